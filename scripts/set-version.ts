@@ -1,19 +1,21 @@
 /*
- * Run by `npm version …`: package.json has the version, and what cannot read it there gets it written.
+ * Run by `npm version …`, and by `npm run version` after a change of `publishedAt`: package.json has the version and the place of
+ * releases, and this writes them to the files that cannot read them there.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { version } from '../src/version.ts';
+import { imageRepository, writePublished } from './published.ts';
 
 /** Files that name the version, and how each line before it begins. */
 export const versionedLines: readonly (readonly [file: string, before: string])[] = [
-  ['deploy/base/daemon-set.yaml', 'image: localhost/holdfast:'],
-  ['deploy/fleet/controller.yaml', 'image: localhost/holdfast:'],
+  ['deploy/base/daemon-set.yaml', `image: ${imageRepository()}:`],
+  ['deploy/fleet/controller.yaml', `image: ${imageRepository()}:`],
   ['deploy/charts/holdfast/Chart.yaml', 'version: '],
   ['deploy/charts/holdfast/Chart.yaml', 'appVersion: '],
   ['deploy/kubectl/kubectl-holdfast', 'version='],
   ['docs/install.md', 'VERSION='],
-  ['deploy/examples/nomad/holdfast.nomad.hcl', 'default = "localhost/holdfast:'],
+  ['deploy/examples/nomad/holdfast.nomad.hcl', `default = "${imageRepository()}:`],
 ];
 
 /** Where the version begins that a line names. @throws Error if there is no such line, or are several */
@@ -25,6 +27,7 @@ export function versionPattern(before: string): RegExp {
 }
 
 if (import.meta.main) {
+  writePublished(version);
   for (const [file, before] of versionedLines) {
     const path = fileURLToPath(new URL(`../${file}`, import.meta.url));
     const text = readFileSync(path, 'utf8');

@@ -5,6 +5,7 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { Usage } from '../../scripts/options.ts';
+import { imageRepository } from '../../scripts/published.ts';
 import { version } from '../../src/version.ts';
 import { ownArchitecture, parseArchitecture } from './architecture.ts';
 import { debianArchive } from './debian.ts';
@@ -15,7 +16,7 @@ import { ImageStorage } from './layers.ts';
 const usage = new Usage(`Makes the container image, as an OCI archive. On Debian, as root: npm run image -- [options]
   --architecture NAME      amd64 or arm64, on any machine (that of this machine)
   --output FILE            the archive (.cache/image/holdfast.tar)
-  --name NAME              what the image is called (localhost/holdfast:${version})
+  --name NAME              what the image is called (${imageRepository()}:${version})
   --load CLUSTER           loads it into a cluster of this machine: kind, k3s, microk8s, minikube, or containerd
   --push REGISTRY          pushes it to REGISTRY/holdfast:${version}, with skopeo
   --locked                 refuses packages that are not in deploy/image/packages.*.lock
@@ -27,7 +28,7 @@ const { values: options } = usage.read({
   options: {
     architecture: { type: 'string' },
     output: { type: 'string', default: join(projectRoot, '.cache', 'image', 'holdfast.tar') },
-    name: { type: 'string', default: `localhost/holdfast:${version}` },
+    name: { type: 'string', default: `${imageRepository()}:${version}` },
     load: { type: 'string' },
     push: { type: 'string' },
     locked: { type: 'boolean', default: false },

@@ -1,12 +1,13 @@
 import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { Usage } from '../../scripts/options.ts';
+import { imageRepository, publishedAt } from '../../scripts/published.ts';
 import { version } from '../../src/version.ts';
 import { architectures } from '../image/architecture.ts';
 import { debianArchive } from '../image/debian.ts';
 import { creationTime, digestOf, installTools, type MadeImage, makeImage, projectRoot } from '../image/image.ts';
 import { ImageStorage } from '../image/layers.ts';
-import { writeChart } from './chart.ts';
+import { chartIndex, writeChart } from './chart.ts';
 import { checksums } from './checksums.ts';
 import { installManifest } from './install.ts';
 import { notesOf } from './notes.ts';
@@ -15,7 +16,7 @@ import { billOfMaterials } from './sbom.ts';
 const usage =
   new Usage(`Makes all that a release publishes. Nothing is uploaded: .github/workflows/release.yml does that.
 On Debian, as root: npm run release -- [options]
-  --repository NAME        where the image is going to be (localhost/holdfast)
+  --repository NAME        where the image is going to be (${imageRepository()})
   --output DIRECTORY       where all of it is put (dist/release)
   --locked                 refuses packages that are not in deploy/image/packages.*.lock
   --mirror URL             where Debian's packages come from
@@ -23,7 +24,7 @@ On Debian, as root: npm run release -- [options]
 `);
 const { values: options } = usage.read({
   options: {
-    repository: { type: 'string', default: 'localhost/holdfast' },
+    repository: { type: 'string', default: imageRepository() },
     output: { type: 'string', default: join(projectRoot, 'dist', 'release') },
     locked: { type: 'boolean', default: false },
     mirror: { type: 'string', default: debianArchive.mirror },
@@ -46,6 +47,7 @@ async function release(directory: string, work: string): Promise<void> {
     work: join(work, 'chart'),
     epochSeconds,
   });
+  writeFileSync(join(directory, 'index.yaml'), chartIndex(directory, publishedAt, epochSeconds));
   writeFileSync(join(directory, 'install.yaml'), installManifest(name));
   const plugin = 'kubectl-holdfast';
   copyFileSync(join(projectRoot, 'deploy', 'kubectl', plugin), join(directory, plugin));

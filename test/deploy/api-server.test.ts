@@ -35,7 +35,7 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
     });
   }
 
-  for (const directory of ['.', 'one-node', 'fleet', 'snapshots', 'group-snapshots', 'attributes']) {
+  for (const directory of ['node-sidecars', 'one-node', 'fleet', '.', 'snapshots', 'group-snapshots', 'attributes']) {
     test(`kubectl apply -k deploy/${directory}`, async () => {
       await kubectl(['apply', ...strict, '-f', join(deploy, 'base', 'namespace.yaml')]);
       await kubectl(['apply', ...onlyTry, '-k', join(deploy, directory)]);
@@ -61,7 +61,7 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
     };
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template());
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(values));
-    const fleet = { ...values, oneNode: false, controller: { enabled: true } };
+    const fleet = { ...values, oneNode: false };
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(fleet));
   });
 

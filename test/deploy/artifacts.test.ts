@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { accessSync, constants, existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { ownArchitecture } from '../../deploy/image/architecture.ts';
 import { installPrograms } from '../../deploy/image/program.ts';
+import { imageRepository } from '../../scripts/published.ts';
 import { versionedLines, versionPattern } from '../../scripts/set-version.ts';
 import { tools } from '../../src/command/tools.ts';
 import { version } from '../../src/version.ts';
@@ -17,6 +20,10 @@ import { objectsOf } from './objects.ts';
 
 const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
 
+const chartRepository = z.object({
+  apiVersion: z.literal('v1'),
+  entries: z.object({ holdfast: z.array(z.object({ digest: z.string(), urls: z.array(z.string()) })) }),
+});
 const bill = z.object({ components: z.array(z.object({ purl: z.string() })) });
 const work = mkdtempSync('/var/tmp/holdfast-release-');
 const release = join(work, 'release');
@@ -56,7 +63,7 @@ describe('What a release publishes', { timeout: 900_000 }, () => {
     const expected = await runToEnd(kubectl, ['kustomize', join(projectRoot, 'deploy')]);
     const text = readFileSync(releaseFile('install.yaml'), 'utf8');
     assert.ok(text.includes(`image: ${repository}:${version}\n`));
-    assert.deepEqual(objectsOf(text.replaceAll(`${repository}:`, 'localhost/holdfast:')), objectsOf(expected));
+    assert.deepEqual(objectsOf(text.replaceAll(`${repository}:`, `${imageRepository()}:`)), objectsOf(expected));
   });
 
   test('the chart is one that helm takes, with the published image', async () => {
@@ -69,6 +76,12 @@ describe('What a release publishes', { timeout: 900_000 }, () => {
       '1.36.3',
     ]);
     assert.ok(text.includes(`image: ${repository}:${version}\n`));
+    // What `helm repo add` reads.
+    const index = chartRepository.parse(parse(readFileSync(releaseFile('index.yaml'), 'utf8')));
+    const [entry] = index.entries.holdfast;
+    const archive = readFileSync(releaseFile(`holdfast-${version}.tgz`));
+    assert.equal(entry?.digest, createHash('sha256').update(archive).digest('hex'));
+    assert.ok(entry?.urls[0]?.endsWith(`holdfast-${version}.tgz`));
     const described = await helm.run(['show', 'chart', releaseFile(`holdfast-${version}.tgz`)]);
     assert.match(described, new RegExp(`^version: ${version}$`, 'm'));
   });

@@ -95,9 +95,10 @@ describe('Helm chart', () => {
     objectsOf(await runToEnd(kubectl, ['kustomize', join(deploy, directory)]));
 
   for (const [directory, values] of [
-    ['.', {}],
-    ['one-node', { oneNode: true }],
+    ['.', { controller: { disruptionBudget: false } }],
     ['fleet', { controller: { enabled: true, disruptionBudget: false } }],
+    ['one-node', { oneNode: true }],
+    ['node-sidecars', { controller: { enabled: false } }],
   ] as const) {
     test(`makes the same objects as deploy/${directory} does, but for the namespace`, async () => {
       const fromChart = objectsOf(await helm.template(values));
@@ -442,10 +443,14 @@ describe('Helm chart', () => {
     ['a sidecar without a version', { sidecars: { resizer: { image: 'csi-resizer' } } }, /image/],
     ['a digest that is none', { image: { repository: 'a', digest: 'latest' } }, /digest/],
     ['a tolerations map', { tolerations: { operator: 'Exists' } }, /tolerations/],
-    ['a controller for one node', { oneNode: true, ...withController }, /not|oneNode/],
+    ['a controller for one node', { oneNode: true, ...withController }, /oneNode/],
     ['a controller without replicas', { controller: { enabled: true, replicas: 0 } }, /replicas/],
     ['a taint that ends pods', { controller: { enabled: true, taintQuarantine: 'NoExecute' } }, /taintQuarantine/],
-    ['groups that would wait forever', { snapshotClasses: { groups: true } }, /oneNode/],
+    [
+      'groups that would wait forever',
+      { controller: { enabled: false }, snapshotClasses: { groups: true } },
+      /oneNode/,
+    ],
     // Without external-attacher, which the chart does not have, no pod would get its volume.
     ['two groups of one label value', { nodeGroups: { a: { values: ['x'] }, b: { values: ['x'] } } }, /another group/],
     ['a group of a name that is taken', { nodeGroups: { dashboard: {} } }, /nodeGroups/],

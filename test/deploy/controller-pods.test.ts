@@ -44,7 +44,10 @@ describe('the pods of the controller', () => {
   // Who has the account may read the key by which anybody passes for the controller.
   test('have an account that no pod of a node has, and all that is theirs is found by its label', async () => {
     const controller = { enabled: true, taintQuarantine: 'NoSchedule' };
-    const [without, withController] = await Promise.all([helm.template(), helm.template({ controller })]);
+    const [without, withController] = await Promise.all([
+      helm.template({ controller: { enabled: false } }),
+      helm.template({ controller }),
+    ]);
     for (const [beside, objects] of [
       [files(['base/access', 'base/daemon-set']), files(fleet.map((name) => `fleet/${name}`))],
       [objectsOf(without), objectsOf(withController)],

@@ -50,7 +50,7 @@ test('from sidecars on each node to the controller, with volumes that are there'
   using node = new Scratch('fleet-upgrade-node');
   const { kubectl } = server;
   await kubectl.run(['create', 'namespace', 'default']).catch(() => undefined);
-  await kubectl.run(['apply', '-k', project('deploy')]);
+  await kubectl.run(['apply', '-k', project('deploy/node-sidecars')]);
   const oldAccount = await makeAccount(server, scratch, 'holdfast');
   const before = await showDaemonSet();
 
@@ -74,7 +74,7 @@ test('from sidecars on each node to the controller, with volumes that are there'
     const [volume] = await volumesOf('old');
 
     // First the controller alone. Nothing on the nodes changes.
-    await kubectl.run(here(documented('apply -k deploy/fleet -l app.kubernetes.io/name=holdfast-controller')));
+    await kubectl.run(here(documented('apply -k deploy -l app.kubernetes.io/name=holdfast-controller')));
     assert.deepEqual(await showDaemonSet(), before);
     const account = await makeAccount(server, scratch);
     await using controller = await ControllerProcess.startWith(scratch, 'controller', controllerEnvironment(account));
@@ -89,7 +89,7 @@ test('from sidecars on each node to the controller, with volumes that are there'
     await eventually(async () => assert.equal((await volumesOf('between')).length, 1), 120_000);
 
     // Then the rest: the same DaemonSet, whose pods have the driver alone.
-    await kubectl.run(here(documented('apply -k deploy/fleet')));
+    await kubectl.run(here(documented('apply -k deploy')));
     const after = await showDaemonSet();
     assert.equal(after.metadata.uid, before.metadata.uid, 'it is not made anew, which would end all its pods at once');
     const { containers, serviceAccountName } = after.spec.template.spec;
@@ -163,5 +163,5 @@ test('from sidecars on each node to the controller, with volumes that are there'
 
 /** The guide is read in the project's directory. */
 function here(parameters: readonly string[]): string[] {
-  return parameters.map((word) => (word.startsWith('deploy/') ? join(project('.'), word) : word));
+  return parameters.map((word) => (word === 'deploy' || word.startsWith('deploy/') ? join(project('.'), word) : word));
 }

@@ -12,7 +12,19 @@ const base = fileURLToPath(new URL('../../deploy/base', import.meta.url));
 
 /** Of all that the chart can make without the kinds of the Prometheus operator. */
 const kinds = [
-  ...['daemonsets', 'configmaps', 'serviceaccounts', 'roles', 'rolebindings', 'clusterroles', 'clusterrolebindings'],
+  ...[
+    'daemonsets',
+    'deployments',
+    'services',
+    'networkpolicies',
+    'poddisruptionbudgets',
+    'configmaps',
+    'serviceaccounts',
+    'roles',
+    'rolebindings',
+    'clusterroles',
+    'clusterrolebindings',
+  ],
   ...['csidrivers', 'storageclasses', 'volumesnapshotclasses', 'volumegroupsnapshotclasses', 'volumeattributesclasses'],
 ];
 const list = z.object({
@@ -128,10 +140,20 @@ describe('Release of the chart, on a real API server', { timeout: 900_000 }, () 
   }
 
   async function observe(): Promise<false> {
-    const daemonSet = ['daemonset', 'holdfast', '--namespace', namespace];
-    const generation = await server.kubectl.run(['get', ...daemonSet, '-o', 'jsonpath={.metadata.generation}']);
-    const patch = JSON.stringify({ status: { observedGeneration: Number(generation) } });
-    await server.kubectl.run(['patch', ...daemonSet, '--subresource=status', '--type=merge', '--patch', patch]);
+    const there = { replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2 };
+    const conditions = [{ type: 'Available', status: 'True' }];
+    for (const [kind, name, status] of [
+      ['daemonset', 'holdfast', {}],
+      ['deployment', 'holdfast-controller', { ...there, conditions }],
+      ['poddisruptionbudget', 'holdfast-controller', {}],
+    ] as const) {
+      const place = [kind, name, '--namespace', namespace];
+      const shown = ['--ignore-not-found', '-o', 'jsonpath={.metadata.generation}'];
+      const generation = await server.kubectl.run(['get', ...place, ...shown]);
+      if (generation === '') continue;
+      const patch = JSON.stringify({ status: { ...status, observedGeneration: Number(generation) } });
+      await server.kubectl.run(['patch', ...place, '--subresource=status', '--type=merge', '--patch', patch]);
+    }
     return false;
   }
 

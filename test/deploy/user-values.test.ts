@@ -79,10 +79,7 @@ describe('the chart', () => {
     const byController = await of({});
     assert.match(byController, /"resourceNames":\["volume-key"\],"verbs":\["get"\]/);
     assert.match(byController, /"name":"holdfast-controller","namespace":"holdfast-system"/);
-    assert.match(
-      await of({ controller: { enabled: false }, oneNode: true }),
-      /"kind":"ServiceAccount","name":"holdfast","namespace"/,
-    );
+    assert.match(await of({ oneNode: true }), /"kind":"ServiceAccount","name":"holdfast","namespace"/);
     for (const what of ['nothing at all', 'a Secret for each claim']) {
       assert.ok(!(await helm.template(usualValues[what])).includes('holdfast-keys'), what);
     }

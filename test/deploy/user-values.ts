@@ -48,7 +48,7 @@ export const usualValues: Readonly<Record<string, Values>> = {
     },
   },
   'production: encrypted, snapshots, groups, attributes, network policy, dashboard': {
-    controller: { enabled: true, events: true, taintQuarantine: 'PreferNoSchedule' },
+    controller: { events: true, taintQuarantine: 'PreferNoSchedule' },
     config: { pools: { default: { device: byPath, undelete: '24h' } } },
     storageClasses: [
       { name: 'holdfast', default: true },
@@ -246,18 +246,18 @@ export const brokenValues: readonly (readonly [
   [
     'a controller for one node',
     { oneNode: true, controller },
-    'oneNode: set only one of oneNode and controller.enabled: one node needs no controller',
+    'oneNode: set only one of oneNode and controller.enabled: with oneNode there is no controller',
   ],
   [
     'a controller in an old cluster',
-    { controller },
-    "controller.enabled: needs Kubernetes 1.32 or newer, which writes the node's name into tokens; this is v1.31.0",
+    {},
+    'controller.enabled: the controller needs Kubernetes 1.32 or newer, and this is v1.31.0: set oneNode: true if there is one node, otherwise controller.enabled: false',
     '1.31.0',
   ],
   [
     'groups of snapshots that would wait',
-    { snapshotClasses: { groups: true } },
-    'snapshotClasses.groups: needs controller.enabled or oneNode: group snapshots would wait forever',
+    { controller: { enabled: false }, snapshotClasses: { groups: true } },
+    'snapshotClasses.groups: needs the controller or oneNode: group snapshots would wait forever',
   ],
   [
     'snapshots that nobody makes',
@@ -266,8 +266,8 @@ export const brokenValues: readonly (readonly [
   ],
   [
     'attributes classes without a controller',
-    { volumeAttributesClasses: [{ name: 'a', parameters: { undelete: '1d' } }] },
-    'volumeAttributesClasses: need controller.enabled or oneNode: changes of volumes would go to the wrong node',
+    { controller: { enabled: false }, volumeAttributesClasses: [{ name: 'a', parameters: { undelete: '1d' } }] },
+    'volumeAttributesClasses: need the controller or oneNode: changes of volumes would go to the wrong node',
   ],
   [
     'attributes classes in an old cluster',

@@ -48,6 +48,7 @@ export const cannotRun: Readonly<Record<string, Untyped>> = {
     why: 'the Prometheus operator',
     commands: [
       'kubectl apply -k deploy/monitoring',
+      'kubectl apply -k deploy/fleet/monitoring',
       [
         'helm upgrade holdfast deploy/charts/holdfast --namespace holdfast-system --reuse-values',
         '--set monitoring.podMonitor.enabled=true --set monitoring.podMonitor.labels.release=prometheus',

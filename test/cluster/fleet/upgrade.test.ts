@@ -11,7 +11,9 @@ import { writeNumbers, writesGoOn } from '../harness/numbers.ts';
 import { claim, pod } from '../harness/objects.ts';
 import { waitFor } from '../harness/waiting.ts';
 
-const guide = readFileSync(fileURLToPath(new URL('../../../docs/fleet.md', import.meta.url)), 'utf8');
+const page = (path: string) => readFileSync(fileURLToPath(new URL(`../../../docs/${path}`, import.meta.url)), 'utf8');
+const guide = page('fleet.md');
+const guides = guide + page('guides/upgrade.md');
 /** On a loaded machine a rollout of three drivers may take minutes. */
 const patienceMs = 600_000;
 
@@ -19,9 +21,7 @@ const patienceMs = 600_000;
 async function apply(plan: ManifestPlan, ...flags: readonly string[]): Promise<void> {
   const { driver, kubectl } = fleet();
   const command = `kubectl apply -k ${plan.parts[0]}${flags.map((flag) => ` ${flag}`).join('')}`;
-  if (plan.root === undefined && plan.parts[0] !== 'deploy') {
-    assert.ok(guide.includes(command), `docs/fleet.md has no: ${command}`);
-  }
+  if (plan.root === undefined) assert.ok(guides.includes(command), `no page has: ${command}`);
   await kubectl.run(['apply', '--validate=strict', ...flags, '-f', '-'], { input: await driver.manifests(plan) });
 }
 
@@ -48,90 +48,129 @@ async function load(namespace: Namespace, node: string, signal: AbortSignal): Pr
   return count;
 }
 
+type Path = (last: LastRelease, after: (step: string) => Promise<void>) => Promise<void>;
+
 /** From the last release with sidecars on each node to this version with the controller, by the steps of docs/fleet.md. */
-async function upgrade({ image, root }: LastRelease, after: (step: string) => Promise<void>): Promise<void> {
-  const { driver, kubectl } = fleet();
+const inSteps: Path = async ({ image, root }, after) => {
+  const { driver } = fleet();
+  await apply({ parts: ['deploy'], root, image });
+  await rolledOut('daemonset/holdfast');
+  await after('the last release');
+  await apply({ parts: ['deploy/node-sidecars'] });
+  await rolledOut('daemonset/holdfast');
+  await after('this version, as it was');
+  await apply({ parts: ['deploy'] }, '-l', 'app.kubernetes.io/name=holdfast-controller');
+  await rolledOut('deployment/holdfast-controller');
+  await after('the controller alone');
+  await apply({ parts: ['deploy'] });
+  await rolledOut('daemonset/holdfast');
+  await driver.linked();
+  await deleteStaleCapacities();
+  await after('the controller');
+};
+
+/** The same at once, by docs/guides/upgrade.md, and back to the last release. */
+const atOnceAndBack: Path = async ({ image, root }, after) => {
+  const { driver } = fleet();
   await apply({ parts: ['deploy'], root, image });
   await rolledOut('daemonset/holdfast');
   await after('the last release');
   await apply({ parts: ['deploy'] });
-  await rolledOut('daemonset/holdfast');
-  await after('this version, as it was');
-  await apply({ parts: ['deploy/fleet'] }, '-l', 'app.kubernetes.io/name=holdfast-controller');
   await rolledOut('deployment/holdfast-controller');
-  await after('the controller alone');
-  await apply({ parts: ['deploy/fleet'] });
   await rolledOut('daemonset/holdfast');
   await driver.linked();
-  const [stale] = /kubectl -n holdfast-system delete csistoragecapacities [^`]+/.exec(guide) ?? [];
-  assert.ok(stale);
-  const { status, stderr } = await type(stale);
-  assert.equal(status, 0, stderr);
+  await deleteStaleCapacities();
   await after('the controller');
-  const left = await kubectl.run(['get', 'csistoragecapacities', '-A', '-o=jsonpath={.items[*].metadata.labels}']);
-  assert.match(left, /external-provisioner/);
+  const [back = ''] = /(?<=^### Back$.*?```sh\n).*?(?=```)/ms.exec(guide) ?? [];
+  const [first, ...others] = back.trim().split('\n');
+  assert.equal(first, 'kubectl apply -k deploy/node-sidecars');
+  await apply({ parts: ['deploy/node-sidecars'] });
+  await rolledOut('daemonset/holdfast');
+  for (const command of others) await typed(command);
+  await after('this version, with sidecars on each node');
+  await apply({ parts: ['deploy'], root, image });
+  await rolledOut('daemonset/holdfast');
+  await after('the last release again');
+};
+
+async function deleteStaleCapacities(): Promise<void> {
+  const [command] = /kubectl -n holdfast-system delete csistoragecapacities -l 'csi[^`\n]+/.exec(guides) ?? [];
+  assert.ok(command);
+  await typed(command);
+  const shown = ['get', 'csistoragecapacities', '-A', '-o=jsonpath={.items[*].metadata.labels}'];
+  assert.match(await fleet().kubectl.run(shown), /external-provisioner/);
 }
 
-fleetTest(
-  'from sidecars on each node, of the last release, to the controller, under load: no pod is touched',
-  async (namespace) => {
-    const { driver, nodes } = fleet();
-    const last = await makeLastRelease(fleet().makeDirectory('last-release'));
-    await fleet().importImage(last.archive);
-    await driver.uninstall();
-    const enough = new AbortController();
-    let loads: Promise<number>[] = [];
-    try {
-      const writers = nodes.map(({ name }) => `writer-${name}`);
-      const uids = () => Promise.all(writers.map((name) => namespace.field(`pod/${name}`, '.metadata.uid')));
-      let before: string[] = [];
-      let daemonSet = '';
-      const uidOfSet = () => driver.run(['get', 'daemonset/holdfast', '-o=jsonpath={.metadata.uid}']);
-      await upgrade(last, async (step) => {
-        console.log(`upgrade: ${step}`);
-        if (loads.length > 0) {
-          for (const name of writers) await writesGoOn(namespace, name);
-          return;
-        }
-        await namespace.apply(
-          ...nodes.map(({ name }) => claim(`writer-${name}`)),
-          ...nodes.map(({ name }) =>
-            pod(`writer-${name}`, { volumes: { data: `writer-${name}` }, node: name, script: writeNumbers }),
-          ),
-        );
-        await namespace.running(...writers);
-        before = await uids();
-        daemonSet = await uidOfSet();
-        loads = nodes.map(({ name }) => load(namespace, name, enough.signal));
-        // What fails is told when all have ended.
-        for (const each of loads) each.catch(() => undefined);
-      });
-      enough.abort();
-      const counts = await Promise.all(loads);
-      console.log(`upgrade: ${counts.join(' + ')} pods with new volumes meanwhile`);
+async function typed(command: string): Promise<void> {
+  const { status, stderr } = await type(command);
+  assert.equal(status, 0, `${command}: ${stderr}`);
+}
 
-      assert.equal(await uidOfSet(), daemonSet, 'the DaemonSet is not made anew, which would end all its pods at once');
-      assert.deepEqual(await uids(), before);
-      for (const name of writers) {
-        assert.equal(await namespace.field(`pod/${name}`, '.status.containerStatuses[0].restartCount'), '0');
-        const gap = `awk '$1 != NR { print; exit 1 }' /data/numbers`;
-        assert.equal(await namespace.exec(name, gap), '');
+for (const [title, upgrade] of [
+  ['from sidecars on each node, of the last release, to the controller, in steps', inSteps],
+  ['from the last release to the controller at once, and back', atOnceAndBack],
+] as const) {
+  fleetTest(`${title}, under load: no pod is touched`, (namespace) => underLoad(namespace, upgrade), {
+    timeoutMs: 2_400_000,
+  });
+}
+
+async function underLoad(namespace: Namespace, upgrade: Path): Promise<void> {
+  const { driver, nodes } = fleet();
+  const last = await makeLastRelease(fleet().makeDirectory('last-release'));
+  await fleet().importImage(last.archive);
+  await driver.uninstall();
+  const enough = new AbortController();
+  let loads: Promise<number>[] = [];
+  try {
+    const writers = nodes.map(({ name }) => `writer-${name}`);
+    const uids = () => Promise.all(writers.map((name) => namespace.field(`pod/${name}`, '.metadata.uid')));
+    let before: string[] = [];
+    let daemonSet = '';
+    const uidOfSet = () => driver.run(['get', 'daemonset/holdfast', '-o=jsonpath={.metadata.uid}']);
+    await upgrade(last, async (step) => {
+      console.log(`upgrade: ${step}`);
+      if (loads.length > 0) {
+        for (const name of writers) await writesGoOn(namespace, name);
+        return;
       }
-      // Each claim has one volume, whoever made it.
-      const made = () => nodes.flatMap((node) => node.volumes());
-      await waitFor('the deleted volumes to be gone', async () => {
-        const recorded = await namespace.run(['get', 'pv', '-o=jsonpath={.items[*].spec.csi.volumeHandle}']);
-        assert.deepEqual(made().sort(), recorded.split(' ').sort());
-      });
-      // And all of them, from whatever time, go by the controller.
-      await namespace.run(['delete', 'pods,pvc', '--all', '--timeout=140s']);
-      await waitFor('all volumes to be gone', () => assert.deepEqual(made(), []), patienceMs);
-    } finally {
-      enough.abort();
-      await Promise.allSettled(loads);
-      await driver.install();
-      await driver.linked();
+      await namespace.apply(
+        ...nodes.map(({ name }) => claim(`writer-${name}`)),
+        ...nodes.map(({ name }) =>
+          pod(`writer-${name}`, { volumes: { data: `writer-${name}` }, node: name, script: writeNumbers }),
+        ),
+      );
+      await namespace.running(...writers);
+      before = await uids();
+      daemonSet = await uidOfSet();
+      loads = nodes.map(({ name }) => load(namespace, name, enough.signal));
+      // What fails is told when all have ended.
+      for (const each of loads) each.catch(() => undefined);
+    });
+    enough.abort();
+    const counts = await Promise.all(loads);
+    console.log(`upgrade: ${counts.join(' + ')} pods with new volumes meanwhile`);
+
+    assert.equal(await uidOfSet(), daemonSet, 'the DaemonSet is not made anew, which would end all its pods at once');
+    assert.deepEqual(await uids(), before);
+    for (const name of writers) {
+      assert.equal(await namespace.field(`pod/${name}`, '.status.containerStatuses[0].restartCount'), '0');
+      const gap = `awk '$1 != NR { print; exit 1 }' /data/numbers`;
+      assert.equal(await namespace.exec(name, gap), '');
     }
-  },
-  { timeoutMs: 2_400_000 },
-);
+    // Each claim has one volume, whoever made it.
+    const made = () => nodes.flatMap((node) => node.volumes());
+    await waitFor('the deleted volumes to be gone', async () => {
+      const recorded = await namespace.run(['get', 'pv', '-o=jsonpath={.items[*].spec.csi.volumeHandle}']);
+      assert.deepEqual(made().sort(), recorded.split(' ').sort());
+    });
+    // And all of them, from whatever time, can be deleted.
+    await namespace.run(['delete', 'pods,pvc', '--all', '--timeout=140s']);
+    await waitFor('all volumes to be gone', () => assert.deepEqual(made(), []), patienceMs);
+  } finally {
+    enough.abort();
+    await Promise.allSettled(loads);
+    await driver.install();
+    await driver.linked();
+  }
+}

@@ -7,9 +7,9 @@ import type { Kubectl } from './kubectl.ts';
 import { killProcess, type ProcessView, processes, processFile } from './processes.ts';
 import { waitFor } from './waiting.ts';
 
-/** Our own manifests, as an operator applies them: for any number of nodes, and for one only. */
+/** Our own manifests without a controller, as an operator applies them: for any number of nodes, and for one only. */
 const manifests = {
-  'any number': ['deploy', 'deploy/snapshots', 'deploy/attributes'],
+  'any number': ['deploy/node-sidecars', 'deploy/snapshots', 'deploy/attributes'],
   one: ['deploy/one-node', 'deploy/snapshots', 'deploy/group-snapshots', 'deploy/attributes'],
 } as const;
 type Nodes = keyof typeof manifests;
@@ -47,7 +47,7 @@ export class Driver {
   }
 
   /**
-   * `kubectl apply -k deploy` or deploy/one-node, with images of this machine, on its network and with a data directory of
+   * `kubectl apply -k deploy/node-sidecars` or deploy/one-node, with images of this machine, on its network and with a data directory of
    * its own.
    */
   async install(nodes: Nodes = 'any number'): Promise<void> {

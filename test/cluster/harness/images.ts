@@ -1,6 +1,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { imageRepository } from '../../../scripts/published.ts';
 import { programPath, runToEnd } from './command.ts';
 import { type ImagePlan, writeImage } from './image.ts';
 
@@ -27,7 +28,7 @@ export function machineImages(driver: string = images.driver): object[] {
     return { name, newName, newTag };
   };
   return [
-    renamed('localhost/holdfast', driver),
+    renamed(imageRepository(), driver),
     ...sidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
   ];
 }

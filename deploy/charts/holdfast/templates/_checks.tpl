@@ -28,21 +28,22 @@
 {{- $found := .found }}
 {{- $values := .root.Values }}
 {{- $kube := .root.Capabilities.KubeVersion.Version }}
-{{- if and $values.oneNode $values.controller.enabled }}
-{{- include "holdfast.problem" (dict "found" $found "key" "oneNode" "text" "set only one of oneNode and controller.enabled: one node needs no controller") }}
+{{- $hasController := include "holdfast.hasController" .root }}
+{{- if and $values.oneNode $hasController }}
+{{- include "holdfast.problem" (dict "found" $found "key" "oneNode" "text" "set only one of oneNode and controller.enabled: with oneNode there is no controller") }}
 {{- end }}
-{{- if and $values.controller.enabled (semverCompare "<1.32-0" $kube) }}
-{{- include "holdfast.problem" (dict "found" $found "key" "controller.enabled" "text" (printf "needs Kubernetes 1.32 or newer, which writes the node's name into tokens; this is %s" $kube)) }}
+{{- if and $hasController (semverCompare "<1.32-0" $kube) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "controller.enabled" "text" (printf "the controller needs Kubernetes 1.32 or newer, and this is %s: set oneNode: true if there is one node, otherwise controller.enabled: false" $kube)) }}
 {{- end }}
-{{- if and $values.snapshotClasses.groups (not $values.oneNode) (not $values.controller.enabled) }}
-{{- include "holdfast.problem" (dict "found" $found "key" "snapshotClasses.groups" "text" "needs controller.enabled or oneNode: group snapshots would wait forever") }}
+{{- if and $values.snapshotClasses.groups (not $values.oneNode) (not $hasController) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "snapshotClasses.groups" "text" "needs the controller or oneNode: group snapshots would wait forever") }}
 {{- end }}
 {{- if and $values.snapshotClasses.enabled (not $values.sidecars.snapshotter.enabled) }}
 {{- include "holdfast.problem" (dict "found" $found "key" "snapshotClasses.enabled" "text" "needs sidecars.snapshotter.enabled: snapshots would wait forever") }}
 {{- end }}
 {{- if $values.volumeAttributesClasses }}
-{{- if not (or $values.oneNode $values.controller.enabled) }}
-{{- include "holdfast.problem" (dict "found" $found "key" "volumeAttributesClasses" "text" "need controller.enabled or oneNode: changes of volumes would go to the wrong node") }}
+{{- if not (or $values.oneNode $hasController) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "volumeAttributesClasses" "text" "need the controller or oneNode: changes of volumes would go to the wrong node") }}
 {{- end }}
 {{- if semverCompare "<1.34-0" $kube }}
 {{- include "holdfast.problem" (dict "found" $found "key" "volumeAttributesClasses" "text" (printf "need Kubernetes 1.34 or newer; this is %s" $kube)) }}

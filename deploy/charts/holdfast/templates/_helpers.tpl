@@ -117,6 +117,18 @@ volumeMounts:
     mountPath: /csi
 {{- end }}
 
+{{/* "true" if there is a controller; otherwise empty. */}}
+{{- define "holdfast.hasController" -}}
+{{- if eq (toString .Values.controller.enabled) "auto" }}
+{{- if not .Values.oneNode }}true{{ end }}
+{{- else if .Values.controller.enabled }}true{{ end }}
+{{- end }}
+
+{{/* The account of the sidecars. */}}
+{{- define "holdfast.sidecarAccount" -}}
+{{ ternary "holdfast-controller" "holdfast" (not (empty (include "holdfast.hasController" .))) }}
+{{- end }}
+
 {{- define "holdfast.controllerLabels" -}}
 app.kubernetes.io/name: holdfast-controller
 {{- end }}

@@ -6,7 +6,7 @@ import { waitFor } from '../waiting.ts';
 import { type ManifestPlan, manifestsFor } from './manifests.ts';
 import type { FleetNode } from './node.ts';
 
-const manifests = ['deploy/fleet', 'deploy/snapshots', 'deploy/group-snapshots', 'deploy/attributes'] as const;
+const manifests = ['deploy', 'deploy/snapshots', 'deploy/group-snapshots', 'deploy/attributes'] as const;
 const namespace = 'holdfast-system';
 const nodeList = z.object({ nodes: z.array(z.object({ name: z.string(), hasTold: z.boolean() })) });
 const podList = z.object({
@@ -44,7 +44,7 @@ export class FleetDriver {
     this.#nodes = nodes;
   }
 
-  /** `kubectl apply -k deploy/fleet`, also over what a test has applied in another way. */
+  /** `kubectl apply -k deploy`, also over what a test has applied in another way. */
   async install(): Promise<void> {
     const input = await this.manifests({ parts: manifests });
     const apply = ['apply', '--server-side', '--force-conflicts', '--validate=strict', '-f', '-'];
@@ -52,7 +52,7 @@ export class FleetDriver {
     await this.ready();
   }
 
-  /** `kubectl delete -k deploy/fleet`, of whatever is there of it: the volumes stay. */
+  /** `kubectl delete -k deploy`, of whatever is there of it: the volumes stay. */
   async uninstall(): Promise<void> {
     const input = await this.manifests({ parts: manifests });
     await this.#kubectl.run(['delete', '--ignore-not-found', '--timeout=140s', '-f', '-'], { input });
