@@ -141,7 +141,10 @@ describe('Release of the chart, on a real API server', { timeout: 900_000 }, () 
 
   async function observe(): Promise<false> {
     const there = { replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2 };
-    const conditions = [{ type: 'Available', status: 'True' }];
+    const conditions = [
+      { type: 'Available', status: 'True' },
+      { type: 'Progressing', status: 'True', reason: 'NewReplicaSetAvailable' },
+    ];
     for (const [kind, name, status] of [
       ['daemonset', 'holdfast', {}],
       ['deployment', 'holdfast-controller', { ...there, conditions }],
