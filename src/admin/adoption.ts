@@ -1,8 +1,8 @@
-import type { Pool } from '../pool/pool.ts';
+import { type Pool, volumeIdIn } from '../pool/pool.ts';
 import type { FoundVolume } from '../pool/pools.ts';
 import { type Claim, claimParameters } from '../volume/claim.ts';
 import { AlreadyExists } from '../volume/errors.ts';
-import { type VolumeId, volumeIdFor } from '../volume/id.ts';
+import type { VolumeId } from '../volume/id.ts';
 import { volumeNameKey } from '../volume/object-queue.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { Adopted, Released } from './protocol.ts';
@@ -27,7 +27,7 @@ export async function adopt(options: AdminServiceOptions, request: AdoptionReque
   const claim = { namespace: request.namespace, name: request.claim };
   const name = request.name ?? nameFor(claim);
   const pool = pools.get(request.pool);
-  const id = volumeIdFor(nodeId, pool.name, name);
+  const id = volumeIdIn(pool, nodeId, name);
   call.note({ pool: pool.name, volume_id: id, path });
   const fingerprint = JSON.stringify({ ...request, sizeBytes: request.sizeBytes?.toString() });
   return objects.run(volumeNameKey(name), 'adopt', fingerprint, () =>
@@ -37,7 +37,7 @@ export async function adopt(options: AdminServiceOptions, request: AdoptionReque
         existing === undefined
           ? await pool.adopt({
               ...{ id, name, path, sizeBytes: request.sizeBytes },
-              accessModes: ['SINGLE_NODE_MULTI_WRITER'],
+              accessModes: [pool.cluster === undefined ? 'SINGLE_NODE_MULTI_WRITER' : 'MULTI_NODE_MULTI_WRITER'],
               parameters: claimParameters(claim),
             })
           : requireAdopted(existing, pool, request);
@@ -67,7 +67,7 @@ function nameFor({ name, namespace }: Claim): string {
 /** Searches all pools, as CreateVolume does: a name is unique over all of them. */
 async function findByName({ nodeId, pools }: AdminServiceOptions, name: string): Promise<FoundVolume | undefined> {
   for (const pool of pools.known()) {
-    const record = await pool.find(volumeIdFor(nodeId, pool.name, name));
+    const record = await pool.find(volumeIdIn(pool, nodeId, name));
     if (record !== undefined) return { pool, record };
   }
   return undefined;

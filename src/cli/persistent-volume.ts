@@ -100,6 +100,9 @@ const modes: Readonly<Record<AccessMode, string>> = {
   SINGLE_NODE_MULTI_WRITER: 'ReadWriteOnce',
   SINGLE_NODE_SINGLE_WRITER: 'ReadWriteOncePod',
   SINGLE_NODE_READER_ONLY: 'ReadOnlyMany',
+  MULTI_NODE_READER_ONLY: 'ReadOnlyMany',
+  MULTI_NODE_SINGLE_WRITER: 'ReadWriteMany',
+  MULTI_NODE_MULTI_WRITER: 'ReadWriteMany',
 };
 
 /** Kubernetes allows no other mode beside ReadWriteOncePod; where there is one, the pod was not meant to be the only one. */

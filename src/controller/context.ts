@@ -6,8 +6,11 @@ import type { Attach, Expansion } from './capabilities.ts';
 /** The dependencies of the Controller service. */
 export interface ControllerContext {
   readonly nodeId: string;
-  /** The topology of this node: the answer of NodeGetInfo, and the topology of every volume made here (Y06). */
-  readonly topology: TopologySegments;
+  /**
+   * The topology of this node: the answer of NodeGetInfo, and the topology of every volume made here (Y06). undefined:
+   * every node can reach its volumes.
+   */
+  readonly topology: TopologySegments | undefined;
   readonly pools: Pools;
   /** Shared with the node service: one call at a time for one volume. */
   readonly objects: ObjectQueue;

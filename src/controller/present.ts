@@ -1,19 +1,23 @@
 import type * as wire from '../csi/generated/types.ts';
 import type { Draft } from '../csi/handler.ts';
 import type { TopologySegments } from '../csi/parse.ts';
-import type { VolumeRecord, VolumeSource } from '../volume/record.ts';
+import type { FoundVolume } from '../pool/pools.ts';
+import { contextOf } from '../pool/volume-context.ts';
+import type { VolumeSource } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import { restoreBytes } from './volumes/volume-spec.ts';
 
 /**
- * A volume as every RPC shows it, always the same (CV31, Y06, LV04). volume_context stays empty: the id is enough to
- * find a volume.
+ * A volume as every RPC shows it, always the same (CV31, Y06, LV04). volume_context stays empty for a volume on this
+ * node, where its id is enough to find it.
+ * @param here undefined: every node can reach it
  */
-export function presentVolume(record: VolumeRecord, here: TopologySegments): Draft<wire.Volume> {
+export function presentVolume({ pool, record }: FoundVolume, here: TopologySegments | undefined): Draft<wire.Volume> {
   return {
     volume_id: record.id,
     capacity_bytes: record.sizeBytes,
-    accessible_topology: [{ segments: here }],
+    accessible_topology: here === undefined ? [] : [{ segments: here }],
+    volume_context: contextOf(pool, record),
     ...(record.source === undefined ? {} : { content_source: presentSource(record.source) }),
   };
 }

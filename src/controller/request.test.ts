@@ -71,9 +71,6 @@ describe('CreateVolumeRequest', () => {
     'L14: a source without a type': { volume_content_source: {} },
     'L14: a snapshot without an id as source': { volume_content_source: { snapshot: { snapshot_id: '' } } },
     'L14: a volume without an id as source': { volume_content_source: { volume: { volume_id: '' } } },
-    'CV03: one of two capabilities is not ours': {
-      volume_capabilities: [mount(), mount('', 'MULTI_NODE_MULTI_WRITER')],
-    },
     'A04: a filesystem that we do not have': { volume_capabilities: [mount('ntfs')] },
     'Y01: a malformed topology key': {
       accessibility_requirements: { requisite: [{ segments: { '/': 'a' } }], preferred: [] },

@@ -23,9 +23,9 @@ export function controllerService(controller: ControllerContext): ControllerHand
   const { topology: here, pools, objects, attach, expansion } = controller;
   return {
     async CreateVolume(request, context) {
-      const { pool, record } = await createVolume(controller, parseVolumeRequest(request));
-      context.note({ volume_id: record.id, pool: pool.name });
-      return { volume: presentVolume(record, here) };
+      const volume = await createVolume(controller, parseVolumeRequest(request));
+      context.note({ volume_id: volume.record.id, pool: volume.pool.name });
+      return { volume: presentVolume(volume, here) };
     },
 
     async DeleteVolume(request, context) {

@@ -1,7 +1,7 @@
 import { didYouMean } from '../settings/nearest.ts';
 import { type Access, type AccessMode, accessModes, type VolumeCapability } from '../volume/capability.ts';
 import { type HoldfastError, InvalidArgument } from '../volume/errors.ts';
-import { filesystemTypes, parseFilesystemType } from '../volume/filesystem.ts';
+import { filesystemTypes, parseFilesystemType, parseServedType } from '../volume/filesystem.ts';
 import type { CapacityRange } from '../volume/size.ts';
 import type * as wire from './generated/types.ts';
 
@@ -14,7 +14,7 @@ export function parseCapability(
   onUnsupported: (message: string) => HoldfastError,
 ): VolumeCapability {
   const access = parseAccess(capability, onUnsupported);
-  return { access, mode: parseAccessMode(capability.access_mode?.mode, onUnsupported) };
+  return { access, mode: parseAccessMode(capability.access_mode?.mode) };
 }
 
 function parseAccess(
@@ -26,7 +26,8 @@ function parseAccess(
   if (!mount) throw new InvalidArgument('A volume_capability needs an access type: block or mount.');
   // None of our filesystems has a mount option for a group, so VOLUME_MOUNT_GROUP is not advertised (G10).
   if (mount.volume_mount_group !== '') throw onUnsupported('volume_mount_group is not supported.');
-  const fsType = mount.fs_type === '' ? undefined : parseFilesystemType(mount.fs_type);
+  const fsType =
+    mount.fs_type === '' ? undefined : (parseFilesystemType(mount.fs_type) ?? parseServedType(mount.fs_type));
   if (mount.fs_type !== '' && fsType === undefined) {
     throw onUnsupported(
       `fs_type '${mount.fs_type}' is not supported; there are ${filesystemTypes.join(', ')}${didYouMean(mount.fs_type, filesystemTypes)}.`,
@@ -35,17 +36,12 @@ function parseAccess(
   return { type: 'mount', fsType, mountFlags: mount.mount_flags };
 }
 
-function parseAccessMode(
-  mode: wire.VolumeCapabilityAccessModeMode | undefined,
-  onUnsupported: (message: string) => HoldfastError,
-): AccessMode {
+/** Its pool decides if a volume can be used in this mode (A05). */
+function parseAccessMode(mode: wire.VolumeCapabilityAccessModeMode | undefined): AccessMode {
   if (mode === undefined || mode === 'UNKNOWN') throw new InvalidArgument('A volume_capability needs an access_mode.');
-  if (typeof mode === 'number') throw new InvalidArgument(`There is no access_mode with the number ${mode}.`);
-  const ours = accessModes.find((known) => known === mode);
-  // MULTI_NODE_*: the disk is in one node (A05).
-  if (ours === undefined)
-    throw onUnsupported(`access_mode ${mode} is not supported by storage on one node's disk: ask for ReadWriteOnce.`);
-  return ours;
+  const known = accessModes.find((each) => each === mode);
+  if (known === undefined) throw new InvalidArgument(`There is no access_mode with the number ${mode}.`);
+  return known;
 }
 
 /** Parses a capacity range (CV04, L11). undefined: the caller asked for no size. */

@@ -1,6 +1,7 @@
 import type * as wire from '../csi/generated/types.ts';
 import { parseCapability } from '../csi/parse.ts';
 import type { ContextDemand, VolumeContext, VolumeOnNode } from '../pool/node-side.ts';
+import { ownContext } from '../pool/volume-context.ts';
 import { excess, isReaderOnly, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument, NotFound } from '../volume/errors.ts';
 import { parseHandle, type VolumeHandle } from '../volume/handle.ts';
@@ -39,7 +40,13 @@ export function parseStageRequest(request: wire.NodeStageVolumeRequest, roots: r
   const staging = parseTargetPath('staging_target_path', request.staging_target_path, roots);
   const demand = parseDemand(request.volume_capability);
   const volumeId = requireHandle(request.volume_id);
-  return { volumeId, staging, demand, context: ownContext(request), secrets: new Secrets(request.secrets) };
+  return {
+    volumeId,
+    staging,
+    demand,
+    context: ownContext(request.volume_context),
+    secrets: new Secrets(request.secrets),
+  };
 }
 
 /** @throws InvalidArgument, NotFound, FailedPrecondition (A04) */
@@ -49,7 +56,7 @@ export function parsePublishRequest(request: wire.NodePublishVolumeRequest, root
   const staging = stagingText === '' ? undefined : parseTargetPath('staging_target_path', stagingText, roots);
   const demand = parseDemand(request.volume_capability);
   const volumeId = requireHandle(request.volume_id);
-  const context = ownContext(request);
+  const context = ownContext(request.volume_context);
   return { volumeId, target, staging, demand, context, isReadonly: request.readonly || demand.isReadonly };
 }
 
@@ -67,14 +74,6 @@ export function requireHandle(text: string): VolumeHandle {
   const handle = parseHandle(text);
   if (handle === undefined) throw new NotFound(`There is no volume ${JSON.stringify(text)} on this node.`);
   return handle;
-}
-
-/** What container orchestrators put into volume_context by themselves (ST11). */
-const injectedKey = /^(csi\.storage\.k8s\.io\/|storage\.kubernetes\.io\/csiProvisionerIdentity$)/;
-
-/** The part of a volume's context that is the volume's. */
-function ownContext({ volume_context }: Pick<wire.NodeStageVolumeRequest, 'volume_context'>): VolumeContext {
-  return Object.fromEntries(Object.entries(volume_context).filter(([key]) => !injectedKey.test(key)));
 }
 
 /** What a PersistentVolume says of its volume beside the context. */

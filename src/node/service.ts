@@ -26,8 +26,8 @@ import { unstageVolume } from './stage/unstage.ts';
 
 export interface NodeOptions {
   readonly nodeId: string;
-  /** Where this node is: what every volume made here has (NI03). */
-  readonly topology: TopologySegments;
+  /** Where this node is: what every volume made here has (NI03). undefined: any node can reach its volumes. */
+  readonly topology: TopologySegments | undefined;
   /** This node's own pools; undefined: `volumes` says where volumes come from. */
   readonly pools?: Pools | undefined;
   /** undefined: the records of the pools. */
@@ -139,7 +139,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
       return {
         node_id: nodeId,
         max_volumes_per_node: BigInt(maxVolumesPerNode),
-        accessible_topology: { segments: topology },
+        ...(topology === undefined ? {} : { accessible_topology: { segments: topology } }),
       };
     },
   };

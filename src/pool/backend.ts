@@ -16,6 +16,7 @@ import type {
   Attachment,
   AttachOptions,
   ChangedRangesRequest,
+  ClusterReach,
   Condition,
   HealthWatch,
   QuotaUsage,
@@ -47,6 +48,8 @@ export interface Backend {
   readonly snapshotter?: Snapshotter | undefined;
   readonly space: SpaceSource;
   readonly extras: Extras;
+  /** For kinds whose volumes every node of the cluster can reach. */
+  readonly cluster?: ClusterReach | undefined;
   /** The logical block size of a new volume's device. */
   blockSizeOf(spec: Pick<VolumeSpec, 'content' | 'mkfsArguments'>): number;
   /** Writes a little, durably, in this queue; fails or hangs as the disk does. */

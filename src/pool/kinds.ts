@@ -13,6 +13,7 @@ import { imageKind } from './kinds/image/kind.ts';
 import type { LvmOptions } from './kinds/lvm/config.ts';
 import { lvmKind } from './kinds/lvm/kind.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
+import type { NodeKind } from './node-side.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { readSettings } from './settings.ts';
 import type { Finding, PoolPlace, PoolSight } from './sight.ts';
@@ -34,6 +35,9 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   lvm: lvmKind,
   disk: diskKind,
 };
+
+/** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
+export const nodeKinds: readonly NodeKind[] = [];
 
 /** In the order in which messages list them. */
 export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk'];

@@ -3,7 +3,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Mount } from '../kernel/mount/mount-table.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import type { Encryption } from '../volume/encryption.ts';
-import type { FilesystemType } from '../volume/filesystem.ts';
+import type { FilesystemType, ServedType } from '../volume/filesystem.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import type { Provisioning, Publication } from '../volume/record.ts';
 import type { Secrets } from '../volume/secrets.ts';
@@ -62,6 +62,15 @@ export interface VolumeAccess {
   trim(options: TrimOptions): Promise<bigint | undefined>;
   /** undefined: the mounted filesystem knows. */
   quotaUsage(): Promise<QuotaUsage | undefined>;
+  /** For mounts of servers that may not answer; undefined: as all others. */
+  readonly unmount?: ((place: UnmountPlace) => Promise<void>) | undefined;
+}
+
+/** Something that is to be unmounted: the uppermost mount at a name in a directory. */
+export interface UnmountPlace {
+  readonly parent: Descriptor;
+  readonly name: string;
+  readonly mount: Mount;
 }
 
 /** A volume that was found. */
@@ -95,6 +104,13 @@ export interface VolumeSource {
   findIfPossible(handle: VolumeHandle): Promise<FoundOnNode | undefined>;
   /** The volume that is seen, also if its record is gone. @param asked preferred if several volumes are the same data */
   ownerOf(seen: SeenAt, asked: string): Promise<OwnedOnNode | undefined>;
+  /**
+   * Before anything of the volume is attached or mounted at the path. Durable where nothing else on this node tells what
+   * the volume is.
+   */
+  hold(found: FoundOnNode, path: string): Promise<void>;
+  /** Nothing of the volume is at the path any more, nor attached for it. */
+  letGo(handle: VolumeHandle, path: string): Promise<void>;
   /** Tells mounts that are known to be another volume's, although both volumes are the same data. */
   isOfAnother(mount: Pick<Mount, 'target'>, handle: VolumeHandle): boolean;
   /** What its pool says of a volume now. Never waits for a disk that hangs. */
@@ -104,7 +120,7 @@ export interface VolumeSource {
 /** How a call wants to use a volume: what a hand-written PersistentVolume says beside its context. */
 export interface ContextDemand {
   readonly access: 'block' | 'mount';
-  readonly fsType: FilesystemType | undefined;
+  readonly fsType: FilesystemType | ServedType | undefined;
 }
 
 /** What a kind with cluster-wide volumes can do on a node, as data. */
@@ -125,10 +141,10 @@ export interface NodeSide {
   attached(volume: VolumeOnNode): Promise<Attached[]>;
   /** For kinds whose devices do not go with their last user. Nothing of it is mounted in this mount namespace. */
   detach?(volume: VolumeOnNode, attached: Attached): Promise<void>;
-  /** Answers if something that is seen is the volume, or a directory in it, by what the kernel alone knows. */
-  shows(volume: VolumeOnNode, seen: Seen): 'whole' | 'part' | undefined;
   /** For devices: asks the server how large the volume is now. @returns the size; undefined: smaller than that */
   grow?(volume: VolumeOnNode, sizeBytes: bigint): Promise<bigint>;
+  /** Unmounts in a way that ends, whatever its server does: forced, then lazy. Everything it takes, in its own queue. */
+  unmount?(volume: VolumeOnNode, place: UnmountPlace): Promise<void>;
   quotaUsage?(volume: VolumeOnNode): Promise<QuotaUsage | undefined>;
   /** The server's state for this volume. Never waits for the server for longer than 3 s. */
   condition?(volume: VolumeOnNode): Promise<Condition>;
@@ -150,6 +166,11 @@ export interface NodeKind {
    * to write
    */
   read(context: VolumeContext, demand: ContextDemand): ContextContent;
+  /**
+   * Answers if something that is seen is the volume, or a directory in it, by what the kernel and the context alone tell:
+   * no server is asked.
+   */
+  shows(volume: VolumeOnNode, seen: Seen): 'whole' | 'part' | undefined;
   /** Volumes with the same answer share a `NodeSide`, a queue and a fate: the address of their server. */
   serverOf(volume: VolumeOnNode): string;
   open(context: NodeSideContext): Promise<NodeSide>;

@@ -3,16 +3,17 @@ import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { Mount } from '../kernel/mount/mount-table.ts';
-import type { AccessMode, VolumeContent } from '../volume/capability.ts';
+import { type AccessMode, isMultiNode, singleNodeModes, type VolumeContent } from '../volume/capability.ts';
 import { type Encryption, type EncryptionType, luksHeaderBytes, newEncryption } from '../volume/encryption.ts';
-import type { FilesystemType } from '../volume/filesystem.ts';
-import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
+import type { FilesystemType, ServedType } from '../volume/filesystem.ts';
+import { type GroupId, type SnapshotId, type VolumeId, volumeIdFor } from '../volume/id.ts';
 import { defaultLayout, type Layout } from '../volume/layout.ts';
 import type { Ephemeral, Provisioning, Publication, VolumeRecord, VolumeSource } from '../volume/record.ts';
 import type { Secrets } from '../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Trimming } from '../volume/trimming.ts';
 import type { WipePolicy } from '../volume/wipe-policy.ts';
+import type { VolumeContext } from './node-side.ts';
 
 /** What a kind of pool can do, as data: services ask this, never the kind's name. */
 export interface Traits {
@@ -44,6 +45,42 @@ export interface Traits {
   readonly granularityBytes?: bigint | undefined;
   /** A pool is one volume, which takes all of it: that is its one piece. */
   readonly isOneVolume?: true;
+  /** For volumes that are directories of a server: the names that requests have for its filesystem. */
+  readonly servedTypes?: readonly ServedType[];
+  /** The access modes that its volumes can be made for; unset: those of storage on one node's disk. */
+  readonly accessModes?: readonly AccessMode[];
+}
+
+/** Returns the reason why volumes with these traits cannot be made for these modes; undefined: they can. */
+export function whyNotModes(
+  { accessModes = singleNodeModes }: Pick<Traits, 'accessModes'>,
+  modes: readonly AccessMode[],
+): string | undefined {
+  const refused = modes.find((mode) => !accessModes.includes(mode));
+  if (refused === undefined) return undefined;
+  return accessModes.some(isMultiNode)
+    ? `access_mode ${refused} is not supported by this pool: ask for one of ${accessModes.join(', ')}`
+    : `access_mode ${refused} is not supported by storage on one node's disk: ask for ReadWriteOnce`;
+}
+
+/** A pool whose volumes every node of the cluster can reach. One process at a time has it: its home. */
+export interface ClusterReach {
+  /** The pool's own id, which lies in its storage: the ids of volumes are made from it, not from a node's name. */
+  readonly id: string;
+  /**
+   * What volume_context has for such a volume, beside its kind and version: always the same, small, without secrets, and
+   * enough for a node that knows no records (`NodeKind.read`).
+   */
+  contextOf(record: VolumeRecord): VolumeContext;
+}
+
+/** The id that a name has in a pool. */
+export function volumeIdIn(
+  { cluster, name }: Pick<Pool, 'cluster' | 'name'>,
+  nodeId: string,
+  volumeName: string,
+): VolumeId {
+  return cluster === undefined ? volumeIdFor(nodeId, name, volumeName) : volumeIdFor('cluster', cluster.id, volumeName);
 }
 
 /** What sizes of volumes are multiples of. Where there is one piece, encryption takes what it needs from that. */
@@ -301,6 +338,8 @@ export interface Pool {
   readonly name: string;
   readonly kind: string;
   readonly traits: Traits;
+  /** undefined: its volumes lie on this node. */
+  readonly cluster?: ClusterReach | undefined;
   /** For requests that name none (A06). */
   readonly defaultFilesystem: FilesystemType;
   /** How often mounted filesystems are trimmed; unless it is off, each is also before it is unmounted. */

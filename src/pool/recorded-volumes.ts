@@ -128,6 +128,11 @@ export class RecordedVolumes implements VolumeSource {
     return { handle: id, isWhole, access: pool === undefined ? undefined : new PoolVolume(pool, id) };
   }
 
+  /** The records tell what a volume is. */
+  async hold() {}
+
+  async letGo() {}
+
   /** No two volumes of ours are the same data. */
   isOfAnother(): boolean {
     return false;

@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AccessMode, accessModes, excess } from './capability.ts';
+import { type AccessMode, accessModes, excess, singleNodeModes } from './capability.ts';
 
 const content = { type: 'mount', fsType: 'ext4' } as const;
 const access = { type: 'mount', fsType: undefined, mountFlags: [] } as const;
 
 describe('ST07 PB12: the modes that a volume can be used in', () => {
   const usable: Readonly<Record<AccessMode, readonly AccessMode[]>> = {
-    SINGLE_NODE_WRITER: accessModes,
-    SINGLE_NODE_MULTI_WRITER: accessModes,
+    SINGLE_NODE_WRITER: singleNodeModes,
+    SINGLE_NODE_MULTI_WRITER: singleNodeModes,
     SINGLE_NODE_SINGLE_WRITER: ['SINGLE_NODE_WRITER', 'SINGLE_NODE_READER_ONLY', 'SINGLE_NODE_SINGLE_WRITER'],
     SINGLE_NODE_READER_ONLY: ['SINGLE_NODE_READER_ONLY'],
+    MULTI_NODE_READER_ONLY: ['SINGLE_NODE_READER_ONLY', 'MULTI_NODE_READER_ONLY'],
+    MULTI_NODE_SINGLE_WRITER: accessModes.filter((mode) => mode !== 'MULTI_NODE_MULTI_WRITER'),
+    MULTI_NODE_MULTI_WRITER: accessModes,
   };
   for (const made of accessModes) {
     test(made, () => {
@@ -24,7 +27,7 @@ describe('ST07 PB12: the modes that a volume can be used in', () => {
 
   test('of several that it was made for, any will do', () => {
     const made = { content, accessModes: ['SINGLE_NODE_SINGLE_WRITER', 'SINGLE_NODE_MULTI_WRITER'] } as const;
-    for (const mode of accessModes) assert.equal(excess(made, { access, mode }), undefined);
+    for (const mode of singleNodeModes) assert.equal(excess(made, { access, mode }), undefined);
   });
 
   test('the access type is looked at first', () => {
@@ -48,6 +51,7 @@ describe('ST07 PB12: the modes that a volume can be used in', () => {
     assert.equal(excess(made, { access, mode }), undefined);
     const reason = excess(made, { access: { ...access, fsType: 'ext4' }, mode });
     assert.equal(reason, 'it is a directory, which has no fsType: leave fsType (ext4) out');
+    assert.equal(excess(made, { access: { ...access, fsType: 'nfs' }, mode }), undefined);
     assert.match(`${excess(made, { access: { type: 'block' }, mode })}`, /is a directory and cannot be used as a raw/);
   });
 });

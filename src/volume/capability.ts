@@ -1,11 +1,19 @@
-import type { FilesystemType } from './filesystem.ts';
+import { type FilesystemType, isServed, type ServedType } from './filesystem.ts';
 
 /** The access modes of CSI that a volume on one node's disk can honour (A01, A05). */
-export const accessModes = [
+export const singleNodeModes = [
   'SINGLE_NODE_WRITER',
   'SINGLE_NODE_READER_ONLY',
   'SINGLE_NODE_SINGLE_WRITER',
   'SINGLE_NODE_MULTI_WRITER',
+] as const;
+
+/** All of CSI: which of them a volume can honour is for its pool to say. */
+export const accessModes = [
+  ...singleNodeModes,
+  'MULTI_NODE_READER_ONLY',
+  'MULTI_NODE_SINGLE_WRITER',
+  'MULTI_NODE_MULTI_WRITER',
 ] as const;
 
 export type AccessMode = (typeof accessModes)[number];
@@ -16,7 +24,7 @@ export type Access =
   | {
       readonly type: 'mount';
       /** undefined: the driver chooses (A06). */
-      readonly fsType: FilesystemType | undefined;
+      readonly fsType: FilesystemType | ServedType | undefined;
       /** May be sensitive: never logged, stored or put into an error (X02). */
       readonly mountFlags: readonly string[];
     };
@@ -36,12 +44,17 @@ export type VolumeContent =
 
 /** Reader-only modes are read-only, whatever `readonly` says (A02). */
 export function isReaderOnly(mode: AccessMode): boolean {
-  return mode === 'SINGLE_NODE_READER_ONLY';
+  return mode === 'SINGLE_NODE_READER_ONLY' || mode === 'MULTI_NODE_READER_ONLY';
+}
+
+/** Answers if several nodes may use the volume at once in this mode. */
+export function isMultiNode(mode: AccessMode): boolean {
+  return mode.startsWith('MULTI_NODE_');
 }
 
 /** Answers if one node may publish the volume at several targets at once in this mode (PB08, PB09). */
 export function allowsSeveralTargets(mode: AccessMode): boolean {
-  return mode === 'SINGLE_NODE_MULTI_WRITER';
+  return mode === 'SINGLE_NODE_MULTI_WRITER' || isMultiNode(mode);
 }
 
 /**
@@ -54,7 +67,7 @@ export function mismatch(content: VolumeContent, access: Access): string | undef
     case 'block':
       return 'it is a raw block volume and cannot be mounted as a filesystem';
     case 'directory':
-      if (access.fsType === undefined) return undefined;
+      if (access.fsType === undefined || isServed(access.fsType)) return undefined;
       return `it is a directory, which has no fsType: leave fsType (${access.fsType}) out`;
     case 'mount':
       if (access.fsType === undefined || access.fsType === content.fsType) return undefined;
@@ -78,10 +91,13 @@ function whyNotBlock(content: VolumeContent): string | undefined {
  * SINGLE_NODE_WRITER where newer ones say SINGLE_NODE_MULTI_WRITER, so it stands for both.
  */
 const usableAs: Readonly<Record<AccessMode, readonly AccessMode[]>> = {
-  SINGLE_NODE_WRITER: accessModes,
-  SINGLE_NODE_MULTI_WRITER: accessModes,
+  SINGLE_NODE_WRITER: singleNodeModes,
+  SINGLE_NODE_MULTI_WRITER: singleNodeModes,
   SINGLE_NODE_SINGLE_WRITER: ['SINGLE_NODE_WRITER', 'SINGLE_NODE_SINGLE_WRITER', 'SINGLE_NODE_READER_ONLY'],
   SINGLE_NODE_READER_ONLY: ['SINGLE_NODE_READER_ONLY'],
+  MULTI_NODE_READER_ONLY: ['SINGLE_NODE_READER_ONLY', 'MULTI_NODE_READER_ONLY'],
+  MULTI_NODE_SINGLE_WRITER: [...singleNodeModes, 'MULTI_NODE_READER_ONLY', 'MULTI_NODE_SINGLE_WRITER'],
+  MULTI_NODE_MULTI_WRITER: accessModes,
 };
 
 /** The content and the access modes that a volume was made for. */

@@ -108,11 +108,15 @@ export const metadataStepNames = [
   'metadata/clear',
 ] as const;
 
+/** Steps of volumes that this node has no record of. */
+export const volumeNoteStepNames = ['volume-note/write', 'volume-note/remove'] as const;
+
 export type StepName =
   | (typeof stepNames)[number]
   | (typeof encryptionStepNames)[number]
   | (typeof instantStepNames)[number]
-  | (typeof metadataStepNames)[number];
+  | (typeof metadataStepNames)[number]
+  | (typeof volumeNoteStepNames)[number];
 
 /**
  * The point at which a test kills the process: `before create/commit`; or `after snapshot/take 2`, at its second pass.

@@ -16,6 +16,7 @@ import { lockMutants } from './table/locks.ts';
 import { nodeMutants } from './table/node.ts';
 import { planMutants } from './table/plans.ts';
 import { programMutants } from './table/programs.ts';
+import { reachMutants } from './table/reach.ts';
 import { redactionMutants } from './table/redaction.ts';
 import { removalMutants } from './table/removals.ts';
 import { replayMutants } from './table/replays.ts';
@@ -24,6 +25,7 @@ import { sicknessMutants } from './table/sickness.ts';
 import { spaceMutants } from './table/space.ts';
 
 export const mutants: readonly Mutant[] = [
+  ...reachMutants,
   ...durabilityMutants,
   ...freezeMutants,
   ...lockMutants,

@@ -8,7 +8,7 @@ import { granularityBytes, larger, maximumVolumeBytes, smaller } from '../../vol
 import type { ControllerContext } from '../context.ts';
 import { type Demand, parseDemand } from '../request.ts';
 import { type Placement, parsePlacement } from '../volumes/parameters.ts';
-import { contentIn, minimumBytes } from '../volumes/volume-spec.ts';
+import { contentIn, minimumBytes, requireModes } from '../volumes/volume-spec.ts';
 import { checkSegments, contains } from './topology.ts';
 
 /** The request is valid; the answer is that no such volume can be made here. */
@@ -92,6 +92,7 @@ async function capacityIn(
   { encryption, layout, provisioning = defaultProvisioning(pool.traits), wipe }: Placement,
   demand: Demand | undefined,
 ): Promise<Draft<wire.GetCapacityResponse>> {
+  if (demand !== undefined) requireModes(pool, demand, onUnsupported);
   const minimum = demand === undefined ? granularityBytes : minimumBytes(contentIn(pool, demand, onUnsupported));
   if (!pool.traits.provisioning.includes(provisioning)) return nothing;
   if (encryption !== undefined && !pool.traits.encryption?.includes(encryption)) return nothing;

@@ -24,8 +24,10 @@ function isKey(key: string): boolean {
 /**
  * Answers if this node lies in the topology that the segments describe. A key that we do not know describes a topology
  * that we do not belong to; an empty list of segments matches every node.
+ * @param here undefined: volumes are reachable everywhere
  */
-export function contains(segments: TopologySegments, here: TopologySegments): boolean {
+export function contains(segments: TopologySegments, here: TopologySegments | undefined): boolean {
+  if (here === undefined) return true;
   return Object.entries(segments).every(([key, value]) =>
     Object.entries(here).some(([ours, ourValue]) => ours.toLowerCase() === key.toLowerCase() && ourValue === value),
   );
@@ -35,7 +37,7 @@ export function contains(segments: TopologySegments, here: TopologySegments): bo
  * Answers if a volume on this node meets the requirement (Y03). A volume lies where it is made, so there is nothing to
  * prefer; preferences without a requisite forbid nothing.
  */
-export function allowsHere(requirement: TopologyRequirement | undefined, here: TopologySegments): boolean {
+export function allowsHere(requirement: TopologyRequirement | undefined, here: TopologySegments | undefined): boolean {
   if (requirement === undefined || requirement.requisite.length === 0) return true;
   return requirement.requisite.some((segments) => contains(segments, here));
 }

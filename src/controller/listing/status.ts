@@ -27,7 +27,7 @@ export async function volumesWithStatus(
 function presentStatus(controller: ControllerContext, volume: FoundVolume, found: Condition): VolumeWithStatus {
   const { abnormal, message } = unlessBusy(controller, volume, found);
   return {
-    volume: presentVolume(volume.record, controller.topology),
+    volume: presentVolume(volume, controller.topology),
     status: {
       volume_condition: { abnormal, message: shortMessage(message) },
       published_node_ids: publishedNodeIds(controller, volume),
@@ -60,7 +60,11 @@ export async function volumeById(controller: ControllerContext, id: VolumeId): P
   } catch (error) {
     if (!(error instanceof DataLoss)) throw error;
     return {
-      volume: { volume_id: id, capacity_bytes: 0n, accessible_topology: [{ segments: topology }] },
+      volume: {
+        volume_id: id,
+        capacity_bytes: 0n,
+        accessible_topology: topology === undefined ? [] : [{ segments: topology }],
+      },
       status: { volume_condition: { abnormal: true, message: shortMessage(error.message) } },
     };
   }

@@ -1,5 +1,6 @@
 import type * as wire from '../../csi/generated/types.ts';
 import { parseCapability } from '../../csi/parse.ts';
+import type { FoundVolume } from '../../pool/pools.ts';
 import { excess, type VolumeCapability } from '../../volume/capability.ts';
 import {
   AlreadyExists,
@@ -30,8 +31,10 @@ export function publishHandlers(controller: ControllerContext) {
       // Excludes the mount flags, which are for the node: they may be secrets, and must not be kept here (X02).
       const print = fingerprint({ ...asked, access: access.type === 'mount' ? access.fsType : access.type });
       return objects.run(id, 'ControllerPublishVolume', print, async () => {
-        const { pool, record } = await pools.require(id);
+        const volume = await pools.require(id);
+        const { pool, record } = volume;
         context.note({ pool: pool.name });
+        requireContext(volume, request.volume_context);
         requireThisNode(controller, request.node_id);
         const reason = excess(record, capability);
         if (reason !== undefined) throw new InvalidArgument(`Volume ${id}: ${reason}.`);
@@ -67,14 +70,17 @@ export function refusePublished({ attach }: ControllerContext, { id, publication
   );
 }
 
-/** @throws InvalidArgument for a capability that none of our volumes has, or a context that none of them has (CP13) */
+/** @throws InvalidArgument for a capability that none of our volumes has (CP13) */
 function parseRequest(request: wire.ControllerPublishVolumeRequest): VolumeCapability {
-  const { volume_capability: capability, volume_context } = request;
+  const { volume_capability: capability } = request;
   if (capability === null) throw new InvalidArgument('volume_capability is missing.');
-  const parsed = parseCapability(capability, (message) => new InvalidArgument(message));
-  const reason = contextMismatch(volume_context);
+  return parseCapability(capability, (message) => new InvalidArgument(message));
+}
+
+/** @throws InvalidArgument (CP13) */
+function requireContext(volume: FoundVolume, context: Readonly<Record<string, string>>): void {
+  const reason = contextMismatch(volume, context);
   if (reason !== undefined) throw new InvalidArgument(`volume_context is not the volume's: ${reason}.`);
-  return parsed;
 }
 
 /** Volumes lie where they were made. @throws NotFound (CP05) */

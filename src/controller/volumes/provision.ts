@@ -1,7 +1,6 @@
-import type { Pool } from '../../pool/pool.ts';
+import { type Pool, volumeIdIn } from '../../pool/pool.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../../volume/errors.ts';
-import { volumeIdFor } from '../../volume/id.ts';
 import { volumeNameKey } from '../../volume/object-queue.ts';
 import type { VolumeSource } from '../../volume/record.ts';
 import { defaultVolumeBytes, satisfies, smaller } from '../../volume/size.ts';
@@ -40,7 +39,7 @@ async function createBlank(
 ): Promise<FoundVolume> {
   const { nodeId, objects } = controller;
   const createIn = async (pool: Pool): Promise<FoundVolume> => {
-    const spec = specFor(request, pool, volumeIdFor(nodeId, pool.name, request.name));
+    const spec = specFor(request, pool, volumeIdIn(pool, nodeId, request.name));
     const record = await objects.claim([{ object: spec.id }], 'CreateVolume', () => pool.create(spec));
     return { pool, record };
   };
@@ -122,7 +121,7 @@ async function createFrom(
   return objects.claim(snapshotClaims, 'CreateVolume', async () => {
     const { pool } = await requireSource(controller, source, request);
     requireSamePool(controller, request, source, pool);
-    const id = volumeIdFor(nodeId, pool.name, request.name);
+    const id = volumeIdIn(pool, nodeId, request.name);
     const volumeClaims = source.type === 'volume' ? [sourceClaim(pool, source.id)] : [];
     return objects.claim([{ object: id }, ...volumeClaims], 'CreateVolume', async () => {
       const { record } = await requireSource(controller, source, request);
@@ -159,7 +158,7 @@ async function findByName(
     ...(likely === undefined ? [] : [likely]),
     ...pools.known().filter((other) => other !== likely),
   ]) {
-    const record = await pool.find(volumeIdFor(nodeId, pool.name, name));
+    const record = await pool.find(volumeIdIn(pool, nodeId, name));
     if (record !== undefined) return { pool, record };
   }
   return undefined;

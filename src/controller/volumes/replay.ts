@@ -21,7 +21,11 @@ export interface Existing {
  * Returns the reasons why the volume does not answer the request; empty if it does (CV14 to CV17). A choice that the
  * request leaves to the driver matches whatever was chosen the first time, even if the defaults have changed since.
  */
-export function differences({ record, poolName }: Existing, request: VolumeRequest, here: TopologySegments): string[] {
+export function differences(
+  { record, poolName }: Existing,
+  request: VolumeRequest,
+  here: TopologySegments | undefined,
+): string[] {
   const { demand, parameters } = request;
   // Mutable properties may have changed: both the original request and a request for the current state are replays.
   const atFirst = parseMutable({ ...record.parameters, ...record.mutableParameters });

@@ -2,6 +2,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import { parseCapability } from '../../csi/parse.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
+import { contextOf, ownContext } from '../../pool/volume-context.ts';
 import { excess, type VolumeCapability } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { defaultLayout } from '../../volume/layout.ts';
@@ -11,9 +12,6 @@ import { parseMutable, parseMutableParameters, parseParameters } from './paramet
 
 /** The answer is "no", which is no error of the caller (VC05). */
 class Unsupported extends InvalidArgument {}
-
-/** Keys that Kubernetes adds to a volume's context (ST11). */
-const kubernetesContextKeys = /^(csi\.storage\.k8s\.io\/|storage\.kubernetes\.io\/csiProvisionerIdentity$)/;
 
 /** The uses of a volume that a caller asks about. */
 export interface Uses {
@@ -50,17 +48,25 @@ export function validate(
   const reason =
     unsupported ??
     capabilities.map((each) => excess(volume.record, each)).find((found) => found !== undefined) ??
-    contextMismatch(volume_context) ??
+    contextMismatch(volume, volume_context) ??
     whyNotParameters(volume, parameters) ??
     whyNotMutable(volume.record, mutable_parameters);
   if (reason !== undefined) return { message: shortMessage(reason) };
   return { confirmed: { volume_capabilities, volume_context, parameters, mutable_parameters } };
 }
 
-/** Our volumes have an empty context. */
-export function contextMismatch(context: Readonly<Record<string, string>>): string | undefined {
-  const foreign = Object.keys(context).find((key) => !kubernetesContextKeys.test(key));
-  return foreign === undefined ? undefined : `the volume has no ${JSON.stringify(foreign)} in its context`;
+/** The context is that of CreateVolume, or the caller leaves it out. */
+export function contextMismatch(
+  { pool, record }: FoundVolume,
+  context: Readonly<Record<string, string>>,
+): string | undefined {
+  const made = contextOf(pool, record);
+  const different = Object.entries(ownContext(context)).find(([key, value]) => made[key] !== value);
+  if (different === undefined) return undefined;
+  const [key] = different;
+  return Object.hasOwn(made, key)
+    ? `the volume has another ${JSON.stringify(key)} in its context`
+    : `the volume has no ${JSON.stringify(key)} in its context`;
 }
 
 /** Parameters may be left out; those that are present must match the volume's original or current ones (VC07). */

@@ -1,9 +1,16 @@
 import { parseMkfsOptions } from '../../command/mkfs-options.ts';
-import { defaultProvisioning, hasLayout, type Pool, sizeMultiple, type VolumeSpec } from '../../pool/pool.ts';
+import {
+  defaultProvisioning,
+  hasLayout,
+  type Pool,
+  sizeMultiple,
+  type VolumeSpec,
+  whyNotModes,
+} from '../../pool/pool.ts';
 import { mismatch, type VolumeContent } from '../../volume/capability.ts';
 import type { EncryptionType } from '../../volume/encryption.ts';
 import { type HoldfastError, InvalidArgument, OutOfRange } from '../../volume/errors.ts';
-import { filesystemTraits } from '../../volume/filesystem.ts';
+import { filesystemTraits, isServed } from '../../volume/filesystem.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
 import { type CapacityRange, chooseSize, granularityBytes, larger, roundUp } from '../../volume/size.ts';
@@ -18,6 +25,7 @@ import type { SourceRecord } from './sources.ts';
 export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?: SourceRecord): VolumeSpec {
   const { demand, parameters } = request;
   const onUnsupported = (message: string) => new InvalidArgument(message);
+  requireModes(pool, demand, onUnsupported);
   const content = from === undefined ? contentIn(pool, demand, onUnsupported) : contentOf(from, demand);
   const { provisioning = defaultProvisioning(pool.traits) } = parameters;
   requireProvisioning(pool, provisioning);
@@ -72,18 +80,29 @@ export function contentIn(
   { access }: Demand,
   onUnsupported: (message: string) => HoldfastError,
 ): VolumeContent {
-  const { block, directories, filesystems } = pool.traits;
+  const { block, directories, filesystems, servedTypes = [] } = pool.traits;
   if (access.type === 'block') {
     if (!block) throw onUnsupported(`Pool ${pool.name} has no raw block volumes.`);
     return { type: 'block' };
   }
-  if (directories && access.fsType === undefined) return { type: 'directory' };
+  const isServedHere = isServed(access.fsType) && servedTypes.includes(access.fsType);
+  if (directories && (access.fsType === undefined || isServedHere)) return { type: 'directory' };
   const fsType = access.fsType ?? pool.defaultFilesystem;
-  if (!filesystems.includes(fsType)) {
+  if (isServed(fsType) || !filesystems.includes(fsType)) {
     const others = [...filesystems, ...(directories ? ['directories (without fsType)'] : [])];
     throw onUnsupported(`Pool ${pool.name} has no ${fsType}, only ${others.join(', ')}.`);
   }
   return { type: 'mount', fsType };
+}
+
+/** @param onUnsupported makes the error for a mode that volumes of the pool cannot have (A05) */
+export function requireModes(
+  { traits }: Pick<Pool, 'traits'>,
+  { modes }: Pick<Demand, 'modes'>,
+  onUnsupported: (message: string) => HoldfastError,
+): void {
+  const reason = whyNotModes(traits, modes);
+  if (reason !== undefined) throw onUnsupported(`${reason}.`);
 }
 
 /** The smallest volume that can hold this (CV09). */

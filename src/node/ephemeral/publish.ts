@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { defaultProvisioning, type Pool, sizeMultiple, type VolumeSpec } from '../../pool/pool.ts';
-import { InvalidArgument } from '../../volume/errors.ts';
+import { defaultProvisioning, type Pool, sizeMultiple, type VolumeSpec, whyNotModes } from '../../pool/pool.ts';
+import { FailedPrecondition, InvalidArgument } from '../../volume/errors.ts';
 import { filesystemTraits } from '../../volume/filesystem.ts';
 import { Secrets } from '../../volume/secrets.ts';
 import { chooseSize, defaultVolumeBytes, formatBytes, smaller } from '../../volume/size.ts';
@@ -27,6 +27,8 @@ export async function publishEphemeral(
 ): Promise<void> {
   const { attributes, demand, isReadonly, target, volumeId } = request;
   const pool = pools.get(attributes.poolName ?? pools.defaultName);
+  const unfit = whyNotModes(pool.traits, [demand.capability.mode]);
+  if (unfit !== undefined) throw new FailedPrecondition(`volume ${volumeId}: ${unfit}.`);
   const notes = await context.notes();
   using place = await openPlace(context.queue, target);
   if (place === undefined) throw missingParent(target.path);

@@ -2,7 +2,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { mismatch } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
-import type { FilesystemType } from '../../volume/filesystem.ts';
+import { type FilesystemType, isServed } from '../../volume/filesystem.ts';
 import { ephemeralIdFor, parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { Notes } from '../notes.ts';
 import { parseTargetPath, type TargetPath } from '../path/target.ts';
@@ -56,6 +56,9 @@ function filesystemOf({ capability }: Demand, { fsType }: EphemeralAttributes): 
     throw new InvalidArgument(
       `Volume attribute fsType is ${fsType}, and fsType beside it is ${access.fsType}: leave one of them out.`,
     );
+  }
+  if (isServed(access.fsType)) {
+    throw new InvalidArgument(`An ephemeral volume has a filesystem, so it cannot be ${access.fsType}.`);
   }
   return fsType ?? access.fsType;
 }

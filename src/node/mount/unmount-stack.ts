@@ -37,8 +37,11 @@ export async function unmountStack(
     if ((await decide(observed, mounts)) === 'stop') return { unmounted, last: observed };
     // The pool's disk may have to be written to; if it hangs, only that pool's queue fills.
     const queue = observed.mounted?.owner?.access?.queue ?? context.queue;
-    const unmount = (open: DiskQueue) => unmountAt(open, place.parent, place.name);
-    const tryIt = () => step(stepName, () => queue.rescue(unmount));
+    const { parent, name } = place;
+    const unmount = (open: DiskQueue) => unmountAt(open, parent, name);
+    const own = observed.mounted?.owner?.access?.unmount;
+    const mount = observed.mounted?.mount;
+    const tryIt = () => step(stepName, () => (own && mount ? own({ parent, name, mount }) : queue.rescue(unmount)));
     await tryIt().catch(async (error) => {
       if (!isErrno(error, 'EBUSY')) throw error;
       const found = await holdersOf(context.queue, observed.mounted);

@@ -21,7 +21,8 @@ import { isAttachedReadonly } from './publication.ts';
 /** What NodePublishVolume does: observe, plan, apply. */
 export async function publishVolume(context: NodeContext, asked: PublishRequest): Promise<void> {
   const { demand, staging, target, volumeId } = asked;
-  const { access, volume } = await context.volumes.require(volumeId, asked.context, contextDemand(demand));
+  const found = await context.volumes.require(volumeId, asked.context, contextDemand(demand));
+  const { access, volume } = found;
   requireFit(volume, demand);
   const request = { ...asked, isReadonly: asked.isReadonly || isAttachedReadonly(context, volume) };
   if (staging === undefined) throw new FailedPrecondition('staging_target_path is missing: stage the volume first.');
@@ -45,7 +46,13 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
     publishedOtherwise: volume.content.type === 'block' ? await publishedOtherwise(context, access, scene, wanted) : [],
   });
   if (plan === 'nothing' || stagedHandle === undefined) return;
-  await bindTarget(context.queue, access, { place, handle, staged: stagedHandle.descriptor, wanted });
+  await context.volumes.hold(found, target.path);
+  try {
+    await bindTarget(context.queue, access, { place, handle, staged: stagedHandle.descriptor, wanted });
+  } catch (error) {
+    await context.volumes.letGo(volumeId, target.path).catch(() => undefined);
+    throw error;
+  }
 }
 
 /** What there is at the target and at the staging path, held open. */

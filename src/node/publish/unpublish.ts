@@ -32,7 +32,10 @@ export async function unpublishVolume(context: NodeContext, request: UnpublishRe
   const ephemeralId = isEphemeral ? parseVolumeId(volumeId) : undefined;
   if (ephemeralId !== undefined && context.inline !== undefined) {
     await removeEphemeral(context, context.inline, ephemeralId);
-  } else await detachLastSeen(context, volumeId, undone);
+  } else {
+    await detachLastSeen(context, volumeId, undone);
+    await context.volumes.letGo(volumeId, target.path);
+  }
 }
 
 async function unpublishAt(

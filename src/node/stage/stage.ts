@@ -22,7 +22,8 @@ import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from 
  */
 export async function stageVolume(context: NodeContext, request: StageRequest): Promise<string | undefined> {
   const { demand, secrets, staging, volumeId } = request;
-  const { access, volume } = await context.volumes.require(volumeId, request.context, contextDemand(demand));
+  const found = await context.volumes.require(volumeId, request.context, contextDemand(demand));
+  const { access, volume } = found;
   requireFit(volume, demand);
   requireAttached(context, volume);
   const { content } = volume;
@@ -51,10 +52,14 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   // Nothing is staged then, and nobody has to come and unstage it: the kubelet does not, after a plain refusal.
   const withdrawNote = async (error: unknown): Promise<never> => {
     await notes.forget(volumeId, earlierOptions).catch(() => undefined);
+    await context.volumes.letGo(volumeId, staging.path).catch(() => undefined);
     throw error;
   };
+  // Before anything is attached.
+  const hold = () => context.volumes.hold(found, staging.path).catch(withdrawNote);
   if (content.type === 'block') {
     if (plan === 'nothing') return undefined;
+    await hold();
     await write();
     const device = { secrets, place, handle, isStale: plan === 'restore' };
     await stageDevice(context.queue, access, device).catch(withdrawNote);
@@ -64,6 +69,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   const demanded = { target: handle.descriptor, parameters: demand.options.parameters, ...wanted };
   if (content.type === 'directory') {
     if (plan === 'nothing') return undefined;
+    await hold();
     await mountDirectory(access, { ...demanded, beforehand: () => write() }).catch(withdrawNote);
     return undefined;
   }
@@ -79,6 +85,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   const beforehand = () => write(hasNewParameters ? earlierOptions : options);
   const { provisioning } = volume;
   const mount = { ...demanded, ...{ beforehand, fsType, hasNewParameters, provisioning, secrets } };
+  await hold();
   // Awaited here: the place and the handle are held open until then.
   const { notGrown } = await mountVolume(access, mount).catch(withdrawNote);
   if (hasNewParameters) await write(options);

@@ -41,6 +41,7 @@ export async function unstageVolume(context: NodeContext, { volumeId, staging }:
   if (note !== undefined && note.path !== staging.path) return;
   if (!isUndone) await tidyUp(context, id, staging.path);
   await notes.forget(id, await optionsThatLiveOn(context, id, notes));
+  await context.volumes.letGo(id, staging.path);
 }
 
 /** A filesystem that is mounted elsewhere on the node lives on with the options that it has. */

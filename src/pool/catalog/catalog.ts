@@ -16,6 +16,7 @@ import type {
   Attachment,
   AttachOptions,
   ChangedRangesRequest,
+  ClusterReach,
   Condition,
   GroupSpec,
   HealthWatch,
@@ -87,6 +88,10 @@ export class Catalog implements Pool {
 
   get traits(): Traits {
     return this.#backend.traits;
+  }
+
+  get cluster(): ClusterReach | undefined {
+    return this.#backend.cluster;
   }
 
   get queue(): DiskQueue {

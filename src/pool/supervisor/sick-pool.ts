@@ -12,6 +12,7 @@ export class SickPool implements Pool {
   readonly name: string;
   readonly kind: string;
   readonly traits: Traits;
+  readonly cluster: Pool['cluster'];
   readonly defaultFilesystem: FilesystemType;
   readonly trimming = 'off';
   /** Closed; what must be done all the same, it rescues. */
@@ -30,10 +31,11 @@ export class SickPool implements Pool {
   constructor(pool: Pool, error: PoolQuarantined) {
     this.#pool = pool;
     this.#error = error;
-    const { defaultFilesystem, kind, name, queue, rescue, traits } = pool;
+    const { cluster, defaultFilesystem, kind, name, queue, rescue, traits } = pool;
     this.name = name;
     this.kind = kind;
     this.traits = traits;
+    this.cluster = cluster;
     this.defaultFilesystem = defaultFilesystem;
     this.queue = queue;
     this.rescue = rescue;

@@ -1,0 +1,300 @@
+import { realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { syncFile } from '../../kernel/file/file.ts';
+import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { DataLoss, FailedPrecondition, HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
+import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import { withTimeout } from '../../volume/with-timeout.ts';
+import { type PoolCondition, silentAfterMs, silentCondition } from '../condition.ts';
+import { detachUnseen } from '../detach-unseen.ts';
+import type { PoolLog } from '../log.ts';
+import type {
+  ContextDemand,
+  FoundOnNode,
+  NodeKind,
+  OwnedOnNode,
+  SeenAt,
+  VolumeAccess,
+  VolumeContext,
+  VolumeOnNode,
+  VolumeSource,
+} from '../node-side.ts';
+import type { Attached, AttachOptions, Condition } from '../pool.ts';
+import { kindOfContext } from '../volume-context.ts';
+import type { Server, Servers } from './servers.ts';
+import { type VolumeNote, VolumeNotes } from './volume-notes.ts';
+
+export interface ContextVolumesOptions {
+  readonly kinds: readonly NodeKind[];
+  readonly servers: Servers;
+  /** For the notes. */
+  readonly directory: string;
+  /** For the node's own files and the directories of the container orchestrator. */
+  readonly queue: DiskQueue;
+  readonly log: PoolLog;
+}
+
+/**
+ * The volumes that any node of the cluster can reach. What they are is in their context, which comes with a stage and a
+ * publish; for all other calls this node keeps a note.
+ */
+export class ContextVolumes implements VolumeSource {
+  readonly #options: ContextVolumesOptions;
+  readonly #notes: VolumeNotes;
+
+  private constructor(options: ContextVolumesOptions, notes: VolumeNotes) {
+    this.#options = options;
+    this.#notes = notes;
+  }
+
+  static async open(options: ContextVolumesOptions): Promise<ContextVolumes> {
+    const { directory, log, queue } = options;
+    return new ContextVolumes(options, await VolumeNotes.open(directory, queue, log));
+  }
+
+  async require(handle: VolumeHandle, given: VolumeContext, demand: ContextDemand): Promise<FoundOnNode> {
+    const { kind, context } = kindOfContext(given, this.#options.kinds);
+    const volume = volumeOf(kind, { handle, context, provisioning: 'thin', ...kind.read(context, demand) });
+    const note = this.#notes.read(handle);
+    if (note !== undefined) await this.#requireSame(note, kind, volume);
+    return { volume, access: await this.#accessTo(kind, volume) };
+  }
+
+  async requireKnown(handle: VolumeHandle): Promise<FoundOnNode> {
+    const note = this.#notes.read(handle);
+    if (note === undefined) throw new NotFound(`volume ${handle} is not in use on this node.`);
+    return await this.#found(note);
+  }
+
+  async findIfPossible(handle: VolumeHandle): Promise<FoundOnNode | undefined> {
+    try {
+      return await this.requireKnown(handle);
+    } catch (error) {
+      if (error instanceof HoldfastError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Two volumes may be the same data: then the one that was put there, or else the one that is asked about. */
+  async ownerOf(seen: SeenAt, asked: string): Promise<OwnedOnNode | undefined> {
+    const rank = (note: VolumeNote) => (isAt(note, seen.target) ? 0 : note.volume.handle === asked ? 1 : 2);
+    for (const note of this.#notes.all().sort((a, b) => rank(a) - rank(b))) {
+      const kind = this.#kindOf(note);
+      const shown = kind?.shows(volumeOf(kind, note.volume), seen);
+      if (kind === undefined || shown === undefined) continue;
+      // Its server may not be usable at all: then it can still be unmounted.
+      const found = await this.findIfPossible(note.volume.handle);
+      return { handle: note.volume.handle, isWhole: shown === 'whole', access: found?.access };
+    }
+    return undefined;
+  }
+
+  isOfAnother({ target }: Pick<Mount, 'target'>, handle: VolumeHandle): boolean {
+    return this.#notes.all().some((note) => note.volume.handle !== handle && isAt(note, target));
+  }
+
+  async conditionOf({ access, handle }: OwnedOnNode): Promise<PoolCondition> {
+    const volume = access instanceof ContextVolume && access.handle === handle ? access : undefined;
+    if (volume === undefined) return { condition: unknownServer, isSick: false };
+    const answer = await withTimeout(silentAfterMs, volume.condition());
+    return { condition: answer === 'late' ? silentCondition : answer, isSick: false };
+  }
+
+  async hold({ access, volume }: FoundOnNode, path: string): Promise<void> {
+    if (!(access instanceof ContextVolume)) return;
+    const { paths = [] } = this.#notes.read(volume.handle) ?? {};
+    const place = await this.#resolved(path);
+    if (!paths.includes(place)) await this.#notes.write({ kind: access.kind, volume, paths: [...paths, place] });
+  }
+
+  async letGo(handle: VolumeHandle, path: string): Promise<void> {
+    const note = this.#notes.read(handle);
+    if (note === undefined) return;
+    const place = await this.#resolved(path);
+    const paths = note.paths.filter((each) => each !== place);
+    if (paths.length === note.paths.length) return;
+    if (paths.length > 0) await this.#notes.write({ ...note, paths });
+    else await this.#end({ ...note, paths });
+  }
+
+  /** Finishes what a driver before this one has left: devices of volumes that are nowhere staged or published. */
+  async tidyUp(): Promise<void> {
+    for (const note of this.#notes.all().filter(({ paths }) => paths.length === 0)) {
+      await this.#end(note).catch((error: unknown) => {
+        this.#options.log.warn(
+          { volume_id: note.volume.handle, err: error },
+          'cannot detach a volume that is not used',
+        );
+      });
+    }
+  }
+
+  /** The note goes only when nothing of the volume is left: without it nobody could detach that. */
+  async #end(note: VolumeNote): Promise<void> {
+    const kind = this.#kindOf(note);
+    if (kind?.traits.detaching === 'explicit') {
+      const { access } = await this.#found(note);
+      await detachUnseen(this.#options.queue, access);
+      if ((await access.attached()).length > 0) {
+        await this.#notes.write(note);
+        return;
+      }
+    }
+    await this.#notes.remove(note.volume.handle);
+    if (kind === undefined) return;
+    const server = kind.serverOf(volumeOf(kind, note.volume));
+    const others = this.#notes.all().filter((other) => other.kind === note.kind);
+    if (others.some(({ volume }) => kind.serverOf(volumeOf(kind, volume)) === server)) return;
+    await this.#options.servers.close(kind, server);
+  }
+
+  /** @throws FailedPrecondition if the handle stands for another volume that is in use on this node */
+  async #requireSame(note: VolumeNote, kind: NodeKind, volume: VolumeOnNode): Promise<void> {
+    const difference = differenceOf(note, kind, volume);
+    if (difference === undefined) return;
+    // Of before a reboot, perhaps: nobody comes to unstage what is not there.
+    if (!(await this.#isUsed(note))) return await this.#notes.remove(note.volume.handle);
+    const [where] = note.paths;
+    throw new FailedPrecondition(
+      `volume ${volume.handle} is in use on this node with ${difference}${where === undefined ? '' : ` at ${shortPath(where)}`}: end that use, or give this PersistentVolume another volumeHandle.`,
+    );
+  }
+
+  async #isUsed(note: VolumeNote): Promise<boolean> {
+    const table = await readMountTable(this.#options.queue);
+    if (table.some(({ target }) => isAt(note, target))) return true;
+    const kind = this.#kindOf(note);
+    if (kind?.traits.detaching !== 'explicit') return false;
+    return (await (await this.#found(note)).access.attached()).length > 0;
+  }
+
+  async #found(note: VolumeNote): Promise<FoundOnNode> {
+    const kind = this.#kindOf(note);
+    if (kind === undefined) {
+      throw new Unavailable(`volume ${note.volume.handle} is of kind ${note.kind}, which this driver does not know.`);
+    }
+    const volume = volumeOf(kind, note.volume);
+    return { volume, access: await this.#accessTo(kind, volume) };
+  }
+
+  async #accessTo(kind: NodeKind, volume: VolumeOnNode): Promise<ContextVolume> {
+    return new ContextVolume(volume, kind, await this.#options.servers.get(kind, kind.serverOf(volume)));
+  }
+
+  #kindOf(note: VolumeNote): NodeKind | undefined {
+    return this.#options.kinds.find(({ name }) => name === note.kind);
+  }
+
+  /** As the mount table has it: symbolic links may lead to the root of the targets. */
+  async #resolved(path: string): Promise<string> {
+    const parent = await this.#options.queue.run(() => realpath(dirname(path)).catch(() => dirname(path)));
+    return join(parent, basename(path));
+  }
+}
+
+function volumeOf(kind: NodeKind, noted: VolumeNote['volume']): VolumeOnNode {
+  return { ...noted, accessModes: kind.traits.accessModes };
+}
+
+/** A device is mounted on a file in its staging directory. */
+function isAt({ paths, volume }: VolumeNote, target: string | undefined): boolean {
+  if (target === undefined) return false;
+  return paths.some((path) => path === target || join(path, fileNameOf(volume.handle)) === target);
+}
+
+/** What a note says of a volume that a call says otherwise. */
+function differenceOf(note: VolumeNote, kind: NodeKind, { content, context }: VolumeOnNode): string | undefined {
+  if (note.kind !== kind.name) return `kind ${note.kind}`;
+  const keys = new Set([...Object.keys(note.volume.context), ...Object.keys(context)]);
+  const different = [...keys].filter((key) => note.volume.context[key] !== context[key]);
+  if (different.length > 0) return `other volumeAttributes (${different.join(', ')})`;
+  return JSON.stringify(note.volume.content) === JSON.stringify(content) ? undefined : 'another fsType or volumeMode';
+}
+
+const unknownServer: Condition = { abnormal: true, message: 'The server of this volume cannot be used; see the log.' };
+const answering: Condition = { abnormal: false, message: 'The volume is reachable.' };
+
+/** A volume that this node knows from its context. */
+class ContextVolume implements VolumeAccess {
+  /** For a device with a filesystem: the server decides what a discard means to it. */
+  readonly trimming = 'off';
+  readonly #volume: VolumeOnNode;
+  readonly #kind: NodeKind;
+  readonly #server: Server;
+
+  constructor(volume: VolumeOnNode, kind: NodeKind, server: Server) {
+    this.#volume = volume;
+    this.#kind = kind;
+    this.#server = server;
+  }
+
+  get kind(): string {
+    return this.#kind.name;
+  }
+
+  get handle(): VolumeHandle {
+    return this.#volume.handle;
+  }
+
+  get poolName(): string {
+    return this.#server.side.name;
+  }
+
+  get queue(): DiskQueue {
+    return this.#server.queue;
+  }
+
+  get traits() {
+    return this.#kind.traits;
+  }
+
+  get unmount(): VolumeAccess['unmount'] {
+    const { side } = this.#server;
+    return side.unmount && ((...where) => side.unmount?.(this.#volume, ...where) ?? Promise.resolve());
+  }
+
+  attach(options: AttachOptions) {
+    return this.#server.side.attach(this.#volume, options);
+  }
+
+  attached() {
+    return this.#server.side.attached(this.#volume);
+  }
+
+  async detach(attached: Attached) {
+    await this.#server.side.detach?.(this.#volume, attached);
+  }
+
+  /** No freeze of this driver is left on it. */
+  async endUnseenFreeze() {}
+
+  async settleFilesystem(directory: Descriptor) {
+    await directory.during((path) => syncFile(this.queue, path));
+  }
+
+  async repair(fsType: FilesystemType) {
+    throw new DataLoss(
+      `volume ${this.handle}: its ${fsType} is damaged. This driver repairs a filesystem only on a clone, which ${this.poolName} does not make: back up the device, then run the checker of ${fsType}.`,
+    );
+  }
+
+  async grow(sizeBytes: bigint) {
+    return (await this.#server.side.grow?.(this.#volume, sizeBytes)) ?? sizeBytes;
+  }
+
+  async trim() {
+    return undefined;
+  }
+
+  async quotaUsage() {
+    return await this.#server.side.quotaUsage?.(this.#volume);
+  }
+
+  async condition(): Promise<Condition> {
+    return (await this.#server.side.condition?.(this.#volume)) ?? answering;
+  }
+}

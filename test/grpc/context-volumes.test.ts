@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { CallError } from '../support/client.ts';
+import { ContextHarness } from '../support/context-harness.ts';
+import { blockCapability, mountCapability } from '../support/node-volume.ts';
+
+/* Volumes that a node knows from volume_context alone, as a person writes it into a PersistentVolume. */
+
+let harness: ContextHarness;
+let source: string;
+
+beforeEach(async () => {
+  harness = await ContextHarness.open();
+  source = execFileSync('losetup', ['--find', '--show', harness.image('export.img')], { encoding: 'utf8' }).trim();
+});
+afterEach(() => harness[Symbol.asyncDispose]());
+
+const shared = mountCapability('MULTI_NODE_MULTI_WRITER', [], 'nfs');
+
+async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert.ok(error instanceof CallError, String(error));
+    assert.equal(error.code, code, error.message);
+    assert.match(error.message, message);
+    return true;
+  });
+}
+
+describe('a volume of a context', () => {
+  for (const handle of ['an export', '../../etc/passwd', 'server##share##', 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa']) {
+    test(`is staged and published under the handle ${handle}, and nothing of it is left`, async () => {
+      const volume = harness.volume(handle, shared);
+      const volume_context = { kind: 'export', version: '1', source };
+      await volume.stage({ volume_context });
+      await volume.stage({ volume_context });
+      await volume.publish({ volume_context });
+      writeFileSync(join(volume.target, 'file'), 'data');
+      const { usage, volume_condition } = await volume.stats();
+      assert.equal(volume_condition?.message, 'here answers.');
+      assert.ok(usage.some(({ total, unit }) => unit === 'BYTES' && total > 0n));
+      assert.deepEqual(harness.notes()[0]?.paths, [volume.staging, volume.target]);
+      await volume.down();
+      await volume.down();
+      assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+      assert.ok(!existsSync(volume.target));
+    });
+  }
+
+  test('has what Kubernetes adds to its context', async () => {
+    const volume = harness.volume('a', shared);
+    await volume.stage({ volume_context: { source, 'csi.storage.k8s.io/pod.name': 'x' } });
+    await volume.unstage();
+  });
+
+  test('is published several times, and another PersistentVolume with the same data is another volume', async () => {
+    const one = harness.volume('one', shared);
+    const other = harness.volume('other', shared);
+    const volume_context = { source };
+    for (const volume of [one, other]) {
+      await volume.stage({ volume_context });
+      await volume.publish({ volume_context });
+    }
+    const second = join(one.pod, 'second');
+    await one.publish({ volume_context, target_path: second });
+    writeFileSync(join(one.target, 'file'), 'data');
+    assert.equal(readFileSync(join(other.target, 'file'), 'utf8'), 'data');
+    await refused(one.unstage(), 'FAILED_PRECONDITION', /still published/);
+    await one.unpublish(second);
+    await one.down();
+    assert.deepEqual(harness.mounts(), [other.staging, other.target]);
+    await other.stats();
+    await other.down();
+    assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  });
+
+  test('is unpublished and unstaged by a driver that was started since', async () => {
+    const volume = harness.volume('a', shared);
+    await volume.stage({ volume_context: { source } });
+    await volume.publish({ volume_context: { source } });
+    await harness.restart();
+    await volume.stats();
+    await volume.down();
+    assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  });
+
+  test('is unstaged after a reboot, when nothing of it is mounted', async () => {
+    const volume = harness.volume('a', shared);
+    await volume.stage({ volume_context: { source } });
+    await harness.stop();
+    execFileSync('umount', [volume.staging]);
+    await harness.start();
+    await volume.down();
+    assert.deepEqual(harness.notes(), []);
+  });
+
+  test('is one volume: its handle with another context is refused while it is in use, and only then', async () => {
+    const volume = harness.volume('a', shared);
+    await volume.stage({ volume_context: { source } });
+    const volume_context = { source, server: 'elsewhere' };
+    await refused(volume.stage({ volume_context }), 'FAILED_PRECONDITION', /other volumeAttributes \(server\)/);
+    await refused(volume.publish({ volume_context }), 'FAILED_PRECONDITION', /other volumeAttributes \(server\)/);
+    execFileSync('umount', [volume.staging]);
+    await volume.stage({ volume_context });
+    await volume.down();
+    assert.deepEqual(harness.notes(), []);
+  });
+
+  test('leaves no note if it cannot be mounted', async () => {
+    const volume = harness.volume('a', shared);
+    await assert.rejects(volume.stage({ volume_context: { source: '/dev/holdfast-none' } }));
+    assert.deepEqual(harness.notes(), []);
+    await volume.stage({ volume_context: { source } });
+    await volume.unstage();
+  });
+
+  const mistakes: Readonly<Record<string, readonly [Record<string, string>, RegExp]>> = {
+    'no context': [{}, /say not which kind/],
+    'a key that is misspelled': [{ source: '/dev/null', sorce: 'x' }, /"sorce".*did you mean 'source'/],
+    'a kind that is not there': [{ kind: 'nfs', source: 'x' }, /kind "nfs" is not known/],
+    'a later version': [{ version: '2', source: 'x' }, /update the driver/],
+  };
+  for (const [what, [volume_context, message]] of Object.entries(mistakes)) {
+    test(`refused: ${what}`, async () => {
+      await refused(harness.volume('a', shared).stage({ volume_context }), 'INVALID_ARGUMENT', message);
+      assert.deepEqual(harness.notes(), []);
+    });
+  }
+
+  test('nothing is known of one that is not in use', async () => {
+    const volume = harness.volume('a', shared);
+    await refused(volume.expand(1n << 30n), 'NOT_FOUND', /not in use on this node/);
+    await volume.down();
+  });
+
+  test('a pod has no inline volumes where there are no pools', async () => {
+    const volume = harness.volume('a', shared);
+    const volume_context = { 'csi.storage.k8s.io/ephemeral': 'true' };
+    await refused(volume.publish({ volume_context }), 'INVALID_ARGUMENT', /inline volumes/);
+  });
+});
+
+describe('a device of a context', () => {
+  const loopsOver = (image: string) =>
+    execFileSync('losetup', ['--noheadings', '--output', 'NAME', '--associated', image], { encoding: 'utf8' }).trim();
+
+  test('is attached while it is staged, and grows', async () => {
+    const image = harness.image('lun.img', 'xfs');
+    const volume = harness.volume('iqn.2026-01.org.example:target/1', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    await volume.stage({ volume_context: { image } });
+    await volume.publish({ volume_context: { image } });
+    assert.notEqual(loopsOver(image), '');
+    execFileSync('truncate', ['--size', '640M', image]);
+    assert.deepEqual(await volume.expand(640n << 20n), { capacity_bytes: 640n << 20n });
+    const [{ total } = { total: 0n }] = (await volume.stats()).usage;
+    assert.ok(total > 500n << 20n);
+    await volume.down();
+    assert.deepEqual([loopsOver(image), harness.notes(), harness.mounts()], ['', [], []]);
+  });
+
+  test('is shown as a raw block device in a file that its handle cannot name', async () => {
+    const image = harness.image('lun.img');
+    const volume = harness.volume('../../x/y', blockCapability());
+    await volume.stage({ volume_context: { image } });
+    await volume.publish({ volume_context: { image } });
+    assert.match(harness.mounts()[0] ?? '', /\/pv-[a-z2-7]{26}$/);
+    await harness.restart();
+    await volume.down();
+    assert.deepEqual([loopsOver(image), harness.notes(), harness.mounts()], ['', [], []]);
+  });
+
+  test('is detached by the next unstage if a driver died before it', async () => {
+    const image = harness.image('lun.img');
+    const volume = harness.volume('a', mountCapability());
+    await volume.stage({ volume_context: { image } });
+    await harness.stop();
+    execFileSync('umount', [volume.staging]);
+    await harness.start();
+    await volume.unstage();
+    assert.deepEqual([loopsOver(image), harness.notes()], ['', []]);
+  });
+});

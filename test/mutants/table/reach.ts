@@ -1,0 +1,86 @@
+import type { Mutant } from '../mutant.ts';
+
+const handle = { file: 'src/volume/handle.ts', killer: 'src/volume/handle.test.ts' } as const;
+const context = { file: 'src/pool/volume-context.ts', killer: 'src/pool/volume-context.test.ts' } as const;
+const volumes = {
+  file: 'src/pool/on-node/context-volumes.ts',
+  killer: 'test/grpc/context-volumes.test.ts',
+} as const;
+const servers = { file: 'src/pool/on-node/servers.ts', killer: 'src/pool/on-node/servers.test.ts' } as const;
+
+/** Volumes that any node of the cluster can reach. */
+export const reachMutants: readonly Mutant[] = [
+  {
+    name: 'a handle that cannot be shown on one line is refused',
+    ...handle,
+    text: '  if (controlCharacter.test(text) || !text.isWellFormed()) return undefined;\n',
+    replacement: '',
+  },
+  {
+    name: 'a handle that a person wrote never becomes the name of a file',
+    ...handle,
+    text: '  return parseVolumeId(handle) ?? ',
+    replacement: '  return handle ?? ',
+  },
+  {
+    name: 'a key that no volume of the kind has is refused in a context',
+    ...context,
+    text: '  if (unknown !== undefined) {\n',
+    replacement: '  if (unknown === null) {\n',
+  },
+  {
+    name: 'a context of a later version is refused',
+    ...context,
+    text: '  if (version !== contextVersion) {\n',
+    replacement: '  if (version === null) {\n',
+  },
+  {
+    name: 'a volume without a record is noted before it is mounted',
+    file: 'src/node/stage/stage.ts',
+    killer: 'test/grpc/context-volumes.test.ts',
+    text: '    await hold();\n    await mountDirectory',
+    replacement: '    await mountDirectory',
+    only: 'by a driver that was started since',
+  },
+  {
+    name: 'a handle stands for one volume as long as that is in use',
+    ...volumes,
+    text: '    if (note !== undefined) await this.#requireSame(note, kind, volume);\n',
+    replacement: '',
+    only: 'its handle with another context',
+  },
+  {
+    name: 'mounts of another PersistentVolume with the same data are not taken for those of this one',
+    ...volumes,
+    text: 'note.volume.handle !== handle && isAt(note, target)',
+    replacement: 'note === undefined',
+    only: 'another PersistentVolume with the same data',
+  },
+  {
+    name: 'what is mounted is taken for the volume that was put there, of two with the same data',
+    ...volumes,
+    text: '(isAt(note, seen.target) ? 0 :',
+    replacement: '(false ? 0 :',
+    only: 'another PersistentVolume with the same data',
+  },
+  {
+    name: 'calls for a server that hangs are given up',
+    ...servers,
+    text: '      queue.close(new Unavailable(',
+    replacement: '      void (new Unavailable(',
+  },
+  {
+    name: 'a server that hangs takes no more threads than its share, however often it is tried',
+    ...servers,
+    text: '    if (lost.length >= maxLostQueues) throw',
+    replacement: '    if (lost.length < 0) throw',
+  },
+  {
+    name: 'a volume is made only for access modes that its pool has',
+    file: 'src/controller/volumes/volume-spec.ts',
+    killer: 'test/grpc/controller-create.test.ts',
+    text: '  requireModes(pool, demand, onUnsupported);\n',
+    replacement: '',
+    only: 'A05',
+  },
+];
