@@ -131,22 +131,28 @@ describe('growMounted', () => {
     });
   }
 
-  test('H16: btrfs that is frozen takes no place of its pool until it is thawed', async (t) => {
-    const { enlarge, path } = await grown(t, 'btrfs');
-    const larger = await enlarge();
-    const before = await statfs(path);
+  test('H16 H40: a btrfs that is frozen keeps neither its pool waiting, nor its caller, nor another btrfs', async (t) => {
+    const frozen = await grown(t, 'btrfs');
+    const other = await grown(t, 'btrfs');
+    const larger = await frozen.enlarge();
+    const before = await statfs(frozen.path);
     const narrow = new DiskQueue('narrow', 1);
-    await freeze(queue, path);
-    const growing = growMounted(narrow, larger);
+    const mayBeFrozen = (error: unknown) =>
+      error instanceof FilesystemFrozen && /volume a cannot grow now: .*may be frozen/.test(error.message);
+    await freeze(queue, frozen.path);
     try {
+      const answers = [assert.rejects(growMounted(narrow, larger), mayBeFrozen)];
       await eventually(async () => narrow.anyBusySinceMs !== undefined && narrow.running === 0);
-      await narrow.run(async () => undefined);
-      assert.equal((await statfs(path)).blocks, before.blocks);
+      answers.push(assert.rejects(growMounted(narrow, await other.enlarge()), mayBeFrozen));
+      await Promise.all(answers);
+      assert.equal((await statfs(frozen.path)).blocks, before.blocks);
     } finally {
-      await thaw(queue, path);
+      await thaw(queue, frozen.path);
     }
-    await growing;
-    assert.ok((await statfs(path)).blocks > before.blocks);
+    await eventually(async () => (await statfs(frozen.path)).blocks > before.blocks);
+    const otherBefore = await statfs(other.path);
+    await growMounted(narrow, { ...other.growth, deviceBytes: other.growth.deviceBytes * 2n });
+    assert.ok((await statfs(other.path)).blocks > otherBefore.blocks);
   });
 
   test('H19: xfs that is read-only is not taken for a frozen one', async (t) => {

@@ -1,11 +1,12 @@
 import { statfs } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { type Descriptor, type Openable, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { KernelError } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
 import { readAtMost } from '../file/file.ts';
-import { requireThawed } from './freeze.ts';
+import { FilesystemFrozen, requireThawed } from './freeze.ts';
 
 export interface Growth {
   readonly fsType: FilesystemType;
@@ -29,7 +30,8 @@ const BTRFS_IOC_RESIZE: IoctlRequest = { name: 'BTRFS_IOC_RESIZE', number: 0x500
 
 /**
  * Makes a mounted filesystem as large as its device, if it is not yet. Never makes it smaller.
- * @throws FilesystemFrozen if it must grow; btrfs does not show that it is frozen, and is awaited
+ * @throws FilesystemFrozen if it must grow; btrfs does not show that it is frozen: if it has not grown after
+ * `btrfsTimeoutMs`, it may be. It grows then once it is thawed, or with a later call
  * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and the filesystem must grow; EINVAL for btrfs
  * on a device of less than 256 MiB
  */
@@ -42,7 +44,7 @@ export async function growMounted(queue: DiskQueue, growth: Growth): Promise<voi
     case 'xfs':
       return await growXfs(queue, directory, growth);
     case 'btrfs':
-      return await growBtrfs(growingBeside(queue), directory, growth.deviceBytes);
+      return await growBtrfs(queue, directory, growth);
   }
 }
 
@@ -106,23 +108,51 @@ async function growXfs(queue: DiskQueue, directory: Descriptor, growth: Growth):
 /** The smallest sector of btrfs: its size on a device is a multiple of the sector. */
 const btrfsSectorBytes = 4096n;
 
+/** More than a resize takes that nobody keeps from writing. */
+const btrfsTimeoutMs = 5_000;
+const placePauseMs = 50;
+
 const growing = new WeakMap<DiskQueue, DiskQueue>();
 
-/** One place in a sibling queue: a call that waits there for a thaw, however long, delays no other call of the pool. */
+/** One place in a sibling queue: a resize that waits there for a thaw, however long, delays no other call of the pool. */
 function growingBeside(queue: DiskQueue): DiskQueue {
   const beside = growing.get(queue) ?? queue.beside('grow', 1);
   growing.set(queue, beside);
   return beside;
 }
 
-async function growBtrfs(queue: DiskQueue, directory: Descriptor, deviceBytes: bigint): Promise<void> {
+async function growBtrfs(queue: DiskQueue, directory: Descriptor, { deviceBytes, name }: Growth): Promise<void> {
+  if (!mustBtrfsGrow(directory, deviceBytes)) return;
+  const beside = growingBeside(queue);
+  const deadlineMs = performance.now() + btrfsTimeoutMs;
+  // A job that waits in the queue could not be taken back, and would hold the directory open.
+  while (beside.running >= beside.places) {
+    if (performance.now() > deadlineMs) {
+      throw new FilesystemFrozen(
+        `${name} cannot grow now: another btrfs of the pool is growing, and may be frozen (fsfreeze --unfreeze). It grows once that is over.`,
+      );
+    }
+    await delay(placePauseMs);
+  }
+  // The directory stays open for the kernel's call, also if nobody waits for it any more.
+  const resized = resizeBtrfs(beside, directory).then(() => true);
+  if (await Promise.race([resized, delay(btrfsTimeoutMs, false)])) return;
+  throw new FilesystemFrozen(
+    `${name} cannot grow now: its btrfs has not grown in ${btrfsTimeoutMs / 1000} s, and may be frozen (fsfreeze --unfreeze). It grows once that is over.`,
+  );
+}
+
+function mustBtrfsGrow(directory: Descriptor, deviceBytes: bigint): boolean {
   // struct btrfs_ioctl_dev_info_args for device 1, which a plain 'max' resizes, too.
   const device = Buffer.alloc(4096);
   device.writeBigUInt64LE(1n, 0);
   ioctlNow(directory, BTRFS_IOC_DEV_INFO, device);
   const present = device.readBigUInt64LE(32);
   // The kernel refuses (EINVAL) to set any size below 256 MiB, even the present one.
-  if (deviceBytes - present < btrfsSectorBytes) return;
+  return deviceBytes - present >= btrfsSectorBytes;
+}
+
+async function resizeBtrfs(queue: DiskQueue, directory: Descriptor): Promise<void> {
   // struct btrfs_ioctl_vol_args: a descriptor that is not used here, and the text.
   const argument = Buffer.alloc(4096);
   argument.write('max', 8);
