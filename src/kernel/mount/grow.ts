@@ -108,7 +108,7 @@ async function growXfs(queue: DiskQueue, directory: Descriptor, growth: Growth):
 /** The smallest sector of btrfs: its size on a device is a multiple of the sector. */
 const btrfsSectorBytes = 4096n;
 
-/** More than a resize takes that nobody keeps from writing. */
+/** More than a resize takes on a filesystem that is not frozen. */
 const btrfsTimeoutMs = 5_000;
 const placePauseMs = 50;
 
@@ -134,7 +134,7 @@ async function growBtrfs(queue: DiskQueue, directory: Descriptor, { deviceBytes,
     }
     await delay(placePauseMs);
   }
-  // The directory stays open for the kernel's call, also if nobody waits for it any more.
+  // The directory stays open until the kernel's call has ended, also after the caller has left.
   const resized = resizeBtrfs(beside, directory).then(() => true);
   if (await Promise.race([resized, delay(btrfsTimeoutMs, false)])) return;
   throw new FilesystemFrozen(

@@ -32,4 +32,16 @@ describe('which LVM is used', () => {
     }
     await assert.rejects(newEnough({ ...lvmThat('true'), program: join(directory, 'none') }, own), /is not installed/);
   });
+
+  test('H43: the own one also where that of the host cannot be executed, or misses a library', async () => {
+    const newer = lvmOf('2.03.16');
+    for (const exitCode of [126, 127]) {
+      const host = lvmThat(`exit ${exitCode}`);
+      assert.equal(await newEnough(host, async () => newer), newer);
+      assert.equal(await newEnough(host, async () => lvmThat('exit 127')), host);
+    }
+    const old = lvmOf('2.03.11');
+    const missing = { ...newer, program: join(directory, 'none') };
+    for (const own of [lvmThat('exit 127'), missing]) assert.equal(await newEnough(old, async () => own), old);
+  });
 });

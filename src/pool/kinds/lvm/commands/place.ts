@@ -1,4 +1,5 @@
 import { access, constants, readlink } from 'node:fs/promises';
+import { CommandError } from '../../../../command/run.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { udevAnswers } from './udev.ts';
 import { isTooOld, versionOf } from './version.ts';
@@ -44,14 +45,30 @@ async function ownBeside(queue: DiskQueue): Promise<LvmRunner> {
 }
 
 /**
- * The host's LVM, unless it is too old and the driver's own is not. The own one has other settings, other locks and no udev: an
- * LVM that fails to tell its version, on a node without memory for example, does not count as old.
- * @throws CommandError if a version cannot be read
+ * The host's LVM, unless it cannot run at all or is too old, and the driver's own is not. The own one has other settings,
+ * other locks and no udev: an LVM that fails to tell its version, on a node without memory for example, does not count
+ * as old.
+ * @throws CommandError if the version of the host's cannot be read
  */
 export async function newEnough(host: LvmRunner, own: () => Promise<LvmRunner>): Promise<LvmRunner> {
-  if (!isTooOld(await versionOf(host))) return host;
+  const version = await versionOf(host).catch(ignoreUnstarted);
+  if (version !== undefined && !isTooOld(version)) return host;
   const beside = await own();
-  return isTooOld(await versionOf(beside)) ? host : beside;
+  const ownVersion = await versionOf(beside).catch(ignoreFailed);
+  return ownVersion === undefined || isTooOld(ownVersion) ? host : beside;
+}
+
+/** Exit codes of a program that cannot be executed, or misses a library: nsenter(1), ld.so(8). That does not pass. */
+const unstartedExitCodes = [126, 127];
+
+function ignoreFailed(error: unknown): undefined {
+  if (error instanceof CommandError) return undefined;
+  throw error;
+}
+
+function ignoreUnstarted(error: unknown): undefined {
+  if (error instanceof CommandError && unstartedExitCodes.includes(error.exitCode ?? 0)) return undefined;
+  throw error;
 }
 
 /** Where udev does not answer, LVM makes the nodes that it needs itself, if it is told. */
