@@ -12,6 +12,8 @@ import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import type { LvmOptions } from './kinds/lvm/config.ts';
 import { lvmKind } from './kinds/lvm/kind.ts';
+import type { NfsPoolOptions } from './kinds/nfs/config.ts';
+import { nfsKind } from './kinds/nfs/kind.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
 import type { NodeKind } from './node-side.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
@@ -24,6 +26,7 @@ interface OwnOptions {
   readonly directory: DirectoryOptions;
   readonly lvm: LvmOptions;
   readonly disk: DiskOptions;
+  readonly nfs: NfsPoolOptions;
 }
 
 export type KindName = keyof OwnOptions;
@@ -34,13 +37,14 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   directory: directoryKind,
   lvm: lvmKind,
   disk: diskKind,
+  nfs: nfsKind,
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
 export const nodeKinds: readonly NodeKind[] = [];
 
 /** In the order in which messages list them. */
-export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk'];
+export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs'];
 
 /** What a pool is of whose section says nothing of it, as before there were several kinds. */
 export const defaultKind: KindName = 'image';

@@ -2,6 +2,7 @@ import type { DeviceNumber } from '../kernel/block/device.ts';
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
+import type { MountAttributes, MountParameter } from '../kernel/mount/mount.ts';
 import type { Mount } from '../kernel/mount/mount-table.ts';
 import { type AccessMode, isMultiNode, singleNodeModes, type VolumeContent } from '../volume/capability.ts';
 import { type Encryption, type EncryptionType, luksHeaderBytes, newEncryption } from '../volume/encryption.ts';
@@ -227,7 +228,18 @@ interface HeldOpen extends Held {
 /** What `attach` found or made, and what holds it. */
 export type Attachment =
   | (Extract<Attached, { kind: 'device' | 'directory' }> & HeldOpen)
-  | (Extract<Attached, { kind: 'mountable' }> & Held);
+  | (Extract<Attached, { kind: 'mountable' }> & Held & Partial<OwnMount>);
+
+/** For what takes more than one call of the kernel to be mounted. */
+export interface OwnMount {
+  /** Mounts it on an open directory, with these attributes and the parameters that the volume's user asks for. */
+  mountAt(target: Descriptor, how: MountedHow): Promise<void>;
+}
+
+export interface MountedHow {
+  readonly attributes: MountAttributes;
+  readonly parameters: readonly MountParameter[];
+}
 
 /** Something that can be seen on this node, as the kernel tells of it: a device's node, or a mount. */
 export interface Seen {

@@ -13,6 +13,7 @@ import { goneNodeMutants } from './table/gone-nodes.ts';
 import { locationMutants } from './table/homes.ts';
 import { ledgerMutants } from './table/ledger.ts';
 import { lockMutants } from './table/locks.ts';
+import { nfsMutants } from './table/nfs.ts';
 import { nodeMutants } from './table/node.ts';
 import { planMutants } from './table/plans.ts';
 import { programMutants } from './table/programs.ts';
@@ -49,4 +50,5 @@ export const mutants: readonly Mutant[] = [
   ...fleetMutants,
   ...absenceMutants,
   ...goneNodeMutants,
+  ...nfsMutants,
 ];

@@ -22,16 +22,22 @@ export interface MountedDevice extends MountedVolume {
 /** As a filesystem, or as the directory that it is. */
 export async function mounted(pool: Pool, id: VolumeId, scratch: Scratch): Promise<MountedVolume> {
   const record = await pool.find(id);
-  return record?.content.type === 'directory' ? bindMounted(pool, id, scratch) : mountedDevice(pool, id, scratch);
+  return record?.content.type === 'directory' ? mountedDirectory(pool, id, scratch) : mountedDevice(pool, id, scratch);
 }
 
-async function bindMounted(pool: Pool, id: VolumeId, scratch: Scratch): Promise<MountedVolume> {
+async function mountedDirectory(pool: Pool, id: VolumeId, scratch: Scratch): Promise<MountedVolume> {
   const path = scratch.join('mounted', id);
   mkdirSync(path, { recursive: true });
   const attachment = await pool.attach(id, { persistent: false });
-  if (attachment.kind !== 'directory') throw new Error(`${id} is no directory`);
   try {
-    execFileSync('mount', ['--bind', attachment.path, path]);
+    if (attachment.kind === 'directory') {
+      execFileSync('mount', ['--bind', attachment.path, path]);
+    } else if (attachment.kind === 'mountable' && attachment.mountAt !== undefined) {
+      await using target = await openDirectory(pool.queue, path);
+      await attachment.mountAt(target, { attributes: {}, parameters: [] });
+    } else {
+      throw new Error(`${id} is no directory`);
+    }
   } finally {
     await attachment.release();
   }

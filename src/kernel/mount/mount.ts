@@ -69,6 +69,10 @@ const MOVE_MOUNT_F_EMPTY_PATH = 0x04;
 const MOVE_MOUNT_T_EMPTY_PATH = 0x40;
 const UMOUNT_NOFOLLOW = 8;
 
+/** force: requests to a server end with an error, even if the mount then stays, as it is in use. detach: it is out of sight at once, and ends with its last user. */
+const unmountBits = { force: 1, detach: 2 } as const;
+export type UnmountFlag = keyof typeof unmountBits;
+
 /** Struct and numbers of mount_setattr(2); fsmount(2) takes the same numbers. */
 const flagBits = {
   readonly: 0x01n,
@@ -129,6 +133,17 @@ export async function mountFilesystem(queue: DiskQueue, request: FilesystemMount
 export async function mountDetached(queue: DiskQueue, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
   await using context = await openContext(queue, request.fsType, request.source);
   return await createMount(queue, context, request);
+}
+
+/** Answers if the kernel has such a filesystem; loads its module. */
+export async function canMountType(queue: DiskQueue, fsType: string): Promise<boolean> {
+  try {
+    await using _context = await openContext(queue, fsType, fsType);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'ENODEV')) return false;
+    throw error;
+  }
 }
 
 /** Types whose module the kernel has loaded. For these, fsopen(2) only makes a structure in memory. */
@@ -269,7 +284,7 @@ export async function unmount(queue: DiskQueue, path: string): Promise<void> {
  * A program that is being started has copies of all our descriptors until it executes, perhaps one on this mount; and
  * other programs look into mounts for a moment. A mount that is still busy after all these pauses is in use.
  */
-async function unmountPatiently(queue: DiskQueue, path: string | Lent, where: string): Promise<void> {
+export async function unmountPatiently(queue: DiskQueue, path: string | Lent, where: string): Promise<void> {
   for (const pauseMs of [1, 4, 16, 64]) {
     try {
       await invoke(queue, umountCall, [path, UMOUNT_NOFOLLOW], where);
@@ -280,6 +295,17 @@ async function unmountPatiently(queue: DiskQueue, path: string | Lent, where: st
     }
   }
   await invoke(queue, umountCall, [path, UMOUNT_NOFOLLOW], where);
+}
+
+/** One try, with flags of umount2(2). @throws KernelError EBUSY if it is in use */
+export async function unmountNow(
+  queue: DiskQueue,
+  path: string | Lent,
+  where: string,
+  flags: readonly UnmountFlag[],
+): Promise<void> {
+  const bits = flags.reduce((sum, flag) => sum | unmountBits[flag], UMOUNT_NOFOLLOW);
+  await invoke(queue, umountCall, [path, bits], where);
 }
 
 function attributeBits(attributes: MountAttributes): { readonly set: bigint; readonly clear: bigint } {

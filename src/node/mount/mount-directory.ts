@@ -3,7 +3,7 @@ import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import { KernelError } from '../../kernel/call/errno.ts';
 import { bindMount, mountFilesystem } from '../../kernel/mount/mount.ts';
 import type { VolumeAccess } from '../../pool/node-side.ts';
-import type { Attached, Attachment } from '../../pool/pool.ts';
+import type { Attachment } from '../../pool/pool.ts';
 import { InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
 import { type FilesystemParameter, parseOption, refusedOption, type WantedAttributes } from './mount-options.ts';
@@ -54,11 +54,12 @@ async function bindDirectory(
 async function mountSource(
   { handle: volumeId, queue }: VolumeAccess,
   mount: DirectoryMount,
-  { fsType, options, source }: Extract<Attached, { kind: 'mountable' }>,
+  { fsType, mountAt, options, source }: Extract<Attachment, { kind: 'mountable' }>,
 ): Promise<void> {
   const { attributes, beforehand, target } = mount;
-  const parameters = [...options.map(parseOption), ...mount.parameters];
   await beforehand();
+  if (mountAt !== undefined) return await step('stage/mount', () => mountAt(target, mount));
+  const parameters = [...options.map(parseOption), ...mount.parameters];
   await step('stage/mount', () => mountFilesystem(queue, { fsType, source, parameters, attributes, target })).catch(
     (error) => {
       throw explain(error, { fsType, parameters: mount.parameters, volumeId });

@@ -12,6 +12,7 @@ import { reserveFileName } from '../location/reserved-space.ts';
  * pool.json                          format, pool id, block size
  * ballast, spares/<number>           room that is held for the records: blocks, and inodes
  * health                             written now and then, to see whether the disk is well
+ * lock                               on NFS: locked by the driver that has the pool
  * age                                for how long the pool has been open in all
  * volumes/<volume-id>/volume.json    the record
  * volumes/<volume-id>/data           the image: what a loop device shows as a disk
@@ -106,6 +107,9 @@ export class Layout {
     return join(this.trash, `${id}.${suffix()}`);
   }
 }
+
+/** Where the pool's own directory cannot be locked itself, this is, and says who has it. */
+export const lockFileName = 'lock';
 
 /** How old the pool was, and by what clock that was noted. */
 export const ageFileName = 'age';

@@ -13,7 +13,7 @@ import { poolsDirectory } from '../location/place.ts';
 import { reservedInodesName } from '../location/reserved-inodes.ts';
 import { reserveFileName } from '../location/reserved-space.ts';
 import { replaceFile } from './durable-file.ts';
-import { ageFileName, type Layout, templatesName } from './layout.ts';
+import { ageFileName, type Layout, lockFileName, templatesName } from './layout.ts';
 
 /** What pool.json says. `format` grows when an older driver could misread what a newer one wrote. */
 const poolFile = z.strictObject({
@@ -32,7 +32,7 @@ export type PoolFile = z.infer<typeof poolFile>;
 const formerKind = 'image';
 
 /** What may lie in a location before its pool.json is written. */
-const firstFiles = ['pool.json.new', healthFileName, ageFileName, reserveFileName, 'lost+found'];
+const firstFiles = ['pool.json.new', healthFileName, ageFileName, reserveFileName, lockFileName, 'lost+found'];
 /** Directories that may, and what in them may; what else there is of others would be taken for what is left to remove. */
 const firstDirectories: ReadonlyMap<string, RegExp> = new Map([
   ['volumes', /^$/],

@@ -46,6 +46,8 @@ export class VirtualMachine implements AsyncDisposable {
   readonly newerLvmDirectory: string;
   /** The same of an older one. */
   readonly olderLvmDirectory: string;
+  /** Debian's NFS server, unpacked (nfs/server.sh). */
+  readonly nfsDirectory: string;
   boots = 0;
   readonly #options: MachineOptions;
   readonly #kernel: string;
@@ -60,6 +62,7 @@ export class VirtualMachine implements AsyncDisposable {
     this.consolePath = options.scratch.join('console.log');
     this.#kernel = execFileSync('bash', [setup], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
     this.udevDirectory = join(dirname(this.#kernel), 'udev');
+    this.nfsDirectory = join(dirname(this.#kernel), 'nfs');
     this.newerLvmDirectory = join(dirname(this.#kernel), 'lvm-newer/bin');
     this.olderLvmDirectory = join(dirname(this.#kernel), 'lvm-older/bin');
     this.#initramfs = makeInitramfs(this.#kernel, options.scratch.path);

@@ -14,10 +14,10 @@ import type { TrashRef } from '../../catalog/trash-entry.ts';
 import { writeNewFile } from '../../records/durable-file.ts';
 import { moveAway } from '../../records/file-removal.ts';
 import { isThere } from '../../records/gone.ts';
+import { refuseMountsInside } from '../../records/mounts-inside.ts';
 import { explainMove, openAdoptable, openParent, refuseHolders, taken } from './adoptable.ts';
 import { surveyTree } from './adoptable-tree.ts';
 import type { DirectoryParts } from './directory-backend.ts';
-import { refuseMountsInside } from './mounts-inside.ts';
 
 /**
  * Directories that were there before become volumes, and volumes directories, each by one rename. The volume without data

@@ -11,8 +11,8 @@ import { shortPath } from '../../../volume/short-path.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
+import { refuseMountsInside } from '../../records/mounts-inside.ts';
 import type { DirectoryParts } from './directory-backend.ts';
-import { refuseMountsInside } from './mounts-inside.ts';
 
 /** As an emptyDir has it: a pod may run as anybody, and nobody else gets here, as the pool's own directory is root's. */
 const newMode = 0o777;
@@ -76,7 +76,7 @@ function cloneInto(parts: DirectoryParts, source: Recorded, draft: string, sizeB
       // The limit comes last: of a source that is full, XFS has no room for the copy on its way, though it takes no more.
       await makeData(parts, draft, noLimit);
       await programs
-        .watch(() => copyTree(from, join(draft, 'data')))
+        .watch(() => copyTree(from, join(draft, 'data'), { sharing: 'always' }))
         .catch((error) => {
           throw isOutOfSpace(error) ? noRoom(parts.name, source) : (notOnWrite(error, from, source) ?? error);
         });

@@ -1,11 +1,9 @@
-import { basename, dirname, join } from 'node:path';
-import { parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
+import type { VolumeId } from '../../../volume/id.ts';
 import { larger, smaller } from '../../../volume/size.ts';
-import type { Counted, DataRef, SpaceSource } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { DataRef } from '../../backend.ts';
 import type { QuotaUsage } from '../../pool.ts';
-import { FilesystemSpace, type SpaceParts } from '../../records/filesystem-space.ts';
-import { TreeSizes } from '../../space/tree-sizes.ts';
+import type { SpaceParts } from '../../records/filesystem-space.ts';
+import { TreeSpace } from '../../records/tree-space.ts';
 import type { Projects } from './projects.ts';
 
 export interface DirectorySpaceParts extends SpaceParts {
@@ -13,64 +11,16 @@ export interface DirectorySpaceParts extends SpaceParts {
   readonly canShareBlocks: boolean;
 }
 
-/** What directories take: by their quota, else counted now and then. Data is named by the directory that it lies in. */
-export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> implements SpaceSource {
-  readonly sharesBlocks: boolean;
-  /** Where the blocks of a million files lie is too much to ask. */
-  readonly hasMaps = false;
-  onCounted: ((counted: Counted) => void) | undefined;
-  readonly #sizes: TreeSizes;
-
+/** What directories take: by their quota, else counted now and then. */
+export class DirectorySpace extends TreeSpace<DirectorySpaceParts> {
   constructor(parts: DirectorySpaceParts) {
-    super(parts);
-    this.sharesBlocks = parts.canShareBlocks;
-    this.#sizes = new TreeSizes(parts.queue, (path) => this.#counted(dirname(path)));
+    super(parts, { sharesBlocks: parts.canShareBlocks });
   }
 
-  close(): Promise<void> {
-    return this.#sizes.close();
-  }
-
-  dataOfVolume(id: VolumeId): DataRef {
-    return this.parts.layout.volume(id);
-  }
-
-  dataOfSnapshot(id: SnapshotId): DataRef {
-    return this.parts.layout.snapshot(id);
-  }
-
-  dataInTrash(ref: TrashRef): DataRef {
-    return ref;
-  }
-
-  forget(data: DataRef): void {
-    this.#sizes.forget(treeIn(data));
-  }
-
-  #counted(data: DataRef): void {
-    const volumeId = dirname(data) === this.parts.layout.volumes ? parseVolumeId(basename(data)) : undefined;
-    this.onCounted?.(volumeId === undefined ? { data } : { volumeId });
-  }
-
-  outdate(data: DataRef): void {
-    this.#sizes.outdate(treeIn(data));
-  }
-
-  moved(from: DataRef, to: DataRef): void {
-    this.#sizes.move(treeIn(from), treeIn(to));
-  }
-
-  async allocatedBytes(data: DataRef): Promise<bigint> {
+  override async allocatedBytes(data: DataRef): Promise<bigint> {
     const usage = await this.parts.projects?.usageIn(data);
-    return usage?.usedBytes ?? this.#sizes.of(treeIn(data));
+    return usage?.usedBytes ?? super.allocatedBytes(data);
   }
-
-  /** All of what may be shared. */
-  async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
-    return { sharedBytes: await this.allocatedBytes(data), unsharedBytes: 0n };
-  }
-
-  async *places(): ReturnType<SpaceSource['places']> {}
 
   /** As df(1) in the volume tells it. */
   async quotaUsage(id: VolumeId): Promise<QuotaUsage | undefined> {
@@ -81,8 +31,4 @@ export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> impleme
     const available = smaller(larger(0n, total - usage.usedBytes), larger(0n, freeBytes - this.reservedBytes));
     return { bytes: { total, used: usage.usedBytes, available }, inodes: undefined };
   }
-}
-
-function treeIn(data: DataRef): string {
-  return join(data, 'data');
 }

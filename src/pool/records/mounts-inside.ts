@@ -1,6 +1,6 @@
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readMountTable } from '../../../kernel/mount/mount-table.ts';
-import { FailedPrecondition } from '../../../volume/errors.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
 
 /** @throws FailedPrecondition if something is mounted in a directory, here: it is not the volume's, and would be taken for it */
 export async function refuseMountsInside(queue: DiskQueue, path: string, what: string): Promise<void> {

@@ -1,0 +1,149 @@
+import { isIPv6 } from 'node:net';
+import { FailedPrecondition, type HoldfastError, InternalError, NotFound, Unavailable } from '../../volume/errors.ts';
+import type { Descriptor } from '../call/descriptor.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
+import { isErrno, KernelError } from '../call/errno.ts';
+import { openBeneath, statusOf } from '../file/path.ts';
+import { cloneMount, type MountAttributes, type MountParameter, mountDetached } from '../mount/mount.ts';
+import { type NfsOptions, nfsVersions } from './options.ts';
+import { askServer, defaultNfsPort, isReached, type NfsServer, type ReachedServer } from './server.ts';
+
+/** A directory that a server exports. */
+export interface NfsExport {
+  readonly host: string;
+  /** An absolute path there. */
+  readonly share: string;
+}
+
+/** Time for a server's name, a connection and an answer: a dead server is reported after it. */
+export const askTimeoutMs = 5_000;
+
+export const nfsType = 'nfs4';
+
+/** The source of a mount of the export in the kernel's mount table. */
+export function nfsSource({ host, share }: NfsExport): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${share}`;
+}
+
+export function serverOf({ host }: NfsExport, { port = defaultNfsPort }: NfsOptions): NfsServer {
+  return { host, port };
+}
+
+/** @throws Unavailable in a few seconds if the server does not answer. @param subject the volume or pool, for the message */
+export async function requireServer(subject: string, server: NfsServer): Promise<ReachedServer> {
+  const answer = await askServer(server, askTimeoutMs);
+  if (isReached(answer)) return answer;
+  throw new Unavailable(`${subject}: NFS server ${server.host} ${answer.why}.`);
+}
+
+/**
+ * The parameters of one mount for fsconfig(2), which mount.nfs(8) would make. Each mount has its own cache and superblock:
+ * without that, options of the first mount would hold for all, and a forced unmount of one would hurt the others.
+ */
+export function nfsParameters(
+  { address, clientAddress }: ReachedServer,
+  { parameters, port }: NfsOptions,
+  version: string,
+): readonly MountParameter[] {
+  const proto: readonly MountParameter[] = parameters.some(([key]) => key === 'proto')
+    ? []
+    : [['proto', isIPv6(address) ? 'tcp6' : 'tcp']];
+  return [
+    ['vers', version],
+    ['addr', address],
+    ['clientaddr', clientAddress],
+    ...(port === undefined ? [] : ([['port', `${port}`]] as const)),
+    ...proto,
+    ['nosharecache'],
+    ...parameters,
+  ];
+}
+
+export interface NfsMount {
+  readonly exported: NfsExport;
+  readonly options: NfsOptions;
+  readonly attributes: MountAttributes;
+  /** The volume or pool, for messages. */
+  readonly subject: string;
+}
+
+/** Mounts an export without a place in the file tree. @throws HoldfastError that names the server and says what it answered */
+export async function mountExport(queue: DiskQueue, mount: NfsMount): Promise<Descriptor> {
+  const { attributes, exported, options, subject } = mount;
+  const reached = await requireServer(subject, serverOf(exported, options));
+  const versions = options.version === undefined ? nfsVersions : [options.version];
+  for (const [index, version] of versions.entries()) {
+    const parameters = nfsParameters(reached, options, version);
+    try {
+      return await mountDetached(queue, { fsType: nfsType, source: nfsSource(exported), parameters, attributes });
+    } catch (error) {
+      if (index + 1 < versions.length && isErrno(error, 'EPROTONOSUPPORT')) continue;
+      throw explainNfs(error, mount, reached);
+    }
+  }
+  throw new InternalError(`${subject}: no version of NFS was tried.`);
+}
+
+/** Explains the kernel's refusal of a mount. Its words are not passed on: they may have an option in them (X02). */
+export function explainNfs(
+  error: unknown,
+  { exported: { host, share }, subject }: Pick<NfsMount, 'exported' | 'subject'>,
+  { clientAddress }: Pick<ReachedServer, 'clientAddress'>,
+): unknown {
+  if (!(error instanceof KernelError) || !/^fs(open|config)/.test(error.syscall)) return error;
+  const { code } = error;
+  const about = (words: string) => `${subject}: ${words} (${code}).`;
+  const refused = (words: string): HoldfastError => new FailedPrecondition(about(words));
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return refused(`NFS server ${host} has no directory ${share} for this node: see the exports there`);
+    case 'EACCES':
+    case 'EPERM':
+      return refused(`NFS server ${host} refuses ${share} to this node, ${clientAddress}: export it to that address`);
+    case 'EPROTONOSUPPORT':
+      return refused(`NFS server ${host} serves neither NFS 4.2 nor 4.1, or not the version that mountOptions ask for`);
+    case 'EINVAL':
+      return refused(`the kernel does not take the options of this mount of ${host}: correct mountOptions`);
+    case 'ENODEV':
+      return refused('the kernel of this node has no NFS client: load its module nfsv4');
+    default:
+      return new Unavailable(about(`NFS server ${host} cannot be mounted; see the node's kernel log`));
+  }
+}
+
+/** A directory of an export. */
+export interface NfsDirectory extends NfsMount {
+  /** In the export; empty: all of it. */
+  readonly directory: string;
+}
+
+/**
+ * Mounts a directory of an export without a place in the file tree. The kernel would follow symbolic links on the way to it,
+ * and a program that writes to the export can make some. So the directory is found from the mounted export, without following any.
+ */
+export async function openNfsDirectory(queue: DiskQueue, wanted: NfsDirectory): Promise<Descriptor> {
+  const { directory, exported, subject } = wanted;
+  const whole = await mountExport(queue, wanted);
+  if (directory === '') return whole;
+  await using _whole = whole;
+  const where = `${directory} in ${exported.share} of NFS server ${exported.host}`;
+  await using found = await openBeneath(queue, whole, directory).catch((error) => {
+    if (isErrno(error, 'ENOENT')) throw new NotFound(`${subject}: there is no ${where}.`);
+    if (!isErrno(error, 'ELOOP', 'EXDEV', 'ENOTDIR')) throw error;
+    throw new FailedPrecondition(`${subject}: ${where} leads through a symbolic link, or a file. None is followed.`);
+  });
+  if ((await statusOf(queue, found)).kind !== 'directory') {
+    throw new FailedPrecondition(`${subject}: ${where} is no directory.`);
+  }
+  return cloneMount(queue, found, {});
+}
+
+/** Options of a volume win over those of its pool. */
+export function mergeNfsOptions(pool: NfsOptions, volume: NfsOptions): NfsOptions {
+  return {
+    parameters: [...pool.parameters, ...volume.parameters],
+    version: volume.version ?? pool.version,
+    port: volume.port ?? pool.port,
+  };
+}

@@ -1,0 +1,78 @@
+/* Options of NFS, as people write them for mount(8) and nfs(5), become what fsconfig(2) takes. */
+
+/** A parameter for fsconfig(2): a flag, or a key with its value. */
+type Parameter = readonly [key: string] | readonly [key: string, value: string];
+
+const flags: ReadonlySet<string> = new Set([
+  ...['hard', 'soft', 'softerr', 'softreval', 'nosoftreval', 'cto', 'nocto', 'ac', 'noac'],
+  ...['rdirplus', 'nordirplus', 'resvport', 'noresvport', 'fsc', 'nofsc'],
+]);
+
+const number = /^[0-9]{1,9}$/;
+const valued: ReadonlyMap<string, RegExp> = new Map([
+  ...['timeo', 'retrans', 'rsize', 'wsize', 'nconnect', 'max_connect'].map((key) => [key, number] as const),
+  ...['acregmin', 'acregmax', 'acdirmin', 'acdirmax', 'actimeo'].map((key) => [key, number] as const),
+  ['proto', /^tcp6?$/],
+  ['port', number],
+  ['sec', /^(sys|none|krb5|krb5i|krb5p)$/],
+  ['lookupcache', /^(all|none|pos|positive)$/],
+  ['local_lock', /^(all|flock|posix|none)$/],
+  ['write', /^(lazy|eager|wait)$/],
+]);
+
+/** Words for mount.nfs(8) alone, and for versions of NFS or of the kernel in which they mean something. */
+const wordsForOthers: ReadonlySet<string> = new Set([
+  'bg',
+  'fg',
+  'lock',
+  'nolock',
+  'intr',
+  'nointr',
+  'tcp',
+  'sharecache',
+  'nosharecache',
+]);
+const keysForOthers: ReadonlySet<string> = new Set(['retry', 'mountproto', 'mountvers']);
+
+/** The versions of NFS 4 that are mounted, the better one first. */
+export const nfsVersions = ['4.2', '4.1'] as const;
+export type NfsVersion = (typeof nfsVersions)[number];
+
+export interface NfsOptions {
+  readonly parameters: readonly Parameter[];
+  /** Undefined: the best that the server has. */
+  readonly version: NfsVersion | undefined;
+  /** Undefined: 2049. */
+  readonly port: number | undefined;
+}
+
+/**
+ * Parses options that are for the filesystem. Of an option that is not taken the answer says why, without repeating it: it
+ * may be a secret (X02).
+ */
+export function parseNfsOptions(given: readonly Parameter[]): NfsOptions | { readonly mistake: string } {
+  const parameters: Parameter[] = [];
+  let version: NfsVersion | undefined;
+  let port: number | undefined;
+  for (const [index, parameter] of given.entries()) {
+    const [key, value] = parameter;
+    const wrong = (why: string) => ({ mistake: `option ${index + 1} of ${given.length} ${why}` });
+    if (value === undefined ? wordsForOthers.has(key) : keysForOthers.has(key)) continue;
+    if (key === 'vers' || key === 'nfsvers') {
+      const found = nfsVersions.find((each) => each === value);
+      if (found === undefined && value !== '4')
+        return wrong('asks for a version of NFS that is not mounted: 4.2 and 4.1 are');
+      version = found;
+    } else if (key === 'minorversion') {
+      version = nfsVersions.find((each) => each === `4.${value}`);
+      if (version === undefined) return wrong('asks for a version of NFS that is not mounted: 4.2 and 4.1 are');
+    } else if (value === undefined ? flags.has(key) : valued.get(key)?.test(value) === true) {
+      if (key === 'port') port = Number(value);
+      else parameters.push(parameter);
+    } else {
+      return wrong('is none that a volume on NFS takes (docs/nfs.md has the list)');
+    }
+  }
+  if (port !== undefined && (port < 1 || port > 65_535)) return { mistake: 'the option port is no port of TCP' };
+  return { parameters, version, port };
+}

@@ -1,0 +1,86 @@
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import type { NfsExport } from '../../../kernel/nfs/mount.ts';
+import type { NfsOptions } from '../../../kernel/nfs/options.ts';
+import { forceUnmountNfs } from '../../../kernel/nfs/unmount.ts';
+import type { Held } from '../../../volume/held.ts';
+import type { Backend, Extras, Snapshotter } from '../../backend.ts';
+import type { HealthWatch } from '../../pool.ts';
+import { type FileParts, FileStore } from '../../records/file-store.ts';
+import { TreeSpace } from '../../records/tree-space.ts';
+import { NfsAttacher } from './attacher.ts';
+import { NfsSnapshotDraft } from './drafts.ts';
+import type { ExportLock } from './lock.ts';
+import type { OnDelete } from './on-delete.ts';
+import { NfsProvisioner } from './provisioner.ts';
+import { nfsTraits } from './traits.ts';
+
+/** What the parts of a backend on NFS work with. */
+export interface NfsParts extends FileParts {
+  readonly name: string;
+  readonly exported: NfsExport;
+  /** The pool's own directory in the export. */
+  readonly directory: string;
+  /** Of volumes, unless they ask for others. */
+  readonly options: NfsOptions;
+  readonly onDelete: OnDelete;
+  /** Where programs run that copy trees: they take no worker thread. */
+  readonly programs: DiskQueue;
+}
+
+export interface NfsBackendOptions extends NfsParts {
+  readonly mountPoint: string;
+  readonly lock: ExportLock;
+  /** What is held for as long as the pool is open. */
+  readonly held: Held;
+}
+
+/** Volumes as directories of an NFS export. */
+export class NfsBackend implements Backend {
+  readonly kind = 'nfs';
+  readonly traits = nfsTraits;
+  readonly queue: DiskQueue;
+  readonly records: FileStore;
+  readonly provisioner: NfsProvisioner;
+  readonly attacher: NfsAttacher;
+  readonly snapshotter: Snapshotter;
+  readonly space: TreeSpace<NfsBackendOptions>;
+  readonly extras: Extras = {};
+  readonly #options: NfsBackendOptions;
+
+  constructor(options: NfsBackendOptions) {
+    this.#options = options;
+    this.queue = options.queue;
+    this.records = new FileStore(options);
+    this.provisioner = new NfsProvisioner(options);
+    this.attacher = new NfsAttacher(options);
+    this.space = new TreeSpace(options, { sharesBlocks: false });
+    this.snapshotter = { draft: (id) => new NfsSnapshotDraft(options, id) };
+  }
+
+  /** It has none; what records want is a number. */
+  blockSizeOf(): number {
+    return 4096;
+  }
+
+  async probe(queue: DiskQueue, watch: HealthWatch): Promise<void> {
+    const answered = watch.waitsFor(`NFS server ${this.#options.exported.host}`);
+    try {
+      await this.#options.lock.check(queue);
+      await this.#options.reserve.acquire(queue);
+    } finally {
+      answered();
+    }
+  }
+
+  /** What waits for the server ends with an error, so that the pool can be opened again once that answers. */
+  abandon(): void {
+    void this.space.close();
+    void forceUnmountNfs(this.#options.mountPoint).catch(() => undefined);
+    void this.#options.held[Symbol.asyncDispose]().catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    await this.space.close();
+    await this.#options.held[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,43 @@
+import type { NfsExport } from '../../../kernel/nfs/mount.ts';
+import { type NfsOptions, parseNfsOptions } from '../../../kernel/nfs/options.ts';
+import type { SectionReader } from '../../../settings/section.ts';
+import { absolutePath, list, oneOf, text } from '../../../settings/values.ts';
+import { type OnDelete, onDeletes } from './on-delete.ts';
+import { asParameter, host, pathInShare } from './values.ts';
+
+/** What only pools on NFS are configured by. */
+export interface NfsPoolOptions {
+  /** Its parts are empty only if there is a mistake. */
+  readonly exported: NfsExport;
+  /** The pool's own directory in it, a relative path. */
+  readonly path: string;
+  readonly options: NfsOptions;
+  readonly onDelete: OnDelete;
+}
+
+const readers = {
+  server: host,
+  share: absolutePath,
+  path: pathInShare,
+  mountOptions: list(text, 'mount option'),
+  onDelete: oneOf(onDeletes),
+};
+
+export const nfsKeys: readonly string[] = Object.keys(readers);
+
+const defaultPath = 'holdfast';
+
+export function readNfsOptions(section: SectionReader): NfsPoolOptions {
+  const { mountOptions = [], onDelete, path, server, share } = section.readAll(readers);
+  if (!section.has('server')) section.mistake([], 'needs a server: the name or the address of an NFS server');
+  if (!section.has('share')) section.mistake([], 'needs a share: a directory that its server exports, such as /export');
+  const parsed = parseNfsOptions(mountOptions.flatMap((words) => words.split(',')).map(asParameter));
+  if ('mistake' in parsed) section.mistake(['mountOptions'], parsed.mistake);
+  const options = 'mistake' in parsed ? { parameters: [], version: undefined, port: undefined } : parsed;
+  return {
+    exported: { host: server ?? '', share: share ?? '' },
+    path: path ?? defaultPath,
+    options,
+    onDelete: onDelete ?? 'delete',
+  };
+}

@@ -1,0 +1,83 @@
+import { type NfsExport, nfsSource } from '../../../kernel/nfs/mount.ts';
+import { type NfsOptions, parseNfsOptions } from '../../../kernel/nfs/options.ts';
+import { WrongValue } from '../../../settings/section.ts';
+import { absolutePath } from '../../../settings/values.ts';
+import { InvalidArgument } from '../../../volume/errors.ts';
+import { asParameter, host, pathInShare } from './values.ts';
+
+/** What volume_context says of a volume on NFS: the names are those of csi-driver-nfs, which writes some in small letters. */
+export interface NfsContext {
+  readonly exported: NfsExport;
+  /** In the share; empty: all of it. */
+  readonly directory: string;
+  /** The mode that its directory is given when it is mounted; undefined: it is left as it is. */
+  readonly mode: number | undefined;
+  readonly options: NfsOptions;
+}
+
+const keys = ['server', 'share', 'subDir', 'mountPermissions', 'mountOptions'] as const;
+type Key = (typeof keys)[number];
+
+/** Each key, and as csi-driver-nfs writes it. */
+export const contextKeys: readonly string[] = [...new Set(keys.flatMap((key) => [key, key.toLowerCase()]))];
+
+/** @throws InvalidArgument that names the key, and says what to write */
+export function readNfsContext(context: Readonly<Record<string, string>>): NfsContext {
+  const read = <T>(key: Key, parse: (text: string) => T): T | undefined => {
+    const text = context[key] ?? context[key.toLowerCase()];
+    if (text === undefined) return undefined;
+    try {
+      return parse(text);
+    } catch (error) {
+      if (error instanceof WrongValue) throw new InvalidArgument(`volume_context: ${key} ${error.message}.`);
+      throw error;
+    }
+  };
+  const server = read('server', host);
+  const share = read('share', absolutePath);
+  if (server === undefined || share === undefined) {
+    throw new InvalidArgument('volume_context needs server and share: an NFS server, and what it exports.');
+  }
+  return {
+    exported: { host: server, share },
+    directory: read('subDir', (text) => (/^\/*$/.test(text) ? '' : pathInShare(text.replace(/^\/+|\/+$/g, '')))) ?? '',
+    mode: read('mountPermissions', mode),
+    options: read('mountOptions', mountOptions) ?? { parameters: [], version: undefined, port: undefined },
+  };
+}
+
+/** As `readNfsContext` reads it. */
+export function writeNfsContext(
+  { directory, exported }: Pick<NfsContext, 'directory' | 'exported'>,
+  mountOptions: string,
+): Record<string, string> {
+  const { host: server, share } = exported;
+  return { server, share, subDir: directory, ...(mountOptions === '' ? {} : { mountOptions }) };
+}
+
+/** What the kernel calls the source of a mount of the volume. */
+export function sourceOf({
+  directory,
+  exported: { host: server, share },
+}: Pick<NfsContext, 'directory' | 'exported'>): string {
+  const below = directory === '' ? '' : `/${directory}`;
+  return nfsSource({ host: server, share: below === '' ? share : `${share === '/' ? '' : share}${below}` });
+}
+
+/** Octal, as csi-driver-nfs has it: 0 is for a mode that is left alone. */
+function mode(text: string): number | undefined {
+  if (!/^0?[0-7]{1,4}$/.test(text)) throw new WrongValue('must be a mode in octal, such as 0777, or 0');
+  const bits = Number.parseInt(text, 8);
+  return bits === 0 ? undefined : bits;
+}
+
+function mountOptions(text: string): NfsOptions {
+  const parsed = parseNfsOptions(
+    text
+      .split(',')
+      .filter((word) => word.trim() !== '')
+      .map(asParameter),
+  );
+  if ('mistake' in parsed) throw new WrongValue(`has a mistake: ${parsed.mistake}`);
+  return parsed;
+}

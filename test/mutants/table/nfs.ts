@@ -1,0 +1,46 @@
+import type { Mutant } from '../mutant.ts';
+
+const options = { file: 'src/kernel/nfs/options.ts', killer: 'src/kernel/nfs/options.test.ts' } as const;
+const rpc = { file: 'src/kernel/nfs/rpc.ts', killer: 'src/kernel/nfs/rpc.test.ts' } as const;
+const server = { file: 'src/kernel/nfs/server.ts', killer: 'src/kernel/nfs/server.test.ts' } as const;
+const config = { file: 'src/pool/kinds/nfs/values.ts', killer: 'src/pool/kinds/nfs/config.test.ts' } as const;
+
+/** Volumes on NFS, as far as no server is needed. */
+export const nfsMutants: readonly Mutant[] = [
+  {
+    name: 'no option of NFS leads to another server',
+    ...options,
+    text: 'value === undefined ? flags.has(key) : valued.get(key)?.test(value) === true',
+    replacement: 'value === undefined ? flags.has(key) : valued.get(key)?.test(value) !== false',
+  },
+  {
+    name: 'no version of NFS is mounted that was not asked for',
+    ...options,
+    text: "if (found === undefined && value !== '4')",
+    replacement: "if (found === undefined && value === '')",
+  },
+  {
+    name: 'a reply to another call is none of an NFS server',
+    ...rpc,
+    text: 'reply.readUInt32BE(0) !== xid || ',
+    replacement: '',
+  },
+  {
+    name: 'a verifier is not read beyond the reply',
+    ...rpc,
+    text: "  if (statusAt + 4 > length) return { state: 'foreign' };\n",
+    replacement: '',
+  },
+  {
+    name: 'a server without NFS 4 is not mounted',
+    ...server,
+    text: "if (reply.state === 'success') return end(",
+    replacement: "if (reply.state !== 'foreign') return end(",
+  },
+  {
+    name: 'the path of a pool on NFS does not lead out of its share',
+    ...config,
+    text: "name !== '..' && ",
+    replacement: '',
+  },
+];
