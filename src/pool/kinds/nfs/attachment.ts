@@ -10,12 +10,12 @@ import { type NfsContext, sourceOf } from './context.ts';
 
 export type Mountable = Extract<Attached, { kind: 'mountable' }>;
 
-/** As the mount table has it; how it is mounted, `mountAt` knows. */
+/** A volume as the mount table shows it; `mountAt` of its attachment mounts it. */
 export function mountableOf(volume: Pick<NfsContext, 'directory' | 'exported'>): Mountable {
   return { kind: 'mountable', fsType: nfsType, source: sourceOf(volume), options: [] };
 }
 
-/** How a volume is mounted where it is used. @param subject the volume, for messages */
+/** Mounts a volume at a place that the caller chooses. @param subject the volume, for messages */
 export function attachNfs(queue: DiskQueue, volume: NfsContext, subject: string): Attachment {
   const { directory, exported, mode } = volume;
   return {

@@ -14,13 +14,13 @@ import type { OnDelete } from './on-delete.ts';
 import { NfsProvisioner } from './provisioner.ts';
 import { nfsTraits } from './traits.ts';
 
-/** What the parts of a backend on NFS work with. */
+/** Shared by the parts of a backend on NFS. */
 export interface NfsParts extends FileParts {
   readonly name: string;
   readonly exported: NfsExport;
   /** The pool's own directory in the export. */
   readonly directory: string;
-  /** Of volumes, unless they ask for others. */
+  /** Mount options of volumes; a volume's own options win. */
   readonly options: NfsOptions;
   readonly onDelete: OnDelete;
   /** Where programs run that copy trees: they take no worker thread. */
@@ -30,7 +30,7 @@ export interface NfsParts extends FileParts {
 export interface NfsBackendOptions extends NfsParts {
   readonly mountPoint: string;
   readonly lock: ExportLock;
-  /** What is held for as long as the pool is open. */
+  /** Released when the pool is closed. */
   readonly held: Held;
 }
 
@@ -72,7 +72,7 @@ export class NfsBackend implements Backend {
     }
   }
 
-  /** What waits for the server ends with an error, so that the pool can be opened again once that answers. */
+  /** Ends calls that wait for the server with an error, so that the pool can be opened again once the server answers. */
   abandon(): void {
     void this.space.close();
     void forceUnmountNfs(this.#options.mountPoint).catch(() => undefined);

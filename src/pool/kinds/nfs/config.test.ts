@@ -9,10 +9,10 @@ function read(section: Record<string, unknown>) {
   return { options, mistakes: mistakes.map(({ message, path }) => `${path.join('.')}: ${message}`) };
 }
 
-const least = { server: 'nas.example.com', share: '/export' };
+const base = { server: 'nas.example.com', share: '/export' };
 
 test('a pool on NFS needs a server and a share, and all else has a default', () => {
-  assert.deepEqual(read(least), {
+  assert.deepEqual(read(base), {
     options: {
       exported: { host: 'nas.example.com', share: '/export' },
       path: 'holdfast',
@@ -22,7 +22,7 @@ test('a pool on NFS needs a server and a share, and all else has a default', () 
     mistakes: [],
   });
   const { options } = read({
-    ...least,
+    ...base,
     server: '[fd00::1]',
     share: '/export//k8s/',
     mountOptions: ['nfsvers=4.1,hard', 'port=12049'],
@@ -49,5 +49,5 @@ test('what would lead out of the share, or to another server, is a mistake', () 
     [{ onDelete: 'keep' }, /must be one of delete, retain, archive/],
   ];
   for (const [section, words] of wrong)
-    assert.match(read({ ...least, ...section }).mistakes.join('\n'), words, JSON.stringify(section));
+    assert.match(read({ ...base, ...section }).mistakes.join('\n'), words, JSON.stringify(section));
 });

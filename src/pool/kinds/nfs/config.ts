@@ -5,7 +5,7 @@ import { absolutePath, list, oneOf, text } from '../../../settings/values.ts';
 import { type OnDelete, onDeletes } from './on-delete.ts';
 import { asParameter, host, pathInShare } from './values.ts';
 
-/** What only pools on NFS are configured by. */
+/** Options that only pools on NFS have. */
 export interface NfsPoolOptions {
   /** Its parts are empty only if there is a mistake. */
   readonly exported: NfsExport;

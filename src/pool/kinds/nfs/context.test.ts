@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import { contextKeys, readNfsContext, sourceOf, writeNfsContext } from './context.ts';
 
-const least = { server: 'nas', share: '/export' };
+const base = { server: 'nas', share: '/export' };
 
 test('a context is read as a driver writes it, and as users of csi-driver-nfs do', () => {
   const none = { parameters: [], version: undefined, port: undefined };
   const whole = { exported: { host: 'nas', share: '/export' }, directory: '', mode: undefined, options: none };
-  assert.deepEqual(readNfsContext(least), whole);
-  assert.deepEqual(readNfsContext({ ...least, subDir: '', mountPermissions: '0' }), whole);
+  assert.deepEqual(readNfsContext(base), whole);
+  assert.deepEqual(readNfsContext({ ...base, subDir: '', mountPermissions: '0' }), whole);
   const written = writeNfsContext({ exported: whole.exported, directory: 'holdfast/volumes/v/data' }, 'vers=4.1,hard');
   assert.deepEqual(readNfsContext(written), {
     exported: whole.exported,
@@ -17,7 +17,7 @@ test('a context is read as a driver writes it, and as users of csi-driver-nfs do
     mode: undefined,
     options: { parameters: [['hard']], version: '4.1', port: undefined },
   });
-  const theirs = readNfsContext({ ...least, subdir: '/pvc-1/', mountpermissions: '0755' });
+  const theirs = readNfsContext({ ...base, subdir: '/pvc-1/', mountpermissions: '0755' });
   assert.equal(theirs.directory, 'pvc-1');
   assert.equal(theirs.mode, 0o755);
   for (const key of ['server', 'share', 'subDir', 'subdir', 'mountPermissions', 'mountpermissions', 'mountOptions']) {
@@ -27,22 +27,22 @@ test('a context is read as a driver writes it, and as users of csi-driver-nfs do
 
 test('a volume is mounted from the path that its source has', () => {
   const sourceIn = (context: Record<string, string>) => sourceOf(readNfsContext(context));
-  assert.equal(sourceIn(least), 'nas:/export');
-  assert.equal(sourceIn({ ...least, subDir: 'a/b' }), 'nas:/export/a/b');
+  assert.equal(sourceIn(base), 'nas:/export');
+  assert.equal(sourceIn({ ...base, subDir: 'a/b' }), 'nas:/export/a/b');
   assert.equal(sourceIn({ server: 'fd00::1', share: '/', subDir: 'a' }), '[fd00::1]:/a');
 });
 
 test('what leads out of the share is refused, and the key is named', () => {
   const wrong: readonly (readonly [Record<string, string>, RegExp])[] = [
     [{ server: 'nas' }, /needs server and share/],
-    [{ ...least, subDir: '../other' }, /subDir must be a path in the share without '\.\.'/],
-    [{ ...least, subDir: 'a//b' }, /subDir must be a path in the share/],
-    [{ ...least, subdir: 'a/./b' }, /subDir must be a path in the share/],
-    [{ ...least, share: 'export' }, /share must be an absolute path/],
-    [{ ...least, server: 'a b' }, /server must be the name or the address/],
-    [{ ...least, mountPermissions: '0999' }, /mountPermissions must be a mode in octal/],
-    [{ ...least, mountPermissions: 'rwx' }, /mountPermissions must be a mode in octal/],
-    [{ ...least, mountOptions: 'hard,addr=6.6.6.6' }, /mountOptions has a mistake: option 2 of 2/],
+    [{ ...base, subDir: '../other' }, /subDir must be a path in the share without '\.\.'/],
+    [{ ...base, subDir: 'a//b' }, /subDir must be a path in the share/],
+    [{ ...base, subdir: 'a/./b' }, /subDir must be a path in the share/],
+    [{ ...base, share: 'export' }, /share must be an absolute path/],
+    [{ ...base, server: 'a b' }, /server must be the name or the address/],
+    [{ ...base, mountPermissions: '0999' }, /mountPermissions must be a mode in octal/],
+    [{ ...base, mountPermissions: 'rwx' }, /mountPermissions must be a mode in octal/],
+    [{ ...base, mountOptions: 'hard,addr=6.6.6.6' }, /mountOptions has a mistake: option 2 of 2/],
   ];
   for (const [context, words] of wrong) {
     assert.throws(

@@ -5,7 +5,7 @@ import { absolutePath } from '../../../settings/values.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import { asParameter, host, pathInShare } from './values.ts';
 
-/** What volume_context says of a volume on NFS: the names are those of csi-driver-nfs, which writes some in small letters. */
+/** The volume_context of a volume on NFS. Its keys are those of csi-driver-nfs, which writes some in small letters. */
 export interface NfsContext {
   readonly exported: NfsExport;
   /** In the share; empty: all of it. */
@@ -46,7 +46,7 @@ export function readNfsContext(context: Readonly<Record<string, string>>): NfsCo
   };
 }
 
-/** As `readNfsContext` reads it. */
+/** Writes a context for `readNfsContext`. */
 export function writeNfsContext(
   { directory, exported }: Pick<NfsContext, 'directory' | 'exported'>,
   mountOptions: string,
@@ -55,7 +55,7 @@ export function writeNfsContext(
   return { server, share, subDir: directory, ...(mountOptions === '' ? {} : { mountOptions }) };
 }
 
-/** What the kernel calls the source of a mount of the volume. */
+/** The source of a mount of the volume, as the kernel shows it. */
 export function sourceOf({
   directory,
   exported: { host: server, share },

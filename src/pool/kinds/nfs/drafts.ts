@@ -12,7 +12,7 @@ import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts'
 import { refuseMountsInside } from '../../records/mounts-inside.ts';
 import type { NfsParts } from './backend.ts';
 
-/** As an emptyDir has it: a pod may run as anybody, and nobody else gets here, as the pool's own directory is root's. */
+/** The mode of an emptyDir: a pod may run as any user. Other users are kept out by the mode of the pool's own directory. */
 const newMode = 0o777;
 
 /**

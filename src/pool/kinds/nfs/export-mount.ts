@@ -45,7 +45,7 @@ export async function mountPrivately(options: ExportMountOptions): Promise<Expor
   const { dataDirectory, exported, name, path, queue } = options;
   const mountPoint = poolRoot(dataDirectory, name);
   await queue.run(() => mkdir(mountPoint, { recursive: true, mode: 0o700 }));
-  // Of a driver that was killed, or of a server that was gone: nobody else uses it.
+  // Left by a driver that was killed, or by a pool whose server was gone; no other program uses it.
   if ((await statusOf(queue, mountPoint)).isMountRoot) await forceUnmountNfs(mountPoint);
   const subject = `pool ${name}`;
   await using mounted = await mountExport(queue, {

@@ -78,7 +78,7 @@ export class ExportLock {
     const { poolName, root } = this.#options;
     const text = await queue.run(() => readFile(join(root, lockFileName), 'utf8')).catch(ignoreMissing);
     if (text !== this.#text) {
-      const holder = text === undefined ? 'nobody: its file lock is gone' : describe(text);
+      const holder = text === undefined ? 'no driver: its file lock is gone' : describe(text);
       throw new DiskLost(`pool ${poolName}: its lock was lost, and is held by ${holder}.`);
     }
     try {

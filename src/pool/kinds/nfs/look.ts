@@ -19,7 +19,7 @@ import { nfsTraits } from './traits.ts';
 
 const attributes = { readonly: true, nosuid: true, nodev: true, noexec: true, atime: 'noatime' } as const;
 
-/** Looks at a pool through a mount that nobody else sees, read-only, and that ends with the look. */
+/** Looks at a pool through a read-only mount without a place in the file tree, which ends with the look. */
 export async function lookAtNfsPool(pool: Configured<NfsPoolOptions>, request: LookRequest): Promise<PoolSight> {
   const { name, own } = pool;
   const { queue } = request;
@@ -86,7 +86,7 @@ function absent(path: string): Pick<LocationSight, 'state' | 'advice'> {
   };
 }
 
-/** Whether this node's kernel has the client. */
+/** Checks that this node's kernel has the client. */
 export async function checkNfsClient(queue: DiskQueue): Promise<Finding[]> {
   const check = 'NFS client of the kernel';
   if (await canMountType(queue, nfsType)) return [ok(check, 'NFS 4 can be mounted')];

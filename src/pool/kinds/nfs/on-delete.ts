@@ -1,13 +1,13 @@
 import type { VolumeRecord } from '../../../volume/record.ts';
 
 /**
- * What becomes of a volume's directory once its volume is deleted, and its time in the trash has passed. archive and retain:
- * nothing of it is removed; it is moved where the pool has no more to do with it.
+ * The end of a volume's directory, after its volume was deleted and its time in the trash has passed. archive and retain: the
+ * directory is moved out of the pool, and nothing in it is removed.
  */
 export const onDeletes = ['delete', 'retain', 'archive'] as const;
 export type OnDelete = (typeof onDeletes)[number];
 
-/** The directories in the pool's own that have what was not removed. */
+/** Directories in the pool's own for volumes that were not removed. */
 const keptIn = { archive: 'archived', retain: 'retained' } as const;
 
 export const keptDirectories: readonly string[] = Object.values(keptIn);

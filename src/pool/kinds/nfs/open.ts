@@ -28,7 +28,7 @@ export async function openNfsBackend(options: NfsOpenOptions): Promise<ReadyBack
     held.defer(() => unmount(queue, mountPoint));
     const layout = new Layout(root);
     const place = { queue, layout, poolName: name, dataDirectory, kind: 'nfs' };
-    // Before a lock is put there: the directory may be somebody's.
+    // Before a lock is put there: the directory may be another program's.
     await readPoolFile(place);
     const lock = held.use(await ExportLock.take({ ...options, poolName: name, root, token: randomUUID() }));
     const syncs = new DirectorySync([layout.volumes, layout.trash]);

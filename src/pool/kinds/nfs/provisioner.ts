@@ -16,7 +16,7 @@ import type { NfsParts } from './backend.ts';
 import { NfsVolumeDraft } from './drafts.ts';
 import { keptName, type OnDelete, onDeletes } from './on-delete.ts';
 
-/** How directories on NFS are made and removed. */
+/** Makes and removes directories on NFS. */
 export class NfsProvisioner extends FileRemoval<NfsParts> implements Provisioner {
   draft(id: VolumeId): VolumeDraft {
     return new NfsVolumeDraft(this.parts, id);
