@@ -179,6 +179,21 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
       await volume.remove();
     });
   },
+  'it is to grow while it is frozen': async (stage) => {
+    const volume = await new ClaimedVolume(stage).create();
+    await volume.stage();
+    await volume.publish();
+    execFileSync('fsfreeze', ['--freeze', volume.target()]);
+    const grow = stage.client.node.NodeExpandVolume({
+      volume_id: volume.id,
+      volume_path: volume.target(),
+      capacity_range: { required_bytes: 96n << 20n },
+    });
+    await always(grow, async () => {
+      execFileSync('fsfreeze', ['--unfreeze', volume.target()]);
+      await volume.down();
+    });
+  },
   'it is to grow beyond its pool': async (stage) => {
     const volume = await (await (await new ClaimedVolume(stage).create()).stage()).publish();
     const capacity_range = { required_bytes: 1n << 40n };
