@@ -1,19 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { defaultKind, type PoolConfig, readPool } from '../pool/kinds.ts';
+import { clusterDriverOf, defaultKind, type PoolConfig, readPool } from '../pool/kinds.ts';
 import { SectionReader } from '../settings/section.ts';
 import { isLabel } from '../volume/labels.ts';
 import type { CrashPoint } from '../volume/step.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
 import type { Settings } from './file.ts';
 import type { HostPlaces } from './locations.ts';
+import { type ChosenSide, chooseSide, type Side, sides } from './side.ts';
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 export interface Config {
   readonly driverName: string;
+  /** The part of a driver whose volumes every node can reach; undefined: a driver for its node's disks. */
+  readonly side: Side | undefined;
   readonly nodeId: string;
   /** Path of the socket that the driver listens on; undefined only outside of `serve`. */
   readonly socketPath: string | undefined;
@@ -126,12 +129,15 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     reader.problems.push('HOLDFAST_REGISTRATION_SOCKET is the socket of CSI_ENDPOINT: it needs another path');
   }
   refuseNeighbours(adminSocketPath, { socketPath, registrationSocketPath }, reader);
-  const pools = file?.pools ?? [readPool(defaultKind, 'default', new SectionReader({}, [], []))];
+  const { driverName, side } = readSide(reader, file);
+  const usualPools = side === undefined ? [readPool(defaultKind, 'default', new SectionReader({}, [], []))] : [];
+  const pools = file?.pools ?? usualPools;
   return {
-    driverName: reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
+    driverName: reader.matching('HOLDFAST_DRIVER_NAME', driverName, {
       fits: (name) => name.length <= 63 && driverNamePattern.test(name),
       wants: 'a lower-case domain name of at most 63 characters, such as holdfast.csi.dev',
     }),
+    side,
     nodeId,
     socketPath,
     registrationSocketPath,
@@ -150,23 +156,43 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     expansion: file?.expansion ?? 'node',
     attach: file?.attach ?? 'none',
     maxVolumesPerNode: file?.maxVolumesPerNode ?? 0,
-    lockTimeoutMs: (file?.lockTimeoutSeconds ?? 30) * 1000,
+    // The home that takes another one's place waits until that is gone, however long it takes.
+    lockTimeoutMs: (file?.lockTimeoutSeconds ?? (side === undefined ? 30 : Infinity)) * 1000,
     maxInlineSizeBytes: file?.maxInlineSizeBytes,
-    link: readLink(reader),
+    link: readLink(reader, side),
   };
+}
+
+/** Nodes have several drivers, each with a directory. */
+function usualDataDirectory(reader: EnvironmentReader): string {
+  if (reader.text('HOLDFAST_SIDE') === undefined) return '/var/lib/holdfast';
+  return `/var/lib/${reader.text('HOLDFAST_DRIVER_NAME') ?? 'files.holdfast.csi.dev'}`;
+}
+
+function readSide(reader: EnvironmentReader, file: Settings | undefined): ChosenSide {
+  const asked = reader.oneOf<Side | 'none'>('HOLDFAST_SIDE', sides, 'none');
+  const pools = file?.pools?.map(({ kind, name }) => ({ kind, name, clusterDriver: clusterDriverOf(kind) }));
+  const chosen = chooseSide(asked === 'none' ? undefined : asked, pools);
+  if (!('problem' in chosen)) return chosen;
+  // A file that could not be read has other problems.
+  if (reader.problems.length === 0) reader.problems.push(chosen.problem);
+  return { side: undefined, driverName: 'holdfast.csi.dev' };
 }
 
 function readPlaces(reader: EnvironmentReader): HostPlaces {
   return {
-    dataDirectory: reader.path('HOLDFAST_DATA', '/var/lib/holdfast'),
+    dataDirectory: reader.path('HOLDFAST_DATA', usualDataDirectory(reader)),
     kubeletDirectory: reader.path('HOLDFAST_KUBELET_DIR', '/var/lib/kubelet'),
   };
 }
 
-function readLink(reader: EnvironmentReader): LinkConfig | undefined {
+function readLink(reader: EnvironmentReader, side: Side | undefined): LinkConfig | undefined {
   const controllers = reader.hosts('HOLDFAST_CONTROLLER');
   const authorityPath = reader.path('HOLDFAST_CONTROLLER_CA', '/etc/holdfast/controller/ca.crt');
   const tokenPath = reader.path('HOLDFAST_CONTROLLER_TOKEN', '/var/run/secrets/holdfast/token');
+  if (controllers.length > 0 && side !== undefined) {
+    reader.problems.push('HOLDFAST_CONTROLLER: leave it out: it is for drivers of disks on nodes');
+  }
   return controllers.length === 0 ? undefined : { controllers, authorityPath, tokenPath };
 }
 

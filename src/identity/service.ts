@@ -7,6 +7,8 @@ export interface IdentityOptions {
   readonly name: string;
   readonly version: string;
   readonly pools: Pick<Pools, 'ready' | 'problems'>;
+  /** undefined: those of a driver for its node's disks. */
+  readonly capabilities?: readonly PluginCapability[];
   /** Directories to search for programs: the value of PATH. */
   readonly searchPath: string;
 }
@@ -20,8 +22,21 @@ export const pluginCapabilities: PluginCapability[] = [
   { volume_expansion: { type: 'ONLINE' } },
 ];
 
+/** The same on both sides of a driver whose volumes every node can reach. */
+export const clusterPluginCapabilities: readonly PluginCapability[] = [
+  { service: { type: 'CONTROLLER_SERVICE' } },
+  { service: { type: 'GROUP_CONTROLLER_SERVICE' } },
+  { volume_expansion: { type: 'ONLINE' } },
+];
+
 /** The Identity service. Probe waits for no disk: it costs nothing once the tools have been found. */
-export function identityService({ name, version, pools, searchPath }: IdentityOptions): IdentityHandlers {
+export function identityService({
+  capabilities = pluginCapabilities,
+  name,
+  pools,
+  searchPath,
+  version,
+}: IdentityOptions): IdentityHandlers {
   let toolsFound = false;
 
   async function toolProblems(): Promise<string[]> {
@@ -37,7 +52,7 @@ export function identityService({ name, version, pools, searchPath }: IdentityOp
     },
 
     async GetPluginCapabilities() {
-      return { capabilities: pluginCapabilities };
+      return { capabilities: [...capabilities] };
     },
 
     async Probe() {

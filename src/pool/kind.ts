@@ -13,6 +13,11 @@ import type { Finding, PoolPlace, PoolSight, Wanted } from './sight.ts';
  * @typeParam Own what only pools of this kind are configured by
  */
 export interface PoolKind<Own> {
+  /**
+   * For kinds whose volumes every node of the cluster can reach: the name of drivers with such pools. A CSIDriver object
+   * says of a name how volumes are attached and labelled, so kinds that differ in that have different names.
+   */
+  readonly clusterDriver?: 'files.holdfast.csi.dev' | 'disks.holdfast.csi.dev';
   /** Which of the keys that several kinds have a pool's section may have. */
   readonly commonKeys: readonly CommonKey[];
   /** Which others. */

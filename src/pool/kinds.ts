@@ -54,6 +54,12 @@ export type PoolConfig<Kind extends KindName = KindName> = {
   readonly [Name in Kind]: Configured<OwnOptions[Name]> & { readonly kind: Name };
 }[Kind];
 
+/** The name of drivers with pools of this kind; undefined: they lie on one node. */
+export function clusterDriverOf(kind: KindName): string | undefined {
+  const { clusterDriver }: Pick<PoolKind<never>, 'clusterDriver'> = kinds[kind];
+  return clusterDriver;
+}
+
 /** The keys that a section of such a pool may have. */
 export function keysOf(kind: KindName): readonly string[] {
   const { commonKeys, ownKeys } = kinds[kind];

@@ -9,7 +9,7 @@ import { type Listener, listen, newServer } from '../csi/listener.ts';
 import { serveRegistration } from '../csi/registration.ts';
 import type { Look } from '../fleet/node/look.ts';
 import type { Links } from '../fleet/node/start.ts';
-import { identityService } from '../identity/service.ts';
+import { clusterPluginCapabilities, identityService } from '../identity/service.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
@@ -23,6 +23,7 @@ import { HoldfastError } from '../volume/errors.ts';
 import { ObjectQueue } from '../volume/object-queue.ts';
 import { topologyKey } from '../volume/topology.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
+import { hasNode, maxServersOf, type OpenContextVolumes, openContextVolumes } from './context-volumes.ts';
 import { InFlightCalls } from './in-flight-calls.ts';
 import { makePools, mostPools } from './node-pools.ts';
 import { StartupGate } from './startup-gate.ts';
@@ -59,7 +60,7 @@ export interface Driver {
  * @param look answers the controller's queries about this node
  */
 export async function startDriver(config: ServeConfig, log: Logger, look: Look): Promise<Driver> {
-  const sizes = queueSizes(workerThreads, mostPools(config.pools));
+  const sizes = queueSizes(workerThreads, mostPools(config.pools), maxServersOf(config));
   const nodePools = await makePools(config, log, sizes.pool);
   const { pools } = nodePools;
   const inFlight = new InFlightCalls();
@@ -70,15 +71,19 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   const objects = new ObjectQueue();
   const kubeletQueue = new DiskQueue('kubelet', sizes.kubelet);
   const gate = new StartupGate();
+  const remote = hasNode(config.side)
+    ? await openContextVolumes(config, { log, queue: kubeletQueue, threadsEach: sizes.server })
+    : undefined;
   const {
     admin: adminHandlers,
     linked,
     ...handlers
-  } = services(config, { pools, objects, kubeletQueue, inFlight, gate });
+  } = services(config, { pools, objects, kubeletQueue, inFlight, gate, remote });
   const callOptions = { log, ready: () => !isStopping(), stopping: stopping.signal };
   addServices(server, handlers, callOptions);
   const listener = await listen(server, config.socketPath);
-  log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
+  const { driverName: driver, nodeId: node, side, socketPath: socket } = config;
+  log.info({ driver, version, node, socket, side }, 'listening');
 
   // Starts before the pools open, to count the work that they find half done, too.
   const monitoring = await monitor(config, { pools, kubeletQueue, isStopping, log });
@@ -115,6 +120,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
       await Promise.all([listener.close(isIdle ? readingGraceMs : 0), withTimeout(readingGraceMs, adminClosed)]);
       await (await links)?.stop();
       await monitoring?.close();
+      remote?.servers.stop();
       const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
       if ((await withTimeout(poolGraceMs, closed)) === 'late') {
         log.warn('a pool takes too long to close; stopping without it');
@@ -130,9 +136,49 @@ interface Parts {
   readonly kubeletQueue: DiskQueue;
   readonly inFlight: InFlightCalls;
   readonly gate: StartupGate;
+  /** undefined: this process mounts no volumes that every node can reach. */
+  readonly remote: OpenContextVolumes | undefined;
 }
 
-function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate }: Parts) {
+/** Names the maker of snapshots and volumes in a driver whose home may be on any node: ids are made from it. */
+const anyNode = 'cluster';
+
+/** The services of one side of a driver whose volumes every node can reach. */
+function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate, remote }: Parts) {
+  const { attach, driverName, maxVolumesPerNode, nodeId, notesDirectory, searchPath, side, targetRoots } = config;
+  const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
+  const topology = undefined;
+  const identity = { name: driverName, version, pools, searchPath, capabilities: clusterPluginCapabilities };
+  const home = {
+    controller: calls(
+      controllerService({
+        ...{ nodeId: anyNode, topology, pools, objects, attach, maxVolumesPerNode },
+        expansion: 'controller',
+      }),
+    ),
+    groupController: calls(groupControllerService({ nodeId: anyNode, pools, objects })),
+  };
+  const node = remote && {
+    node: calls(
+      nodeService({
+        ...{ nodeId, topology, objects, targetRoots, notesDirectory, maxVolumesPerNode },
+        volumes: remote.volumes,
+        queue: kubeletQueue,
+      }),
+    ),
+  };
+  return {
+    identity: identityService(identity),
+    ...(side === 'node' ? {} : home),
+    ...node,
+    linked: () => ({}),
+    admin: inFlight.count(adminService({ nodeId: anyNode, pools, objects })),
+  };
+}
+
+function services(config: ServeConfig, parts: Parts) {
+  if (config.side !== undefined) return clusterServices(config, parts);
+  const { pools, objects, kubeletQueue, inFlight, gate } = parts;
   const { attach, driverName, expansion, maxInlineSizeBytes, maxVolumesPerNode, nodeId, searchPath, targetRoots } =
     config;
   const topology = { [topologyKey]: nodeId };

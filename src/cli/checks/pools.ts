@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { explain } from '../../kernel/call/explain.ts';
-import { checkNode } from '../../pool/kinds.ts';
+import { checkNode, clusterDriverOf } from '../../pool/kinds.ts';
 import { type Finding, fail, isUsable, ok, warn } from '../../pool/sight.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
@@ -43,7 +43,7 @@ function findingsOf({ config, location, contents }: SeenPool, nodeId: string): F
   ];
   return [
     ok(check, facts.join(', ')),
-    ...findStrangers(records, config.name, nodeId),
+    ...(clusterDriverOf(config.kind) === undefined ? findStrangers(records, config.name, nodeId) : []),
     ...damaged.map(({ id, reason }) =>
       fail(describeId(id), reason, 'Restore its record from a backup, or move it away.'),
     ),

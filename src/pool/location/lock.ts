@@ -31,7 +31,7 @@ export async function takeLock(
     }
     if (!isTold) {
       isTold = true;
-      const waitSeconds = Math.ceil(lockTimeoutMs / 1000);
+      const waitSeconds = Number.isFinite(lockTimeoutMs) ? Math.ceil(lockTimeoutMs / 1000) : undefined;
       const heldBy = await nameHolders(queue, path);
       log?.warn(
         { pool: poolName, path, held_by: heldBy, wait_s: waitSeconds },

@@ -14,7 +14,7 @@ export interface ServerOptions {
   readonly log: PoolLog;
   /** Worker threads for one server. */
   readonly threadsEach: number;
-  /** Servers that have threads of their own; all others share those of one. */
+  /** Servers with separate threads; all others share those of one. */
   readonly maxServers: number;
   /** A call that has waited this long for its server is given up. */
   readonly silentAfterMs?: number;

@@ -76,6 +76,21 @@ export const reachMutants: readonly Mutant[] = [
     replacement: '    if (lost.length < 0) throw',
   },
   {
+    name: 'one driver has pools of its node, or pools that every node can reach',
+    file: 'src/config/side.ts',
+    killer: 'src/config/side.test.ts',
+    text: '  if (local.length > 0) {\n',
+    replacement: '  if (local.length < 0) {\n',
+  },
+  {
+    name: 'a home that takes over gives a name the id that it had',
+    file: 'src/pool/pool.ts',
+    killer: 'test/grpc/cluster-pool.test.ts',
+    text: "volumeIdFor('cluster', cluster.id, volumeName)",
+    replacement: 'volumeIdFor(nodeId, name, volumeName)',
+    only: 'T03',
+  },
+  {
     name: 'a volume is made only for access modes that its pool has',
     file: 'src/controller/volumes/volume-spec.ts',
     killer: 'test/grpc/controller-create.test.ts',

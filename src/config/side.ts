@@ -1,0 +1,65 @@
+/** The parts of a driver whose volumes every node of the cluster can reach. */
+export const sides = ['home', 'node', 'both'] as const;
+
+/**
+ * home: the one process that has the pools, and makes and deletes volumes. node: a process on each node, which mounts them
+ * and needs no pools. both: one process for one node. undefined elsewhere: a driver for its node's disks.
+ */
+export type Side = (typeof sides)[number];
+
+/** A configured pool, as far as its side matters. */
+export interface SidedPool {
+  readonly name: string;
+  readonly kind: string;
+  /** The name of drivers with such pools, if every node can reach their volumes; undefined: they lie on one node. */
+  readonly clusterDriver: string | undefined;
+}
+
+/** The name of a driver on a node, which has no pools that name one. */
+const usualClusterDriver = 'files.holdfast.csi.dev';
+const localDriver = 'holdfast.csi.dev';
+
+export interface ChosenSide {
+  readonly side: Side | undefined;
+  /** Unless HOLDFAST_DRIVER_NAME says otherwise. */
+  readonly driverName: string;
+}
+
+/**
+ * Finds out which part of a driver a process is.
+ * @param asked HOLDFAST_SIDE
+ * @param pools of the configuration; undefined: it names none
+ * @returns the side, or the mistake
+ */
+export function chooseSide(
+  asked: Side | undefined,
+  pools: readonly SidedPool[] | undefined,
+): ChosenSide | { readonly problem: string } {
+  if (asked === 'node') {
+    if (pools === undefined) return { side: asked, driverName: usualClusterDriver };
+    return { problem: 'HOLDFAST_SIDE: a node needs no pools: leave pools out of HOLDFAST_CONFIG' };
+  }
+  const ofCluster = (pools ?? []).filter(({ clusterDriver }) => clusterDriver !== undefined);
+  const local = (pools ?? []).filter(({ clusterDriver }) => clusterDriver === undefined);
+  const [first] = ofCluster;
+  if (first === undefined) {
+    if (asked === undefined) return { side: undefined, driverName: localDriver };
+    return { problem: `HOLDFAST_SIDE: '${asked}' needs pools that every node can reach: name them in HOLDFAST_CONFIG` };
+  }
+  if (local.length > 0) {
+    return {
+      problem: `HOLDFAST_CONFIG: every node can reach pool ${list(ofCluster)}, and pool ${list(local)} lies on this node: one driver cannot have both, so give each its own driver (HOLDFAST_DRIVER_NAME, HOLDFAST_DATA)`,
+    };
+  }
+  const names = [...new Set(ofCluster.map(({ clusterDriver }) => clusterDriver))];
+  if (names.length > 1) {
+    return {
+      problem: `HOLDFAST_CONFIG: pools ${list(ofCluster)} are for two drivers (${names.join(', ')}): give each its own`,
+    };
+  }
+  return { side: asked ?? 'both', driverName: first.clusterDriver ?? usualClusterDriver };
+}
+
+function list(pools: readonly SidedPool[]): string {
+  return pools.map(({ kind, name }) => `${name} (${kind})`).join(', ');
+}

@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+import type { Config } from '../config/config.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { nodeKinds } from '../pool/kinds.ts';
+import type { PoolLog } from '../pool/log.ts';
+import { ContextVolumes } from '../pool/on-node/context-volumes.ts';
+import { Servers } from '../pool/on-node/servers.ts';
+
+/** Servers with separate worker threads; all others share those of one. */
+const maxServers = 16;
+
+/** The number of servers that need worker threads in this process. */
+export function maxServersOf({ side }: Pick<Config, 'side'>): number {
+  return hasNode(side) ? maxServers + 1 : 0;
+}
+
+/** Answers if a process with this side mounts volumes that every node can reach. */
+export function hasNode(side: Config['side']): boolean {
+  return side === 'node' || side === 'both';
+}
+
+export interface OpenContextVolumes {
+  readonly volumes: ContextVolumes;
+  readonly servers: Servers;
+}
+
+/** Opens what this node knows of such volumes. */
+export async function openContextVolumes(
+  { dataDirectory }: Pick<Config, 'dataDirectory'>,
+  { log, queue, threadsEach }: { readonly log: PoolLog; readonly queue: DiskQueue; readonly threadsEach: number },
+): Promise<OpenContextVolumes> {
+  const servers = new Servers({ dataDirectory, log, threadsEach, maxServers });
+  const directory = join(dataDirectory, 'volumes');
+  const volumes = await ContextVolumes.open({ kinds: nodeKinds, servers, directory, queue, log });
+  void volumes.tidyUp();
+  return { volumes, servers };
+}

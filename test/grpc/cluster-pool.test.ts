@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { pino } from 'pino';
+import { controllerService } from '../../src/controller/service.ts';
+import { addServices } from '../../src/csi/call.ts';
+import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
+import { clusterPluginCapabilities, identityService } from '../../src/identity/service.ts';
+import type { Backend } from '../../src/pool/backend.ts';
+import { over } from '../../src/pool/layers/over.ts';
+import { Pools } from '../../src/pool/pools.ts';
+import { accessModes } from '../../src/volume/capability.ts';
+import { ObjectQueue } from '../../src/volume/object-queue.ts';
+import { CallError, connectDriver, type DriverClient } from '../support/client.ts';
+import { openTestDirectories } from '../support/directory-pool.ts';
+import { mountCapability } from '../support/node-volume.ts';
+import { Scratch } from '../support/scratch.ts';
+
+/* The home of a pool whose volumes every node can reach: here directories, which any node finds on a server. */
+
+const mebibyte = 1n << 20n;
+const shared = mountCapability('MULTI_NODE_MULTI_WRITER', [], 'nfs');
+const elsewhere = { requisite: [{ segments: { 'topology.kubernetes.io/zone': 'b' } }], preferred: [] };
+
+function asShared(inner: Backend): Backend {
+  return over(inner, {
+    traits: { ...inner.traits, accessModes, servedTypes: ['nfs'] },
+    cluster: { id: 'an-export', contextOf: ({ id }) => ({ server: 'files.example.org', share: '/a', subDir: id }) },
+  });
+}
+
+class Home implements AsyncDisposable {
+  readonly scratch: Scratch;
+  readonly client: DriverClient;
+  readonly #listener: Listener;
+  readonly #pools: Pools;
+
+  private constructor(scratch: Scratch, client: DriverClient, listener: Listener, pools: Pools) {
+    this.scratch = scratch;
+    this.client = client;
+    this.#listener = listener;
+    this.#pools = pools;
+  }
+
+  static async start(scratch: Scratch, name = 'files'): Promise<Home> {
+    const open = () => openTestDirectories(scratch, { layers: [asShared], name });
+    const pools = new Pools(new Map([[name, open]]), name);
+    await pools.open();
+    const controller = controllerService({
+      ...{ nodeId: 'cluster', topology: undefined, pools, objects: new ObjectQueue() },
+      ...{ expansion: 'controller', attach: 'none', maxVolumesPerNode: 0 },
+    });
+    const capabilities = clusterPluginCapabilities;
+    const identity = identityService({ name: 'files.example.org', version: '1', pools, searchPath: '', capabilities });
+    const server = newServer();
+    addServices(server, { identity, controller }, { log: pino({ level: 'silent' }) });
+    const socketPath = scratch.join('csi.sock');
+    const listener = await listen(server, socketPath);
+    return new Home(scratch, connectDriver(socketPath), listener, pools);
+  }
+
+  create(name: string, changes: Partial<Parameters<DriverClient['controller']['CreateVolume']>[0]> = {}) {
+    const capacity_range = { required_bytes: mebibyte };
+    return this.client.controller.CreateVolume({ name, capacity_range, volume_capabilities: [shared], ...changes });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.client.close();
+    await this.#listener.close(1_000);
+    await this.#pools.close();
+  }
+}
+
+describe('a pool of the cluster', () => {
+  let home: Home;
+  const scratch = new Scratch('home');
+  before(async () => {
+    home = await Home.start(scratch);
+  });
+  after(async () => {
+    await home[Symbol.asyncDispose]();
+    scratch[Symbol.dispose]();
+  });
+
+  async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
+    await assert.rejects(call, (error) => {
+      assert.ok(error instanceof CallError && message.test(error.message), String(error));
+      assert.equal(error.code, code);
+      return true;
+    });
+  }
+
+  test('Y06: a volume has a context that says what it is, and no topology', async () => {
+    const { volume } = await home.create('a', { accessibility_requirements: elsewhere });
+    const id = volume?.volume_id ?? '';
+    assert.deepEqual(volume?.accessible_topology, []);
+    assert.deepEqual(volume?.volume_context, {
+      ...{ kind: 'directory', version: '1', server: 'files.example.org', share: '/a', subDir: id },
+    });
+    const again = await home.create('a');
+    assert.deepEqual(again.volume, volume);
+    const listed = await home.client.controller.ListVolumes({});
+    assert.deepEqual(listed.entries[0]?.volume, volume);
+    const got = await home.client.controller.ControllerGetVolume({ volume_id: id });
+    assert.deepEqual(got.volume, volume);
+  });
+
+  test('T03: a home that takes over, under another name of the pool, finds the volume of a name', async () => {
+    const { volume } = await home.create('moved');
+    await home[Symbol.asyncDispose]();
+    home = await Home.start(scratch, 'renamed');
+    assert.equal((await home.create('moved')).volume?.volume_id, volume?.volume_id);
+  });
+
+  test('A05: several nodes may use a volume if its pool allows it, and as it was made', async () => {
+    const { volume } = await home.create('modes', {
+      volume_capabilities: [mountCapability('MULTI_NODE_READER_ONLY', [], 'nfs')],
+    });
+    const ask = (mode: Parameters<typeof mountCapability>[0]) =>
+      home.client.controller.ValidateVolumeCapabilities({
+        volume_id: volume?.volume_id ?? '',
+        volume_capabilities: [mountCapability(mode, [], 'nfs')],
+        volume_context: volume?.volume_context ?? {},
+      });
+    assert.notEqual((await ask('MULTI_NODE_READER_ONLY')).confirmed, null);
+    assert.match((await ask('MULTI_NODE_MULTI_WRITER')).message, /made for MULTI_NODE_READER_ONLY/);
+  });
+
+  test('VC06: a context that is not the volume’s is not confirmed', async () => {
+    const { volume } = await home.create('context');
+    const ask = (volume_context: Record<string, string>) =>
+      home.client.controller.ValidateVolumeCapabilities({
+        volume_id: volume?.volume_id ?? '',
+        volume_capabilities: [shared],
+        volume_context,
+      });
+    assert.match((await ask({ ...volume?.volume_context, share: '/b' })).message, /another "share"/);
+    assert.match((await ask({ nqn: 'x' })).message, /no "nqn"/);
+  });
+
+  test('a filesystem that the pool does not serve is refused', async () => {
+    const volume_capabilities = [mountCapability('MULTI_NODE_MULTI_WRITER', [], 'nfs4')];
+    await refused(home.create('other', { volume_capabilities }), 'INVALID_ARGUMENT', /has no nfs4/);
+  });
+
+  test('GC03: its capacity is the same everywhere', async () => {
+    const { available_capacity } = await home.client.controller.GetCapacity({
+      accessible_topology: { segments: { 'topology.kubernetes.io/zone': 'b' } },
+      volume_capabilities: [shared],
+    });
+    assert.ok(available_capacity > 0n);
+  });
+
+  test('CE09: it grows without the node', async () => {
+    const { volume } = await home.create('grows');
+    const { capacity_bytes, node_expansion_required } = await home.client.controller.ControllerExpandVolume({
+      volume_id: volume?.volume_id ?? '',
+      capacity_range: { required_bytes: 8n * mebibyte },
+    });
+    assert.deepEqual([capacity_bytes, node_expansion_required], [8n * mebibyte, false]);
+  });
+
+  test('I05: the plugin has no constraints of accessibility', async () => {
+    const { capabilities } = await home.client.identity.GetPluginCapabilities({});
+    const services = capabilities.map(({ service }) => service?.type);
+    assert.ok(services.includes('CONTROLLER_SERVICE') && !services.includes('VOLUME_ACCESSIBILITY_CONSTRAINTS'));
+  });
+});

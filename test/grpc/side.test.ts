@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { CallError } from '../support/client.ts';
+import { DriverProcess } from '../support/driver.ts';
+import { mountCapability } from '../support/node-volume.ts';
+import { Scratch } from '../support/scratch.ts';
+
+describe('HOLDFAST_SIDE', () => {
+  const scratch = new Scratch('side');
+  after(() => scratch[Symbol.dispose]());
+
+  test('node: a process that needs no configuration, and has the node service alone', async () => {
+    await using driver = await DriverProcess.start(scratch, { environment: { HOLDFAST_SIDE: 'node' } });
+    using client = driver.connect();
+    assert.equal((await client.identity.GetPluginInfo({})).name, 'files.holdfast.csi.dev');
+    assert.equal((await client.identity.Probe({})).ready?.value, true);
+    assert.equal((await client.node.NodeGetInfo({})).accessible_topology, null);
+    await assert.rejects(client.controller.ControllerGetCapabilities({}), (error) => {
+      return error instanceof CallError && error.code === 'UNIMPLEMENTED';
+    });
+    // No kind says so before one is there.
+    const stage = client.node.NodeStageVolume({
+      volume_id: 'a volume',
+      staging_target_path: `${driver.kubeletDirectory}/staging`,
+      volume_capability: mountCapability('MULTI_NODE_MULTI_WRITER'),
+      volume_context: { kind: 'none-of-ours' },
+    });
+    await assert.rejects(stage, /"none-of-ours" is not known on this node/);
+  });
+
+  const refused: Readonly<Record<string, readonly [string, string | undefined, RegExp]>> = {
+    'a home without pools': ['home', undefined, /HOLDFAST_SIDE: 'home' needs pools that every node can reach/],
+    'a home with pools of its node': ['both', 'pools:\n  fast: {}\n', /HOLDFAST_SIDE: 'both' needs pools/],
+    'a node with pools': ['node', 'pools:\n  fast: {}\n', /HOLDFAST_SIDE: a node needs no pools/],
+    'another word': ['nodes', undefined, /HOLDFAST_SIDE: 'nodes' must be one of home, node, both/],
+  };
+  for (const [what, [side, config, message]] of Object.entries(refused)) {
+    test(`refused: ${what}`, async () => {
+      const environment = { HOLDFAST_SIDE: side };
+      const driver = DriverProcess.spawn(scratch, { environment, ...(config === undefined ? {} : { config }) });
+      assert.equal((await driver.ended()).code, 2);
+      assert.match(driver.output(), message);
+    });
+  }
+});
