@@ -1,21 +1,19 @@
+import { requireGrowable } from '../filesystems/growable.ts';
 import { deviceSizeBytes } from '../kernel/block/block.ts';
-import { type Descriptor, openReadOnly } from '../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { Descriptor } from '../kernel/call/descriptor.ts';
 import { isErrno } from '../kernel/call/errno.ts';
-import { readAtMost } from '../kernel/file/file.ts';
 import { requireThawed } from '../kernel/mount/freeze.ts';
 import { growMounted } from '../kernel/mount/grow.ts';
 import { cloneMount } from '../kernel/mount/mount.ts';
 import type { VolumeAccess, VolumeOnNode } from '../pool/node-side.ts';
 import { sizeMultiple } from '../pool/pool.ts';
 import { excess, type VolumeCapability } from '../volume/capability.ts';
-import { FailedPrecondition, InvalidArgument, OutOfRange } from '../volume/errors.ts';
+import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { type CapacityRange, chooseSize } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
-import { canGrow, filesystemSize, superblockRange, whyOfFixedSize, whyTooLarge } from './mount/superblock.ts';
 import { filesystemIn } from './path/condition.ts';
 import { type Located, locate, requireVolumePath } from './path/locate.ts';
 import { devicePathIn } from './path/observe.ts';
@@ -45,11 +43,12 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   const wanted = { requiredBytes, limitBytes: range?.limitBytes };
   const sizeBytes = chooseSize(wanted, currentBytes, sizeMultiple(access.traits, volume.encryption?.type));
   if (content.type === 'mount' && sizeBytes > currentBytes) {
-    await requireGrowable(access.queue, located, { fsType: content.fsType, id: volumeId, wantedBytes: sizeBytes });
+    const devicePath = await devicePathIn(access.queue, located.mounted);
+    await requireGrowable(access.queue, devicePath, { fsType: content.fsType, id: volumeId, wantedBytes: sizeBytes });
     // Before its device has grown, too.
     await requireThawed(access.queue, `volume ${volumeId}`, {
       ...filesystemIn(located.mounted.mount),
-      devicePath: await devicePathIn(access.queue, located.mounted),
+      devicePath,
       directory: located.handle.descriptor,
     });
   }
@@ -70,28 +69,6 @@ async function sizeNow(
   throw new InvalidArgument(`volume ${handle} is a directory of unknown size: name a size (required_bytes).`);
 }
 
-/** @throws FailedPrecondition (NE08), OutOfRange (NE09), before anything has grown */
-async function requireGrowable(
-  queue: DiskQueue,
-  located: Located,
-  {
-    fsType,
-    id,
-    wantedBytes,
-  }: { readonly fsType: FilesystemType; readonly id: VolumeHandle; readonly wantedBytes: bigint },
-): Promise<void> {
-  await using device = await openReadOnly(queue, await devicePathIn(queue, located.mounted));
-  const superblock = await readAtMost(queue, device, superblockRange[fsType]);
-  const size = filesystemSize(fsType, superblock);
-  // A repetition: all has grown.
-  if (size !== undefined && !canGrow(size, wantedBytes)) return;
-  const tooLarge = whyTooLarge(fsType, superblock, wantedBytes);
-  if (tooLarge !== undefined) throw new OutOfRange(`volume ${id}: ${tooLarge}. Copy its data to a larger one.`);
-  const reason = whyOfFixedSize(fsType, superblock);
-  if (reason !== undefined)
-    throw new FailedPrecondition(`volume ${id} keeps its size: ${reason}. Copy its data to another.`);
-}
-
 async function growFilesystem(volume: VolumeAccess, located: Located, fsType: FilesystemType): Promise<void> {
   const { handle: id, queue } = volume;
   // Through a mount of our own that may write: there may be no other.
@@ -99,7 +76,7 @@ async function growFilesystem(volume: VolumeAccess, located: Located, fsType: Fi
   const devicePath = await devicePathIn(queue, located.mounted);
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
   // The device may be larger already: the controller has grown it.
-  await requireGrowable(queue, located, { fsType, id, wantedBytes: deviceBytes });
+  await requireGrowable(queue, devicePath, { fsType, id, wantedBytes: deviceBytes });
   const settle = (mounted: Descriptor) => volume.settleFilesystem(mounted);
   try {
     const { hidesFreeze } = filesystemIn(located.mounted.mount);

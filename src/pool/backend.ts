@@ -172,6 +172,8 @@ export interface Provisioner {
   conditionOf(record: VolumeRecord): Promise<Condition | undefined>;
   /** How large its data is, whatever the record says; undefined: it is missing. */
   sizeOf(id: VolumeId): Promise<bigint | undefined>;
+  /** A file with the bytes of its device, for kinds that have one, attached or not. */
+  dataFile?(id: VolumeId): string;
   /** Makes its data as large as the record says, or leaves it as it was. Never smaller. */
   grow(record: VolumeRecord): Promise<void>;
 

@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { mkfsCommand } from '../../src/command/mkfs.ts';
-import { superblockRange } from '../../src/node/mount/superblock.ts';
+import { superblockRange } from '../../src/filesystems/superblock.ts';
 import { attachLoop, bindMount, lookAt, mountFilesystem, openAlone, runProgram, unmount } from './floor-calls.ts';
 import type { FloorPlan, FloorReport } from './floor-process.ts';
 import { type Rpc, rpcs, volumeBytes } from './life.ts';

@@ -6,6 +6,7 @@ import type { Draft } from '../../src/csi/handler.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
 import { parseVolumeId, type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import { maximumVolumeBytes } from '../../src/volume/size.ts';
+import { Scratch } from '../support/scratch.ts';
 import { block, create, fails, mebibyte, mount, nodeId, TestDriver, volumeOf } from './controller-driver.ts';
 
 type Request = Draft<wire.ControllerExpandVolumeRequest>;
@@ -104,6 +105,30 @@ describe('ControllerExpandVolume', () => {
     assert.equal(deviceBytes(attached.devicePath), 2n * size);
     await driver.pool().detach(attached);
   });
+
+  for (const isAttached of [false, true]) {
+    test(`R30: an ext4 that cannot grow so far keeps its size and its data${isAttached ? ', attached' : ''}`, async () => {
+      const scratch = new Scratch('controller');
+      const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n } as const;
+      await using driver = await TestDriver.start({ pools: { main: { location, overcommit: 1_000_000 } } }, scratch);
+      const volume_id = await madeVolume(driver);
+      const attached = isAttached ? await attachDevice(driver.pool(), volume_id, { persistent: true }) : undefined;
+      await attached?.release();
+      const expand = (required_bytes: bigint) =>
+        driver.controller.ControllerExpandVolume({ volume_id, capacity_range: { required_bytes } });
+      await fails(expand(4n << 40n), 'OUT_OF_RANGE');
+      assert.equal(
+        await driver
+          .pool()
+          .find(volume_id)
+          .then((record) => record?.sizeBytes),
+        size,
+      );
+      if (attached) assert.equal(deviceBytes(attached.devicePath), size);
+      assert.equal((await expand(1n << 40n)).capacity_bytes, 1n << 40n);
+      if (attached) await driver.pool().detach(attached);
+    });
+  }
 
   test('CE03: the new size lasts over a restart', async () => {
     await using before = await TestDriver.start();

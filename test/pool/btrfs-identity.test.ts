@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { btrfsRenewal } from '../../src/filesystems/btrfs-identity.ts';
+import { renew } from '../../src/filesystems/renewal.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { btrfsRenewal } from '../../src/pool/filesystem/btrfs-identity.ts';
-import { renew } from '../../src/pool/filesystem/renewal.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
 

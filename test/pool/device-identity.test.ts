@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { truncateSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { withDevice } from '../../src/filesystems/brief-mount.ts';
+import { giveNewIdentity } from '../../src/filesystems/identity.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { withDevice } from '../../src/pool/filesystem/brief-mount.ts';
-import { giveNewIdentity } from '../../src/pool/filesystem/identity.ts';
 import { filesystemTypes } from '../../src/volume/filesystem.ts';
 import { Scratch } from '../support/scratch.ts';
 

@@ -12,10 +12,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { describe, test } from 'node:test';
+import { giveNewIdentity } from '../../src/filesystems/identity.ts';
+import { renew } from '../../src/filesystems/renewal.ts';
+import { xfsRenewal } from '../../src/filesystems/xfs-identity.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { giveNewIdentity } from '../../src/pool/filesystem/identity.ts';
-import { renew } from '../../src/pool/filesystem/renewal.ts';
-import { xfsRenewal } from '../../src/pool/filesystem/xfs-identity.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
 import { whileMounted } from '../support/while-mounted.ts';

@@ -1,5 +1,13 @@
 import { growUnmountedExt4 } from '../../command/resize.ts';
 import { CommandError } from '../../command/run.ts';
+import {
+  canGrow,
+  filesystemSize,
+  hasErrors,
+  superblockRange,
+  whyOfFixedSize,
+  whyTooLarge,
+} from '../../filesystems/superblock.ts';
 import { probeContent } from '../../kernel/block/blkid.ts';
 import { deviceSizeBytes, sizeOfDevice } from '../../kernel/block/block.ts';
 import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
@@ -23,7 +31,6 @@ import { step } from '../../volume/step.ts';
 import { detachUnmounted } from '../detach.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
 import { type FilesystemParameter, refusedOption, type WantedAttributes } from './mount-options.ts';
-import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize, whyTooLarge } from './superblock.ts';
 
 /** A filesystem volume that is to be mounted. */
 export interface VolumeMount {

@@ -1,3 +1,4 @@
+import { requireGrowable } from '../../filesystems/growable.ts';
 import { storedBytes } from '../../volume/encryption.ts';
 import { NotFound, OutOfRange } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -55,6 +56,7 @@ export class Volumes {
     const grown = { ...record, sizeBytes };
     await backend.provisioner.verify({ kind: 'volume', record });
     if (sizeBytes > record.sizeBytes) {
+      await this.#requireGrowable(record, sizeBytes);
       const { layouts } = backend.space;
       const newBytes =
         layouts?.growthBytes(backend.space.dataOfVolume(id), storedBytes(grown)) ?? sizeBytes - record.sizeBytes;
@@ -70,6 +72,15 @@ export class Volumes {
     // Also on a replay: the first try may have died before its devices knew.
     await backend.attacher.grown(id);
     return this.require(id);
+  }
+
+  /** Where its device can be read now; otherwise the node finds out at the next stage, and mounts it as it is. */
+  async #requireGrowable({ content, id }: VolumeRecord, wantedBytes: bigint): Promise<void> {
+    if (content.type !== 'mount') return;
+    const { attacher, provisioner, queue } = this.#parts.backend;
+    const device = (await attacher.attached(id)).find((each) => each.kind === 'device');
+    const path = device?.devicePath ?? provisioner.dataFile?.(id);
+    if (path !== undefined) await requireGrowable(queue, path, { fsType: content.fsType, id, wantedBytes });
   }
 
   /**

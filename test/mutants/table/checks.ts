@@ -62,14 +62,14 @@ export const checkMutants: readonly Mutant[] = [
   },
   {
     name: 'a superblock that its copy contradicts is not completed',
-    file: 'src/pool/filesystem/ext4-torn.ts',
+    file: 'src/filesystems/ext4-torn.ts',
     text: 'areOfOneFilesystem(copy, completed) ?',
     replacement: 'copy.length > 0 ?',
     killer: 'test/grpc/repair.test.ts',
   },
   {
     name: 'a superblock that is torn is completed',
-    file: 'src/pool/filesystem/ext4-torn.ts',
+    file: 'src/filesystems/ext4-torn.ts',
     text: '    await file.write(remedy.completed, 0, superblockBytes, Number(firstSuperblockOffset));\n',
     replacement: '',
     killer: 'test/grpc/repair.test.ts',

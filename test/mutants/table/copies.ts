@@ -7,12 +7,12 @@ const standstill = { file: 'src/pool/freeze/standstill.ts', killer: 'test/pool/f
 const cuts = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/grpc/clone-copy.test.ts' } as const;
 const group = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/contract/image.test.ts' } as const;
 const source = { file: 'src/pool/freeze/freeze-target.ts', killer: 'test/grpc/snapshot.test.ts' } as const;
-const ext4 = { file: 'src/pool/filesystem/ext4-identity.ts', killer: 'test/pool/ext4-identity.test.ts' } as const;
-const ext4Blocks = { ...ext4, file: 'src/pool/filesystem/ext4-superblock.ts' } as const;
-const xfs = { file: 'src/pool/filesystem/xfs-identity.ts', killer: 'test/pool/xfs-identity.test.ts' } as const;
+const ext4 = { file: 'src/filesystems/ext4-identity.ts', killer: 'test/pool/ext4-identity.test.ts' } as const;
+const ext4Blocks = { ...ext4, file: 'src/filesystems/ext4-superblock.ts' } as const;
+const xfs = { file: 'src/filesystems/xfs-identity.ts', killer: 'test/pool/xfs-identity.test.ts' } as const;
 const template = { file: 'src/pool/kinds/image/template.ts', killer: 'test/pool/templates.test.ts' } as const;
 const templates = { file: 'src/pool/kinds/image/templates.ts', killer: 'test/pool/templates.test.ts' } as const;
-const xfsLog = { ...xfs, file: 'src/pool/filesystem/xfs-log.ts' } as const;
+const xfsLog = { ...xfs, file: 'src/filesystems/xfs-log.ts' } as const;
 
 /** Copies that are whole, and cuts at one instant. */
 export const copyMutants: readonly Mutant[] = [

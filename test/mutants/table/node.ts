@@ -12,7 +12,7 @@ const detach = 'test/grpc/node-detach.test.ts';
 const expand = { file: 'src/node/expand.ts', killer: 'test/grpc/node-expand.test.ts' } as const;
 const attachment = { file: 'src/node/publish/publication.ts', killer: 'test/grpc/publish.test.ts' } as const;
 const controller = { file: 'src/controller/publication/publish.ts', killer: 'test/grpc/publish.test.ts' } as const;
-const superblock = { file: 'src/node/mount/superblock.ts', killer: 'src/node/mount/superblock.test.ts' } as const;
+const superblock = { file: 'src/filesystems/superblock.ts', killer: 'src/filesystems/superblock.test.ts' } as const;
 const moved = {
   file: 'src/node/path/concurrent-change.ts',
   killer: 'src/node/path/concurrent-change.test.ts',

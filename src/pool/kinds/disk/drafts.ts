@@ -1,3 +1,4 @@
+import { type FormatTarget, formatVolume } from '../../../filesystems/format-volume.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { FailedPrecondition, InternalError, ResourceExhausted } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
@@ -6,7 +7,6 @@ import { formatBytes } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, NewData, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
-import { type FormatTarget, formatVolume } from '../../filesystem/format-volume.ts';
 import type { DiskParts } from './disk-backend.ts';
 import { storedRecord } from './label/payload.ts';
 import { newObjectName } from './names.ts';

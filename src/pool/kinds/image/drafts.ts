@@ -1,8 +1,8 @@
+import { withDevice } from '../../../filesystems/brief-mount.ts';
 import { finishAll } from '../../../volume/finish-all.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
-import { withDevice } from '../../filesystem/brief-mount.ts';
 import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
 import type { ImageParts } from './image-backend.ts';
 import { imageOf } from './image-file.ts';

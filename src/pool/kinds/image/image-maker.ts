@@ -1,6 +1,8 @@
 import { basename, dirname } from 'node:path';
 import { type FormatRequest, format } from '../../../command/mkfs.ts';
 import { CommandError } from '../../../command/run.ts';
+import { mountBriefly, withDevice } from '../../../filesystems/brief-mount.ts';
+import { giveNewIdentity } from '../../../filesystems/identity.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
@@ -12,8 +14,6 @@ import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, NewData } from '../../backend.ts';
-import { mountBriefly, withDevice } from '../../filesystem/brief-mount.ts';
-import { giveNewIdentity } from '../../filesystem/identity.ts';
 import type { PoolLog } from '../../log.ts';
 import { copyImage } from './copy.ts';
 import { ReflinkClone } from './reflink-clone.ts';

@@ -48,6 +48,10 @@ export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisi
     return (await statusOf(queue, layout.data(id)).catch(ignoreMissing))?.sizeBytes;
   }
 
+  dataFile(id: VolumeId): string {
+    return this.parts.layout.data(id);
+  }
+
   /** Some filesystems keep what they have allocated before they ran full, and make the file longer. */
   async grow(grown: VolumeRecord): Promise<void> {
     const { layout, maker, queue } = this.parts;

@@ -1,6 +1,8 @@
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CommandError } from '../../../command/run.ts';
+import { mountBriefly, withDevice } from '../../../filesystems/brief-mount.ts';
+import { repairCommands, repairFilesystem } from '../../../filesystems/repair.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { reflink } from '../../../kernel/file/filesystem.ts';
@@ -9,8 +11,6 @@ import type { FilesystemType } from '../../../volume/filesystem.ts';
 import { serializeRecord, type VolumeRecord } from '../../../volume/record.ts';
 import type { RepairDraft, Repairer } from '../../backend.ts';
 import type { Deletion, TrashRef } from '../../catalog/trash-entry.ts';
-import { mountBriefly, withDevice } from '../../filesystem/brief-mount.ts';
-import { repairCommands, repairFilesystem } from '../../filesystem/repair.ts';
 import { writeNewFile } from '../../records/durable-file.ts';
 import { deletionFileName } from '../../records/trash-files.ts';
 import type { ImageParts } from './image-backend.ts';

@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { unlink } from 'node:fs/promises';
 import type { FormatRequest } from '../../../command/mkfs.ts';
+import { mountBriefly, withDevice } from '../../../filesystems/brief-mount.ts';
+import { renewalOf } from '../../../filesystems/identity.ts';
+import { type Renewal, writePieces } from '../../../filesystems/renewal.ts';
 import { type Descriptor, openFile, openReadOnly } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../../kernel/call/errno.ts';
@@ -9,9 +12,6 @@ import { createFile, readAt, resizeFile, writeAt } from '../../../kernel/file/fi
 import { reflinkWhole } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { type ByteRange, copyRange, nextData, punchHole } from '../../../kernel/file/sparse.ts';
-import { mountBriefly, withDevice } from '../../filesystem/brief-mount.ts';
-import { renewalOf } from '../../filesystem/identity.ts';
-import { type Renewal, writePieces } from '../../filesystem/renewal.ts';
 import type { Layout } from '../../records/layout.ts';
 
 /** Each is kept in memory. */

@@ -1,3 +1,5 @@
+import { formatVolume } from '../../../filesystems/format-volume.ts';
+import { giveNewIdentity } from '../../../filesystems/identity.ts';
 import { sizeOfDevice } from '../../../kernel/block/block.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
@@ -9,8 +11,6 @@ import { step } from '../../../volume/step.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Clone, Draft, DraftOptions, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
-import { formatVolume } from '../../filesystem/format-volume.ts';
-import { giveNewIdentity } from '../../filesystem/identity.ts';
 import { copyLv } from './copy.ts';
 import type { OwnLv } from './group-state.ts';
 import { wholeBytes } from './layout.ts';

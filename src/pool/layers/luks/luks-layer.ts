@@ -6,7 +6,7 @@ import { encryptionTypes, luksHeaderBytes } from '../../../volume/encryption.ts'
 import { step } from '../../../volume/step.ts';
 import type { Attacher, Backend, Extras, Layer, Provisioner, Snapshotter } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
-import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
+import { FilesystemTrimmer } from '../../trimmer.ts';
 import { over } from '../over.ts';
 import { luksAttacher } from './attacher.ts';
 import { below, belowRecorded } from './below.ts';

@@ -1,4 +1,6 @@
 import { CommandError } from '../../../command/run.ts';
+import { mountBriefly } from '../../../filesystems/brief-mount.ts';
+import { repairCommands, repairFilesystem } from '../../../filesystems/repair.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
@@ -6,8 +8,6 @@ import type { FilesystemType } from '../../../volume/filesystem.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import type { RepairDraft, Repairer } from '../../backend.ts';
-import { mountBriefly } from '../../filesystem/brief-mount.ts';
-import { repairCommands, repairFilesystem } from '../../filesystem/repair.ts';
 import { over } from '../over.ts';
 import { below } from './below.ts';
 import type { LuksParts } from './luks-layer.ts';

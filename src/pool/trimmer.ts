@@ -1,19 +1,19 @@
 import { statfs } from 'node:fs/promises';
-import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
-import { syncFilesystem, trimRange } from '../../kernel/file/filesystem.ts';
-import { readXfs, readXfsSpareBlocks } from '../../kernel/file/xfs.ts';
-import { readMountTable } from '../../kernel/mount/mount-table.ts';
-import type { FilesystemType } from '../../volume/filesystem.ts';
-import type { VolumeId } from '../../volume/id.ts';
-import type { VolumeRecord } from '../../volume/record.ts';
-import { larger } from '../../volume/size.ts';
-import type { Attacher } from '../backend.ts';
-import { trimmed } from '../events.ts';
-import { openMounted } from '../freeze/mounted.ts';
-import type { TrimOptions } from '../pool.ts';
-import { treeReserveBytes } from './xfs-reserve.ts';
+import { treeReserveBytes } from '../filesystems/xfs-reserve.ts';
+import type { Descriptor } from '../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { isErrno } from '../kernel/call/errno.ts';
+import { syncFilesystem, trimRange } from '../kernel/file/filesystem.ts';
+import { readXfs, readXfsSpareBlocks } from '../kernel/file/xfs.ts';
+import { readMountTable } from '../kernel/mount/mount-table.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
+import type { VolumeId } from '../volume/id.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { larger } from '../volume/size.ts';
+import type { Attacher } from './backend.ts';
+import { trimmed } from './events.ts';
+import { openMounted } from './freeze/mounted.ts';
+import type { TrimOptions } from './pool.ts';
 
 export interface TrimParts {
   readonly name: string;

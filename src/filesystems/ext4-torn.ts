@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { completeExt4, type Ext4Copy, repairExt4 } from '../../command/fsck.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { completeExt4, type Ext4Copy, repairExt4 } from '../command/fsck.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import {
   areOfOneFilesystem,
   blockBytesOf,

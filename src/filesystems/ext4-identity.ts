@@ -1,4 +1,4 @@
-import { DataLoss } from '../../volume/errors.ts';
+import { DataLoss } from '../volume/errors.ts';
 import {
   checksumSeedOf,
   copiesOf,

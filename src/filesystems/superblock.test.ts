@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { mkfsCommand } from '../../command/mkfs.ts';
-import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
+import { mkfsCommand } from '../command/mkfs.ts';
+import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
 import { canGrow, filesystemSize, superblockRange, whyTooLarge } from './superblock.ts';
 
 const mebibyte = 1n << 20n;

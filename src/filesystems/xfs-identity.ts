@@ -1,4 +1,4 @@
-import { DataLoss } from '../../volume/errors.ts';
+import { DataLoss } from '../volume/errors.ts';
 import type { FilesystemImage, Piece, Renewal } from './renewal.ts';
 import * as log from './xfs-log.ts';
 import { geometryOf, isSuperblock, isXfs, largestSectorBytes, withUuid } from './xfs-superblock.ts';

@@ -1,4 +1,4 @@
-import { DataLoss } from '../../volume/errors.ts';
+import { DataLoss } from '../volume/errors.ts';
 import { hasLog, isSuperblock, superblockBytes, superblockOffsets, withUuid } from './btrfs-superblock.ts';
 import type { FilesystemImage, Piece, Renewal } from './renewal.ts';
 

@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
-import { sizeOfDevice } from '../../kernel/block/block.ts';
-import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { readAtMost, writeAt } from '../../kernel/file/file.ts';
-import { statusOf } from '../../kernel/file/path.ts';
+import { sizeOfDevice } from '../kernel/block/block.ts';
+import { type Descriptor, openFile } from '../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { readAtMost, writeAt } from '../kernel/file/file.ts';
+import { statusOf } from '../kernel/file/path.ts';
 
 /** Bytes of a filesystem, and where they belong. */
 export interface Piece {

@@ -1,7 +1,7 @@
-import { attachLoop } from '../../kernel/block/loop.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
-import type { FilesystemType } from '../../volume/filesystem.ts';
+import { attachLoop } from '../kernel/block/loop.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { type MountParameter, mountDetached } from '../kernel/mount/mount.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
 
 /** An image in tmp/ that nobody else sees. */
 export interface PrivateImage {

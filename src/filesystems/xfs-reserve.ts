@@ -1,4 +1,4 @@
-import type { MountedXfs } from '../../kernel/file/xfs.ts';
+import type { MountedXfs } from '../kernel/file/xfs.ts';
 
 /*
  * What XFS keeps in each allocation group so that its trees can grow when nothing else is free: statfs(2) says of it that

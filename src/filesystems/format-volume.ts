@@ -1,9 +1,9 @@
-import { type FormatRequest, format } from '../../command/mkfs.ts';
-import { CommandError } from '../../command/run.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { KernelError } from '../../kernel/call/errno.ts';
-import { InvalidArgument } from '../../volume/errors.ts';
-import type { FilesystemType } from '../../volume/filesystem.ts';
+import { type FormatRequest, format } from '../command/mkfs.ts';
+import { CommandError } from '../command/run.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { KernelError } from '../kernel/call/errno.ts';
+import { InvalidArgument } from '../volume/errors.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
 import { mountBriefly } from './brief-mount.ts';
 
 /** The device of a volume on its way. */

@@ -1,5 +1,5 @@
-import type { FilesystemType } from '../../volume/filesystem.ts';
-import { formatBytes, maximumVolumeBytes } from '../../volume/size.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
+import { formatBytes, maximumVolumeBytes } from '../volume/size.ts';
 
 /*
  * How large a filesystem is, read from its superblock: constant time, and without mounting it. Only what decides

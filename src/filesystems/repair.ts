@@ -1,7 +1,7 @@
-import { checkBtrfs, repairExt4, repairXfs } from '../../command/fsck.ts';
-import { CommandError } from '../../command/run.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import type { FilesystemType } from '../../volume/filesystem.ts';
+import { checkBtrfs, repairExt4, repairXfs } from '../command/fsck.ts';
+import { CommandError } from '../command/run.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
 import { repairTornExt4 } from './ext4-torn.ts';
 
 /** A filesystem that nobody uses, in a file or on a device. */
