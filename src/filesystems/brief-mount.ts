@@ -3,7 +3,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { type MountParameter, mountDetached } from '../kernel/mount/mount.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 
-/** An image in tmp/ that nobody else sees. */
+/** An image in tmp/ that only this driver sees. */
 export interface PrivateImage {
   readonly path: string;
   readonly fsType: FilesystemType;
@@ -22,7 +22,7 @@ export async function withDevice<T>(
   return await work(loop.devicePath);
 }
 
-/** Mounts and unmounts, where nobody can see it: replays a journal, and shows that the filesystem can be mounted. */
+/** Mounts and unmounts, out of sight of all programs: replays a journal, and shows that the filesystem can be mounted. */
 export async function mountBriefly(
   queue: DiskQueue,
   fsType: FilesystemType,

@@ -3,9 +3,9 @@ import { hasLog, isSuperblock, superblockBytes, superblockOffsets, withUuid } fr
 import type { FilesystemImage, Piece, Renewal } from './renewal.ts';
 
 /**
- * What gives a btrfs another UUID, and whether there is a log to be replayed. Not btrfstune(8): that writes a new
- * generation and leaves the log of an old one behind, which nobody can replay then. Nor can the log always be replayed
- * before: a kernel before Linux 6.7 mounts no filesystem whose UUID another one has that is mounted, as the source may be.
+ * Finds how a btrfs gets another UUID, and if it has a log to be replayed. btrfstune(8) writes a new generation and leaves
+ * the log of an old one behind, which cannot be replayed then. Nor can the log always be replayed before: a kernel before
+ * Linux 6.7 mounts no filesystem with the UUID of another one that is mounted, as the source may be.
  */
 export async function inspectBtrfs(image: FilesystemImage): Promise<{ renewal: Renewal; needsReplay: boolean }> {
   const superblocks = await readSuperblocks(image);
@@ -15,13 +15,13 @@ export async function inspectBtrfs(image: FilesystemImage): Promise<{ renewal: R
   };
 }
 
-/** Of one at rest. */
+/** Renewal of a btrfs that is not in use. */
 export async function btrfsRenewal(image: FilesystemImage): Promise<Renewal | 'log'> {
   const { needsReplay, renewal } = await inspectBtrfs(image);
   return needsReplay ? 'log' : renewal;
 }
 
-/** Those that are sound. What is not is left as it is: the kernel asks for the first only, and writes the others anew. */
+/** Reads those that are sound. A damaged copy is left alone: the kernel needs the first only, and writes the others again. */
 async function readSuperblocks({ path, read, sizeBytes }: FilesystemImage): Promise<Piece[]> {
   const found: Piece[] = [];
   for (const offsetBytes of superblockOffsets) {

@@ -20,7 +20,7 @@ const at = {
   metadataUuid: 571,
 } as const;
 
-/** Whether it is a superblock, of this place, that has not suffered. */
+/** Answers if the block is a superblock, for this place, and undamaged. */
 export function isSuperblock(block: Buffer, offsetBytes: bigint): boolean {
   if (block.length < superblockBytes || !block.subarray(at.magic, at.magic + magic.length).equals(magic)) return false;
   const checksum = checksumOf(block);
@@ -31,7 +31,7 @@ export function isSuperblock(block: Buffer, offsetBytes: bigint): boolean {
   );
 }
 
-/** Whether what was fsynced last is still in a log, to be replayed at the next mount. */
+/** Answers if the data that was fsynced last is still in a log, to be replayed at the next mount. */
 export function hasLog(block: Buffer): boolean {
   return block.readBigUInt64LE(at.logRoot) !== 0n;
 }

@@ -1,14 +1,14 @@
 /** RFC 3720, appendix B.4: the polynomial of Castagnoli, bits reflected. */
 const castagnoli = 0x82f63b78;
 
-/** What each byte does to the register. */
+/** Effect of each byte on the register. */
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   let register = byte;
   for (let bit = 0; bit < 8; bit++) register = (register >>> 1) ^ (register & 1 ? castagnoli : 0);
   return register;
 });
 
-/** What the register begins with. */
+/** Start value of the register. */
 export const allOnes = 0xffffffff;
 
 /**

@@ -16,7 +16,7 @@ import type { FilesystemImage, Piece, Renewal } from './renewal.ts';
  */
 export type Ext4Obstacle = 'kept' | 'journal' | 'program';
 
-/** What gives an ext4 another UUID, if that is in its superblocks alone. */
+/** Finds how an ext4 gets another UUID, if that is in its superblocks alone. */
 export async function ext4Renewal({ path, read, sizeBytes }: FilesystemImage): Promise<Renewal | Ext4Obstacle> {
   const first = await read(firstSuperblockOffset, superblockBytes);
   if (!isSuperblock(first, 0)) {

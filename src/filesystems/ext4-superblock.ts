@@ -2,14 +2,14 @@ import { allOnes, crc32c } from './crc32c.ts';
 
 /** struct ext4_super_block (Documentation/filesystems/ext4/super.rst): one, and copies of it in some of the groups. */
 export const superblockBytes = 1024;
-/** Of the first one, whatever the block size is. */
+/** Offset of the first one, for any block size. */
 export const firstSuperblockOffset = 1024n;
 
 const magic = 0xef53;
 const uuidBytes = 16;
 /** EXT4_JOURNAL_INO. */
 const journalInode = 8;
-/** Of blocks of 64 KiB. */
+/** For blocks of 64 KiB. */
 const largestLogBlockSize = 6;
 
 const COMPAT_HAS_JOURNAL = 0x4;
@@ -40,11 +40,11 @@ const at = {
   checksum: 1020,
 } as const;
 
-/** What of a filesystem decides how its UUID can be changed. */
+/** Properties of a filesystem that decide how its UUID can be changed. */
 export interface Ext4Traits {
-  /** What was fsynced last is still in the journal, to be replayed at the next mount. */
+  /** The data that was fsynced last is still in the journal, to be replayed at the next mount. */
   readonly needsRecovery: boolean;
-  /** What is encrypted in it can be read only with this UUID (stable_inodes of ext4(5)). */
+  /** Its encrypted files can be read only with this UUID (stable_inodes of ext4(5)). */
   readonly keepsUuid: boolean;
   /** Each group's descriptor has a checksum that goes by the UUID: the old kind, uninit_bg of ext4(5). */
   readonly hasGroupChecksums: boolean;
@@ -60,10 +60,10 @@ export function traitsOf(block: Buffer): Ext4Traits {
   };
 }
 
-/** Whether it is the superblock, or its copy in this group, and has not suffered. */
+/** Answers if the block is the superblock, or its copy in this group, and undamaged. */
 export function isSuperblock(block: Buffer, group: number): boolean {
   if (block.length < superblockBytes || block.readUInt16LE(at.magic) !== magic) return false;
-  // Of 16 bits, whatever the number of groups.
+  // It has 16 bits, for any number of groups.
   if (block.readUInt16LE(at.groupNumber) !== (group & 0xffff)) return false;
   return !hasChecksum(block) || block.readUInt32LE(at.checksum) === checksumOf(block);
 }
@@ -81,7 +81,7 @@ export function completedSuperblock(block: Buffer): Buffer | undefined {
   return isSuperblock(completed, 0) ? completed : undefined;
 }
 
-/** So that what is wrong is not taken for what was made. */
+/** Keeps a damaged superblock from being taken for one that mke2fs made. */
 function isUsual(block: Buffer): boolean {
   const isSparse = (block.readUInt32LE(at.roCompat) & RO_COMPAT_SPARSE_SUPER) !== 0;
   const hasJournal = (block.readUInt32LE(at.compat) & COMPAT_HAS_JOURNAL) !== 0;
@@ -89,14 +89,14 @@ function isUsual(block: Buffer): boolean {
   return isSparse && isJournalUsual && block.readUInt32LE(at.logBlockSize) <= largestLogBlockSize;
 }
 
-/** What a filesystem is made with, and keeps when it grows: the sizes of blocks, groups and inodes, and its UUID. */
+/** Fields that a filesystem is made with, and keeps when it grows: the sizes of blocks, groups and inodes, and its UUID. */
 const constants: readonly (readonly [number, number])[] = [
   [20, 44],
   [88, 90],
   [at.uuid, at.uuid + uuidBytes],
 ];
 
-/** Whether two superblocks are of one filesystem. */
+/** Answers if two superblocks are of one filesystem. */
 export function areOfOneFilesystem(a: Buffer, b: Buffer): boolean {
   return constants.every(([from, to]) => a.subarray(from, to).equals(b.subarray(from, to)));
 }
@@ -145,7 +145,7 @@ function powersBelow(base: number, limit: number): number[] {
   return powers;
 }
 
-/** What all checksums of a filesystem begin with, as long as it has the UUID that it was made with. */
+/** Seed of all checksums of a filesystem, as long as it has the UUID that it was made with. */
 export function checksumSeedOf(block: Buffer): number {
   if ((block.readUInt32LE(at.incompat) & INCOMPAT_CSUM_SEED) !== 0) return block.readUInt32LE(at.checksumSeed);
   return crc32c(allOnes, block.subarray(at.uuid, at.uuid + uuidBytes));

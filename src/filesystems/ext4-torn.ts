@@ -11,7 +11,7 @@ import {
   superblockBytes,
 } from './ext4-superblock.ts';
 
-/** What a superblock can be repaired by, that e2fsck(8) does not find by itself. */
+/** Source for the repair of a superblock that e2fsck(8) does not find. */
 type Remedy = { readonly copy: Ext4Copy } | { readonly completed: Buffer };
 
 /**

@@ -29,7 +29,7 @@ export async function formatVolume(target: FormatTarget, filesystem: NewFilesyst
   try {
     await withDevice(async (path) => {
       await formatQueue.run(() => format({ ...request, path }));
-      // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
+      // With options mkfs can make a filesystem that this kernel cannot mount, e.g. with blocks larger than a page.
       if (extraArguments.length > 0) await mountBriefly(calls, fsType, path);
     });
   } catch (error) {

@@ -15,7 +15,7 @@ import { type FindRenewal, inspect, inWholePages, type Renewal, renew, writePiec
 import { xfsRenewal } from './xfs-identity.ts';
 
 /**
- * Gives a cloned filesystem a UUID of its own: XFS and btrfs refuse to be mounted beside another one with the same, and
+ * Gives a cloned filesystem a new UUID: XFS and btrfs refuse to be mounted beside another one with the same, and
  * whatever finds an ext4 by its UUID must not find two. No program is run, but for filesystems of old kinds. The caller
  * syncs the image.
  */
@@ -43,7 +43,7 @@ const renewals: Readonly<Record<FilesystemType, FindRenewal<string>>> = {
   btrfs: btrfsRenewal,
 };
 
-/** What gives each clone of a filesystem at rest a UUID of its own. @returns undefined if it takes more than to write */
+/** Finds how clones of a filesystem that is not in use get new UUIDs. @returns undefined if it takes more than writes */
 export async function renewalOf(queue: DiskQueue, { fsType, path }: PrivateImage): Promise<Renewal | undefined> {
   await using file = await openReadOnly(queue, path);
   return await inspect(queue, file, async (image) => {
@@ -65,7 +65,7 @@ async function identifyExt4(queue: DiskQueue, image: PrivateImage, uuid: Uuid): 
   const identify = () => renew(queue, image.path, uuid.bytes, ext4Renewal);
   let outcome = await identify();
   if (outcome === 'journal') {
-    // Cut after a crash of its node. What is left to be initialised is left.
+    // Cut after a crash of its node. The inode tables that are not initialised yet stay so.
     await replay(queue, image, [['noinit_itable']]);
     outcome = await patiently(identify, 'journal');
   }

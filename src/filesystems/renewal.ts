@@ -21,7 +21,7 @@ export interface FilesystemImage {
   read(offsetBytes: bigint, lengthBytes: number): Promise<Buffer>;
 }
 
-/** Finds out what has to be written; a word if something else has to be done. */
+/** Finds the bytes that have to be written; a word if something else has to be done. */
 export type FindRenewal<T extends string> = (image: FilesystemImage) => Promise<Renewal | T>;
 
 /** Looks at the filesystem in an open file or device. */
@@ -31,7 +31,7 @@ export async function inspect<T>(
   look: (image: FilesystemImage) => Promise<T>,
 ): Promise<T> {
   const status = await statusOf(queue, file);
-  // The node of a device has no size of its own (stat(2)).
+  // The node of a device has no size (stat(2)).
   const sizeBytes = status.kind === 'block' ? sizeOfDevice(file) : status.sizeBytes;
   const read = (offsetBytes: bigint, lengthBytes: number) =>
     readAtMost(queue, file, { offsetBytes: Number(offsetBytes), lengthBytes });
@@ -55,7 +55,7 @@ export async function renew<T extends string>(
 const pageBytes = 4096n;
 
 /**
- * The same in whole pages: for what is in no cache, the kernel has to read the rest of a page before a part of it can be
+ * The same in whole pages: where nothing is cached, the kernel has to read the rest of a page before a part of it can be
  * written. For clones of a filesystem that does not change.
  */
 export async function inWholePages({ read }: FilesystemImage, renewal: Renewal): Promise<Renewal> {

@@ -4,7 +4,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import { repairTornExt4 } from './ext4-torn.ts';
 
-/** A filesystem that nobody uses, in a file or on a device. */
+/** A filesystem that is not in use, in a file or on a device. */
 export interface Repairable {
   readonly path: string;
   readonly fsType: FilesystemType;
@@ -15,7 +15,7 @@ export interface Repairable {
 /** Exit code of fsck(8). */
 const operationalError = 8;
 
-/** For an operator, who has a copy of it. */
+/** For an operator with a copy of it. */
 export const repairCommands: Readonly<Record<FilesystemType, string>> = {
   ext4: 'e2fsck -f',
   xfs: 'xfs_repair -f',

@@ -2,8 +2,8 @@ import type { FilesystemType } from '../volume/filesystem.ts';
 import { formatBytes, maximumVolumeBytes } from '../volume/size.ts';
 
 /*
- * How large a filesystem is, read from its superblock: constant time, and without mounting it. Only what decides
- * whether it has to grow is read here; whether it is sound is for the kernel and fsck to say.
+ * Size of a filesystem, read from its superblock: in constant time, and without mounting it. Only fields that tell if it
+ * has to grow are read here; the kernel and fsck tell if it is sound.
  */
 
 /** Where a filesystem keeps its first superblock. */
@@ -19,7 +19,7 @@ export interface FilesystemSize {
   readonly smallestGrowthBytes: bigint;
 }
 
-/** Whether the filesystem could be larger on this device. */
+/** Answers if the filesystem could be larger on this device. */
 export function canGrow(size: FilesystemSize, deviceBytes: bigint): boolean {
   return deviceBytes - size.sizeBytes >= size.smallestGrowthBytes;
 }
@@ -36,7 +36,7 @@ export function filesystemSize(fsType: FilesystemType, superblock: Uint8Array): 
 }
 
 /**
- * Whether the superblock says that the filesystem has errors. XFS and btrfs say so by refusing to be mounted.
+ * Answers if the superblock records errors of the filesystem. XFS and btrfs refuse to be mounted then.
  * @param superblock the bytes of `superblockRange`
  */
 export function hasErrors(fsType: FilesystemType, superblock: Uint8Array): boolean {
@@ -45,7 +45,7 @@ export function hasErrors(fsType: FilesystemType, superblock: Uint8Array): boole
 }
 
 /**
- * Why no program and no kernel grows this filesystem; undefined: it can grow.
+ * Returns the reason why no program and no kernel grows this filesystem; undefined: it can grow.
  * @param superblock the bytes of `superblockRange`
  */
 export function whyOfFixedSize(fsType: FilesystemType, superblock: Uint8Array): string | undefined {
@@ -55,7 +55,7 @@ export function whyOfFixedSize(fsType: FilesystemType, superblock: Uint8Array): 
 }
 
 /**
- * Why it cannot grow as far as that; undefined: it can.
+ * Returns the reason why it cannot grow to that size; undefined: it can.
  * @param superblock the bytes of `superblockRange`
  */
 export function whyTooLarge(fsType: FilesystemType, superblock: Uint8Array, wantedBytes: bigint): string | undefined {
@@ -117,7 +117,7 @@ function ext4Size(view: DataView): FilesystemSize | undefined {
   return { sizeBytes, smallestGrowthBytes: smallestBlocks * blockBytes };
 }
 
-/** What a new group keeps for itself, if it is one of those with a copy of the superblock: two bitmaps and its tables. */
+/** Blocks that a new group keeps for itself, if it is one of those with a copy of the superblock: two bitmaps and its tables. */
 function ext4GroupTableBlocks(view: DataView, blockBytes: bigint): bigint {
   const inodeTableBytes = BigInt(view.getUint32(0x28, true)) * BigInt(view.getUint16(0x58, true));
   const reservedDescriptorBlocks = BigInt(view.getUint16(0xce, true));

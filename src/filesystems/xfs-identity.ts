@@ -6,7 +6,7 @@ import { geometryOf, isSuperblock, isXfs, largestSectorBytes, withUuid } from '.
 /** log: its log has to be replayed first. program: it is of an old format, without checksums. */
 export type XfsObstacle = 'log' | 'program';
 
-/** What gives an XFS another UUID: in the superblocks, and in the record that its log ends with. */
+/** Finds how an XFS gets another UUID: in the superblocks, and in the record that its log ends with. */
 export async function xfsRenewal({ path, read }: FilesystemImage): Promise<Renewal | XfsObstacle> {
   const damaged = new DataLoss(`the XFS in ${path}, just cloned, has a superblock that is damaged: check its source.`);
   const first = await read(0n, largestSectorBytes);
@@ -23,7 +23,7 @@ export async function xfsRenewal({ path, read }: FilesystemImage): Promise<Renew
   const superblocks = await Promise.all(
     superblockOffsets.map(async (offsetBytes): Promise<Piece[]> => {
       const bytes = await read(offsetBytes, sectorBytes);
-      // Of the others the kernel knows only that they are there. One that is not sound is left for xfs_repair(8).
+      // The kernel only checks that the others are there. A damaged one is left for xfs_repair(8).
       return isSuperblock(bytes) ? [{ offsetBytes, bytes }] : [];
     }),
   );

@@ -23,7 +23,7 @@ const VERSION_2 = 2;
 const CLIENT_LOG = 0xaa;
 const UNMOUNT_TRANS = 0x20;
 const uuidBytes = 16;
-/** A header of one block tells the cycles of so much data. */
+/** Data whose cycles a header of one block has. */
 const dataPerHeaderBytes = 32_768;
 /** sizeof(struct xlog_rec_header) with 64 bits. */
 const headerBytes = 328;
@@ -90,7 +90,7 @@ function cycleOf(block: Buffer): number {
   return block.readUInt32BE(block.readUInt32BE(0) === headerMagic ? at.cycle : 0);
 }
 
-/** Whether it is whole, ends where it should, and has but the one operation. */
+/** Answers if the record is whole, ends where it should, and has only the one operation. */
 function isUnmount({ bytes, firstBlock }: LogRecord): boolean {
   const dataStart = headerBlocksOf(bytes) * logBlockBytes;
   if (bytes.length < dataStart + logBlockBytes || bytes.length !== dataStart + bytes.readUInt32BE(at.dataBytes))
@@ -113,7 +113,7 @@ function headerBlocksOf(record: Buffer): number {
   return isSecond ? Math.max(1, Math.ceil(record.readUInt32BE(at.size) / dataPerHeaderBytes)) : 1;
 }
 
-/** Of the header, its own place as zeros, of the further headers that the data needs, and of the data. */
+/** Checksum of the header, with zeros in its own place, of the further headers that the data needs, and of the data. */
 function checksumOf(record: Buffer): number {
   const dataStart = headerBlocksOf(record) * logBlockBytes;
   const used = Math.ceil(record.readUInt32BE(at.dataBytes) / dataPerHeaderBytes);

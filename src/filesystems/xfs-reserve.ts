@@ -1,9 +1,9 @@
 import type { MountedXfs } from '../kernel/file/xfs.ts';
 
 /*
- * What XFS keeps in each allocation group so that its trees can grow when nothing else is free: statfs(2) says of it that
- * it is used (fs/xfs/libxfs/xfs_ag_resv.c). The kernel tells it nowhere, so it is reckoned as the kernel does: a tree
- * as large as it can become, with all of its blocks half empty.
+ * Space that XFS keeps in each allocation group so that its trees can grow when nothing else is free: statfs(2) counts it
+ * as used (fs/xfs/libxfs/xfs_ag_resv.c). No call returns it, so it is computed as the kernel does: a tree as large as it
+ * can become, with all of its blocks half empty.
  */
 
 type XfsTrees = Pick<
@@ -42,11 +42,11 @@ interface TreeSizes {
 }
 
 function largestTreeBlocks({ keyBytes, recordBytes }: TreeSizes, records: number, blockBytes: number): number {
-  const leastOf = (bytes: number) => Math.floor(Math.floor((blockBytes - headerBytes) / bytes) / 2);
-  let level = Math.ceil(records / leastOf(recordBytes));
+  const minPerBlock = (bytes: number) => Math.floor(Math.floor((blockBytes - headerBytes) / bytes) / 2);
+  let level = Math.ceil(records / minPerBlock(recordBytes));
   let blocks = level;
   while (level > 1) {
-    level = Math.ceil(level / leastOf(keyBytes));
+    level = Math.ceil(level / minPerBlock(keyBytes));
     blocks += level;
   }
   return blocks;

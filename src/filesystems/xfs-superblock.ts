@@ -28,18 +28,18 @@ export interface XfsGeometry {
   /** 5: with checksums. 4: without. */
   readonly version: number;
   readonly sectorBytes: number;
-  /** Of the superblocks of all allocation groups. */
+  /** Offsets of the superblocks of all allocation groups. */
   readonly superblockOffsets: readonly bigint[];
   /** undefined: it lies on another device. */
   readonly log: { readonly offsetBytes: bigint; readonly lengthBytes: bigint } | undefined;
 }
 
-/** Whether it has the magic number of a superblock. @param block its sector at least */
+/** Answers if the block has the magic number of a superblock. @param block its sector at least */
 export function isXfs(block: Buffer): boolean {
   return block.length >= 512 && block.subarray(0, magic.length).equals(magic);
 }
 
-/** Whether it is the superblock of an XFS with checksums, and has not suffered. @param sector no more than that */
+/** Answers if the sector is the superblock of an XFS with checksums, and undamaged. @param sector no more than that */
 export function isSuperblock(sector: Buffer): boolean {
   return isXfs(sector) && sector.readUInt32LE(at.checksum) === checksumOf(sector);
 }
@@ -49,7 +49,7 @@ export function geometryOf(block: Buffer): XfsGeometry {
   const groupBlocks = BigInt(block.readUInt32BE(at.groupBlocks));
   const groupBytes = groupBlocks * blockBytes;
   const logStart = block.readBigUInt64BE(at.logStart);
-  // A filesystem's block is named by its group and its place in that, the latter in so many bits.
+  // A filesystem's block is named by its group and its place in that, the latter in this number of bits.
   const groupBits = BigInt(block.readUInt8(at.groupBlocksLog));
   const logBlock = (logStart >> groupBits) * groupBlocks + (logStart & ((1n << groupBits) - 1n));
   const logBytes = BigInt(block.readUInt32BE(at.logBlocks)) * blockBytes;
@@ -77,7 +77,7 @@ export function withUuid(sector: Buffer, uuid: Buffer): Buffer {
   return changed;
 }
 
-/** Of the whole sector, its own place as zeros. */
+/** Checksum of the whole sector, with zeros in its own place. */
 function checksumOf(sector: Buffer): number {
   const before = crc32c(allOnes, sector.subarray(0, at.checksum));
   const zeros = crc32c(before, Buffer.alloc(4));
