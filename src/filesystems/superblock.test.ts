@@ -67,7 +67,7 @@ describe('the size of a filesystem that mkfs made', () => {
 });
 
 describe('room to grow is what resize2fs can use', () => {
-  // 1 GiB is a whole number of groups of 128 MiB: too little behind them makes no group of its own.
+  // 1 GiB is a whole number of groups of 128 MiB: a small rest behind them makes no group.
   for (const addedBytes of [4096n, mebibyte, 2n * mebibyte, 3n * mebibyte, 4n * mebibyte, 64n * mebibyte]) {
     test(`1 GiB and ${addedBytes} bytes`, () => {
       const before = 1n << 30n;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { treeReserveBytes } from './xfs-reserve.ts';
 
 const none = { hasFreeInodes: false, hasOwners: false, hasSharing: false };
-/** As mkfs.xfs lays out 10 GiB. */
+/** Geometry of 10 GiB by mkfs.xfs. */
 const tenGibibytes = { blockBytes: 4096, inodeBytes: 512, groupBlocks: 655_360, groupCount: 4, ...none };
 
 const reservedBlocks = (features: Partial<typeof none>, layout = tenGibibytes) =>
