@@ -5,7 +5,7 @@ import { type Disk, linksToDisks, listDisks } from '../kernel/block/disks.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { whileAnswering } from '../kernel/call/while-answering.ts';
-import { claimsOf, expandPools, sectionsWanting, standsForSeveral } from '../pool/kinds.ts';
+import { claimsOf, expandPools, type PoolConfig, sectionsWanting, takesByMatch } from '../pool/kinds.ts';
 import { readContentOf, readUsers, type Users, usersOf } from '../pool/location/disk-survey.ts';
 import { type DiskFacts, whyNotFree } from '../pool/location/free-disk.ts';
 import { Unavailable } from '../volume/errors.ts';
@@ -19,7 +19,8 @@ import { type DiskItem, diskColumns, diskRow } from './tables/disks.ts';
 
 /** What the process says that looks at disks: which there are, then what each is like. */
 type DisksMessage =
-  | { readonly kind: 'list'; readonly names: readonly string[] }
+  /** @param onOneDisk sections that take one disk, and none of two */
+  | { readonly kind: 'list'; readonly names: readonly string[]; readonly onOneDisk: readonly string[] }
   | { readonly kind: 'disk'; readonly item: DiskItem }
   | Common;
 
@@ -32,30 +33,43 @@ const disksAtOnce = 32;
 
 /** `holdfast disks`: every disk of this node, and why it is, or is not, free to be given to a pool. */
 export async function disksCommand(output: Output, options: { json: boolean }): Promise<number> {
-  const { disks, missing } = await seenDisks();
+  const { disks, missing, onOneDisk } = await seenDisks();
   if (options.json) output.line(toJson<'disks'>({ disks }));
-  else printTable(output, diskColumns, { rows: disks.map(diskRow) });
+  else printTable(output, diskColumns, { rows: disks.map((disk) => diskRow(disk, contestedAmong(disks, onOneDisk))) });
   for (const name of missing) output.problem('UNAVAILABLE', `disk ${name} cannot be looked at: it does not answer`);
   return missing.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
+interface SeenDisks {
+  readonly disks: DiskItem[];
+  readonly missing: string[];
+  readonly onOneDisk: readonly string[];
+}
+
+/** Sections for one disk that several free disks match. */
+function contestedAmong(disks: readonly DiskItem[], onOneDisk: readonly string[]): string[] {
+  const isFor = (name: string) => (disk: DiskItem) => disk.free && disk.sections?.includes(name) === true;
+  return onOneDisk.filter((name) => disks.filter(isFor(name)).length > 1);
+}
+
 /** The disks of this node, and the names of those that do not answer. */
-export async function seenDisks(): Promise<{ readonly disks: DiskItem[]; readonly missing: string[] }> {
+export async function seenDisks(): Promise<SeenDisks> {
   const items = new Map<string, DiskItem>();
   let names: readonly string[] | undefined;
+  let onOneDisk: readonly string[] = [];
   await hearLooker<DisksMessage>({
     what: 'the disks',
     args: ['look-at-disks'],
     threads: disksAtOnce,
     hear: (message) => {
-      if (message.kind === 'list') names = message.names;
+      if (message.kind === 'list') ({ names, onOneDisk } = message);
       if (message.kind === 'disk') items.set(message.item.name, message.item);
       return items.size === names?.length;
     },
   });
   if (names === undefined) throw new Unavailable('the disks cannot be looked at: the process for it hangs.');
   const disks = names.flatMap((name) => items.get(name) ?? []);
-  return { disks, missing: names.filter((name) => !items.has(name)) };
+  return { disks, missing: names.filter((name) => !items.has(name)), onOneDisk };
 }
 
 /** Of the process that looks at the disks for another one: one that hangs would keep it from ending. */
@@ -67,15 +81,20 @@ export function lookAtDisks(config: Config): Promise<never> {
         'what is mounted on this node cannot be read: something that is being mounted or unmounted hangs.',
       );
     }
-    const { disks, links, owners, users } = lists;
-    await tell({ kind: 'list', names: disks.map(({ name }) => name) });
+    const { disks, expanded, links, owners, users } = lists;
+    const onOneDisk = expanded.pools.filter(takesByMatch).map(({ name }) => name);
+    await tell({ kind: 'list', names: disks.map(({ name }) => name), onOneDisk });
+    const isByMatch = config.pools.some(takesByMatch);
     const turns = new DiskQueue('disks at once', disksAtOnce);
     await Promise.all(
       disks.map((disk) =>
         turns.run(async () => {
           const facts = await factsOf(disk, { disks, users, owners: owners.get(disk.devicePath) ?? [] });
           const linked = links.get(disk.name) ?? [];
-          const item = { ...itemOf(facts, linked), ...wantedBy(config, disk, linked) };
+          const item = {
+            ...itemOf(facts, linked),
+            ...(isByMatch && { sections: sectionsWanting(expanded, disk, linked) }),
+          };
           await tell({ kind: 'disk', item });
         }),
       ),
@@ -86,10 +105,12 @@ export function lookAtDisks(config: Config): Promise<never> {
 /** What the kernel and the configuration say, without asking a disk. */
 async function readLists(config: Config) {
   const queue = new DiskQueue('lists', 4);
+  const expanded = await expandPools(config.pools, config.dataDirectory);
   return {
+    expanded,
     disks: await listDisks(queue),
     links: await linksToDisks(queue),
-    owners: await ownersOf(config, queue),
+    owners: await ownersOf(config, expanded.pools, queue),
     users: await readUsers(queue),
   };
 }
@@ -123,9 +144,12 @@ async function factsOf(disk: Disk, { disks, owners, users }: Around): Promise<Di
 }
 
 /** What the configuration gives to pools, by the kernel's own paths. */
-async function ownersOf(config: Config, queue: DiskQueue): Promise<ReadonlyMap<string, readonly string[]>> {
+async function ownersOf(
+  config: Config,
+  pools: readonly PoolConfig[],
+  queue: DiskQueue,
+): Promise<ReadonlyMap<string, readonly string[]>> {
   const owners = new Map<string, string[]>();
-  const { pools } = await expandPools(config.pools, config.dataDirectory);
   for (const pool of pools) {
     for (const { path, type } of claimsOf(pool, config.dataDirectory)) {
       if (type !== 'device') continue;
@@ -134,10 +158,6 @@ async function ownersOf(config: Config, queue: DiskQueue): Promise<ReadonlyMap<s
     }
   }
   return owners;
-}
-
-function wantedBy({ pools }: Config, disk: Disk, links: readonly string[]): Pick<DiskItem, 'sections'> {
-  return pools.some(standsForSeveral) ? { sections: sectionsWanting(pools, disk, links) } : {};
 }
 
 function itemOf(facts: DiskFacts, links: readonly string[]): DiskItem {

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { explain } from '../kernel/call/explain.ts';
-import { lookAt, type PoolConfig, placeOf } from '../pool/kinds.ts';
+import { lookAt, othersOf, type PoolConfig, placeOf } from '../pool/kinds.ts';
 import type { PoolContents, PoolSight, Wanted } from '../pool/sight.ts';
 import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import { type Attachments, attachmentsOf } from './attachments.ts';
@@ -49,7 +49,12 @@ export async function lookAtPool(config: Config, pool: PoolConfig, options: Look
 function seePool(config: Config, pool: PoolConfig, wanted: Wanted): Promise<SeenPool> {
   const { dataDirectory, notesDirectory } = config;
   return unlessSilent(pool, placesForPool, async (queue) => {
-    const { contents, location } = await lookAt(pool, { dataDirectory, wanted, queue });
+    const { contents, location } = await lookAt(pool, {
+      dataDirectory,
+      wanted,
+      queue,
+      others: othersOf(config.pools, dataDirectory),
+    });
     if (contents === undefined) return { config: pool, location, contents };
     if (wanted !== 'attachments') return { config: pool, location, contents: { ...contents, attachments: new Map() } };
     try {

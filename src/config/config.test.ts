@@ -295,6 +295,11 @@ describe('the file', () => {
     assert.match(await of('a: { kind: lvm, devices: [/dev/sdb, /dev//sdb] }'), /has '\/dev\/sdb' twice/);
     assert.match(await of('a: { kind: lvm, devices: [/dev/sdb] }, b: { device: /dev/sdb }'), /already at/);
     assert.match(await of(`${'a'.repeat(40)}: { kind: lvm, devices: [/dev/sdb] }`), /needs a volumeGroup, too/);
+    assert.match(
+      await of('a: { kind: lvm, devices: [/dev/sdb], match: { bus: nvme } }'),
+      /set only one of devices, match/,
+    );
+    assert.match(await of('a: { kind: lvm, match: {} }'), /needs at least one of id, model, rotational, bus, size/);
     assert.match(await of('a: { kind: lvm, volumeGroup: -x }'), /must be the name of a volume group/);
     assert.match(await of('a: { kind: lvm, volumeGroup: vg0, wipe: shred }'), /must be one of discard, zero, none/);
     assert.match(
@@ -466,6 +471,17 @@ describe('the file', () => {
       /:2:23: pools.a.size: only a backing file/,
     ],
     ['two locations', 'pools:\n  a: { directory: /a, device: /b }\n', /:2:23: pools.a.device: set only one of/],
+    [
+      'a disk, and one like it',
+      'pools:\n  a: { device: /b, match: { bus: nvme } }\n',
+      /a\.match: set only one of device, match/,
+    ],
+    ['a match for nothing', 'pools:\n  a: { match: { model: "" } }\n', /match\.model: is empty: write a pattern/],
+    [
+      'a match with a size of a file',
+      'pools:\n  a: { match: { bus: nvme }, size: 1Gi }\n',
+      /a\.size: only a backing file has a size/,
+    ],
     [
       'two pools in one place',
       'pools:\n  a: { file: /x }\n  b: { file: /x }\n',

@@ -2,6 +2,8 @@ import type { Disk } from '../kernel/block/disks.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
+import type { MatchSection } from './location/match/criteria.ts';
+import type { OtherPools } from './location/match/one-disk.ts';
 import type { PoolLog } from './log.ts';
 import type { Seen, SeenVolume } from './pool.ts';
 import type { CommonKey, PoolSettings } from './settings.ts';
@@ -66,6 +68,8 @@ export interface WatchContext<Own> {
   readonly log: PoolLog;
   /** Devices that belong to other pools. */
   readonly named: readonly NamedDevice[];
+  /** Sections with a match for one disk each, of other kinds. */
+  readonly rivals: readonly MatchSection[];
   /** How many it may add. */
   readonly mostPools: number;
   /** Opens a pool, which is one of the node's from then on if that succeeds. @returns why it does not */
@@ -101,6 +105,8 @@ export interface OpenContext {
   readonly stopping?: AbortSignal | undefined;
   readonly queue: DiskQueue;
   readonly log: PoolLog;
+  /** For pools that are found by a match. */
+  readonly others?: OtherPools | undefined;
 }
 
 /** Storage that is open, and this driver's alone. */
@@ -114,4 +120,6 @@ export interface LookRequest {
   readonly dataDirectory: string;
   readonly wanted: Wanted;
   readonly queue: DiskQueue;
+  /** For pools that are found by a match. */
+  readonly others?: OtherPools | undefined;
 }

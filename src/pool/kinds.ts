@@ -1,5 +1,5 @@
-import type { Disk } from '../kernel/block/disks.ts';
-import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { type Disk, listDisks } from '../kernel/block/disks.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
 import type { Claim, Configured, LookRequest, OpenContext, PoolKind, PoolWatch, WatchContext } from './kind.ts';
@@ -8,6 +8,7 @@ import { directoryKind } from './kinds/directory/kind.ts';
 import type { DiskOptions } from './kinds/disk/config.ts';
 import { diskKind } from './kinds/disk/kind.ts';
 import { diskSections } from './kinds/disk/match/expand.ts';
+import { sectionsIn } from './kinds/disk/match/section.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import type { LvmOptions } from './kinds/lvm/config.ts';
@@ -16,6 +17,9 @@ import type { NfsPoolOptions } from './kinds/nfs/config.ts';
 import { nfsKind } from './kinds/nfs/kind.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
 import type { NodeKind } from './node-side.ts';
+import { type MatchSection, matches } from './location/match/criteria.ts';
+import { type Member, readMembers } from './location/match/members.ts';
+import type { OtherPools } from './location/match/one-disk.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { readSettings } from './settings.ts';
 import type { Finding, PoolPlace, PoolSight } from './sight.ts';
@@ -92,15 +96,52 @@ export function standsForSeveral(pool: PoolConfig): pool is PoolSection {
   return pool.kind === 'disk' && diskSections.has(pool);
 }
 
+/** A pool on the one free disk that its section matches. */
+function oneDiskSection({ kind, name, own }: PoolConfig): MatchSection[] {
+  return kind !== 'disk' && 'match' in own && own.match !== undefined ? [{ name, match: own.match }] : [];
+}
+
+/** Where the disk is that this node has noted for such a pool, for who only looks. */
+function withKnownDisk(pool: PoolConfig, members: readonly Member[], disks: readonly Disk[]): PoolConfig {
+  const identity = members.find(({ poolName }) => poolName === pool.name)?.identity;
+  const path = identity === undefined ? undefined : disks.find((disk) => disk.identity === identity)?.devicePath;
+  if (path === undefined || oneDiskSection(pool).length === 0) return pool;
+  if (pool.kind === 'image') return { ...pool, own: { ...pool.own, location: { type: 'device', path } } };
+  return pool.kind === 'lvm' ? { ...pool, own: { ...pool.own, devices: [path] } } : pool;
+}
+
+/** Its group is made of the disks that it names or matches: the group itself is awaited by nobody. */
+function isOwnGroup(pool: PoolConfig): boolean {
+  return pool.kind === 'lvm' && (pool.own.devices.length > 0 || pool.own.match !== undefined);
+}
+
+/** What the pools of a configuration name, or may take: each of them needs to know it of the others. */
+export function othersOf(pools: readonly PoolConfig[], dataDirectory: string): OtherPools {
+  return {
+    named: pools.flatMap((pool) =>
+      claimsOf(pool, dataDirectory).flatMap(({ key, path, type }) =>
+        type === 'device' && !(key === 'volumeGroup' && isOwnGroup(pool)) ? [{ poolName: pool.name, path }] : [],
+      ),
+    ),
+    sections: [...sectionsIn(pools.filter(standsForSeveral)), ...pools.flatMap(oneDiskSection)],
+  };
+}
+
 /** The pools that there are: those that this node has had of sections, in their place. */
 export async function expandPools(pools: readonly PoolConfig[], dataDirectory: string): Promise<ExpandedPools> {
   const sections = pools.filter(standsForSeveral);
   const known = sections.length === 0 ? [] : await diskSections.known(sections, dataDirectory);
+  const onOneDisk = pools.flatMap(oneDiskSection);
+  const queue = new DiskQueue('disks of pools', 2);
+  const noted = onOneDisk.length === 0 ? [] : await readMembers(queue, dataDirectory);
+  const disks = noted.length === 0 ? [] : await listDisks(queue);
   const members = (section: PoolConfig) =>
     known.filter((pool) => pool.section === section.name).map((pool) => ({ ...pool, kind: 'disk' }) as const);
   return {
     sections,
-    pools: pools.flatMap((pool): readonly PoolConfig[] => (standsForSeveral(pool) ? members(pool) : [pool])),
+    pools: pools.flatMap((pool): readonly PoolConfig[] =>
+      standsForSeveral(pool) ? members(pool) : [withKnownDisk(pool, noted, disks)],
+    ),
   };
 }
 
@@ -111,23 +152,30 @@ export interface ExpandedPools {
 
 /** Finds the pools of sections that this node has not had before, and those that come later. */
 export function watchSections(pools: readonly PoolConfig[], options: SectionWatchOptions): Promise<PoolWatch> {
-  const named = pools.flatMap((pool) =>
-    claimsOf(pool, options.dataDirectory).flatMap(({ path, type }) =>
-      type === 'device' ? [{ poolName: pool.name, path }] : [],
-    ),
-  );
+  const { named } = othersOf(pools, options.dataDirectory);
+  const rivals = pools.flatMap(oneDiskSection);
   const add = (pool: Configured<DiskOptions>) => options.add({ ...pool, kind: 'disk' });
-  return diskSections.watch(pools.filter(standsForSeveral), { ...options, add, named });
+  return diskSections.watch(pools.filter(standsForSeveral), { ...options, add, named, rivals });
 }
 
-export interface SectionWatchOptions extends Omit<WatchContext<DiskOptions>, 'add' | 'named'> {
+export interface SectionWatchOptions extends Omit<WatchContext<DiskOptions>, 'add' | 'named' | 'rivals'> {
   /** Opens a pool, which is one of the node's from then on if that succeeds. @returns why it does not */
   add(pool: PoolConfig): Promise<unknown>;
 }
 
-/** The sections that a disk is for, whether it is free or not. @param links what udev has for it in /dev/disk/by-id */
-export function sectionsWanting(pools: readonly PoolConfig[], disk: Disk, links: readonly string[]): string[] {
-  return diskSections.wanting(pools.filter(standsForSeveral), disk, links);
+/** True if the pool takes a disk that its section matches. */
+export function takesByMatch(pool: PoolConfig): boolean {
+  return standsForSeveral(pool) || oneDiskSection(pool).length > 0;
+}
+
+/**
+ * The sections that a disk is for, whether it is free or not. @param pools expanded ones and sections: a pool that has its disk wants
+ * no other @param links what udev has for it in /dev/disk/by-id
+ */
+export function sectionsWanting({ pools, sections }: ExpandedPools, disk: Disk, links: readonly string[]): string[] {
+  const waiting = pools.filter((pool) => claimsOf(pool, '/').every(({ key }) => key !== 'device' && key !== 'devices'));
+  const onOneDisk = waiting.flatMap(oneDiskSection).filter(({ match }) => matches(match, disk, links));
+  return [...diskSections.wanting(sections, disk, links), ...onOneDisk.map(({ name }) => name)];
 }
 
 /** Opens the pool and reconciles it with what a crash or a reboot left. */

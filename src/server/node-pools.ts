@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { countDisks } from '../kernel/block/disks.ts';
-import { expandPools, openPool, type PoolConfig, standsForSeveral, watchSections } from '../pool/kinds.ts';
+import { expandPools, openPool, othersOf, type PoolConfig, standsForSeveral, watchSections } from '../pool/kinds.ts';
 import { type PoolOpener, Pools } from '../pool/pools.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
 
@@ -30,10 +30,11 @@ export interface NodePools {
 
 export async function makePools(config: Config, log: Logger, threadsEach: number): Promise<NodePools> {
   const { dataDirectory, lockTimeoutMs } = config;
+  const others = othersOf(config.pools, dataDirectory);
   const opener =
     (pool: PoolConfig, ownTimeoutMs: number): PoolOpener =>
     (queue, stopping) =>
-      openPool(pool, { dataDirectory, lockTimeoutMs: ownTimeoutMs, stopping, queue, log });
+      openPool(pool, { dataDirectory, lockTimeoutMs: ownTimeoutMs, stopping, queue, log, others });
   const expanded = await expandPools(config.pools, dataDirectory);
   const configured = new Map(expanded.pools.map((pool) => [pool.name, pool]));
   const openers = expanded.pools.map((pool) => [pool.name, opener(pool, lockTimeoutMs)] as const);

@@ -37,6 +37,12 @@ export const usualValues: Readonly<Record<string, Values>> = {
     storageClasses: [{ name: 'one-disk', parameters: { pool: 'big-v8g6a1b-k3x7q2' } }],
   },
   'an NVMe disk in the same slot of each node': { config: nvme },
+  'the NVMe disk of each node, by a match': {
+    config: { pools: { default: { match: { bus: 'nvme', size: { minimum: '1Ti' } } } } },
+  },
+  'a volume group on the SSD of each node, by a match': {
+    config: { pools: { default: {}, fast: { kind: 'lvm', match: { model: 'MZQL2*', rotational: false } } } },
+  },
   'an NVMe disk by its serial number, node by node': {
     config: {
       nodes: Object.fromEntries(
@@ -201,7 +207,7 @@ export const brokenValues: readonly (readonly [
   [
     'logical volumes that are nowhere',
     pool({ kind: 'lvm' }),
-    'config.pools.default: needs a volumeGroup for its volumes, or devices to make one of',
+    'config.pools.default: needs a volumeGroup for its volumes, or devices or a match to make one of',
   ],
   [
     'a disk that is nowhere',

@@ -179,5 +179,8 @@ test('H28: a disk for a volume group is looked at as it is when it is taken, not
   const path = attachDisk(sparseFile(scratch.join('pv.img'), 64));
   const found = await locateDevice(queue, path, deviceNumber(statSync(path, { bigint: true }).rdev));
   execFileSync('blockdev', ['--setro', path]);
-  await assert.rejects(holdDisk({ queue, poolName: 'test' }, found, undefined), /cannot be taken: it is read-only/);
+  await assert.rejects(
+    holdDisk({ queue, isNamed: true, poolName: 'test' }, found, undefined),
+    /cannot be taken: it is read-only/,
+  );
 });

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Disk } from '../../src/kernel/block/disks.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { namedDevices } from '../../src/pool/kinds/disk/match/named-devices.ts';
+import { namedDevices } from '../../src/pool/location/match/named-devices.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const disk = (minor: number, partition = minor + 1): Disk => ({

@@ -15,7 +15,8 @@ export const diskColumns = [
   { title: 'WHY NOT, OR ITS NAME' },
 ] as const;
 
-export function diskRow(disk: DiskItem): string[] {
+/** @param contested sections for one disk that several free disks match */
+export function diskRow(disk: DiskItem, contested: readonly string[]): string[] {
   const { bus, free, links, model, path, reasons, rotational, sections = [], serial, sizeBytes } = disk;
   return [
     path,
@@ -25,14 +26,19 @@ export function diskRow(disk: DiskItem): string[] {
     printable(model ?? '-'),
     printable(serial ?? '-'),
     free ? 'yes' : 'no',
-    printable([free ? nameOf(path, links) : reasons.join('; '), ...(free ? takers(sections) : [])].join('; ')),
+    printable(
+      [free ? nameOf(path, links) : reasons.join('; '), ...(free ? takers(sections, contested) : [])].join('; '),
+    ),
   ];
 }
 
 /** Who takes a free disk without being asked again. */
-function takers(sections: readonly string[]): string[] {
+function takers(sections: readonly string[], contested: readonly string[]): string[] {
   const [first, second] = sections;
   if (first === undefined) return [];
+  if (second === undefined && contested.includes(first)) {
+    return [`pool ${first} matches it and another free disk: none is taken`];
+  }
   return second === undefined
     ? [`pool ${first} takes it`]
     : [`pools ${sections.join(' and ')} match it: none takes it`];

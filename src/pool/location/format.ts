@@ -16,8 +16,9 @@ import type { PoolLog } from '../log.ts';
 import { refuseKnown } from '../records/pool-file.ts';
 import { beginningBytes, isFreshLog, isOwnFormat, judgeLocation, logPlace } from './content.ts';
 import { type BegunFormat, FormatMarker } from './format-marker.ts';
-import { locateDevice } from './found-disk.ts';
+import { locateDevice, swapped } from './found-disk.ts';
 import { inUse } from './hold-alone.ts';
+import type { PoolDisk } from './match/one-disk.ts';
 import { takeDisk } from './take-disk.ts';
 
 /** mkfs.xfs makes none that is smaller. */
@@ -35,6 +36,8 @@ export interface LocationDisk {
   /** The caller has the device itself locked. */
   readonly isLocked?: boolean;
   readonly log?: PoolLog | undefined;
+  /** The operator has not named the disk: a match has found it. */
+  readonly matched?: PoolDisk | undefined;
 }
 
 /**
@@ -54,6 +57,7 @@ export async function ensureFilesystem(location: LocationDisk): Promise<boolean>
     await makeFilesystem(location);
     return true;
   }
+  if (location.matched?.isKnown === false) throw formattedJustNow(location.source);
   // The marker goes before the first use, so it can be there only if it was put back with a backup, say.
   if (isMarked) await step('open/unmark', () => marker.clear());
   return false;
@@ -120,18 +124,22 @@ async function examine(location: LocationDisk, device: Descriptor): Promise<Exam
 }
 
 async function makeFilesystem(location: LocationDisk): Promise<void> {
-  const { device, devicePath, isLocked, log, poolName, queue, source } = location;
+  const { device, devicePath, isLocked, log, matched, poolName, queue, source } = location;
+  const isNamed = matched === undefined;
   const look = async (open: Descriptor) => {
     const found = await examine(location, open);
     // Whoever had it until now, a program that formats say, may have written to it since we looked.
-    if (!found.isToBeMade)
-      throw new Unavailable(`${source} was formatted by somebody just now: it is looked at again.`);
+    if (!found.isToBeMade) throw formattedJustNow(source);
     return found;
   };
   let examined: Examined | undefined;
   await using taken = await takeDisk({
-    ...{ queue, poolName, log, isLocked, isNamed: true, needsNoName: true },
-    locate: () => locateDevice(queue, source, device),
+    ...{ queue, poolName, log, isLocked, isNamed, needsNoName: isNamed },
+    async locate() {
+      const found = await locateDevice(queue, source, device);
+      if (matched !== undefined && found.name !== matched.identity) throw swapped(found);
+      return found;
+    },
     async findOwn(held) {
       examined = await look(held.device);
       return examined.isMarked ? examined : undefined;
@@ -142,6 +150,8 @@ async function makeFilesystem(location: LocationDisk): Promise<void> {
   const { sectorBytes, sizeBytes } = taken.limits;
   const uuid = randomUUID();
   await taken.yieldToProgram(async (open) => (await look(open)).isToBeMade);
+  // From now on no other disk is taken for this pool.
+  await matched?.remember();
   await step('open/mark', () => marker.set({ disk, uuid }));
   try {
     const extraArguments = ['-m', `uuid=${uuid}`];
@@ -156,6 +166,10 @@ async function makeFilesystem(location: LocationDisk): Promise<void> {
     throw error;
   }
   await step('open/unmark', () => marker.clear());
+}
+
+function formattedJustNow(source: string): Unavailable {
+  return new Unavailable(`${source} was formatted by somebody just now: it is looked at again.`);
 }
 
 async function refuseInUse({ devicePath, queue, poolName, source }: LocationDisk): Promise<void> {

@@ -102,7 +102,7 @@ export async function requireStill(
   if (now === undefined || !isSame) throw swapped(found);
 }
 
-function swapped({ path }: FoundDisk): Unavailable {
+export function swapped({ path }: FoundDisk): Unavailable {
   return new Unavailable(`${path} is another disk than a moment ago: it is looked at again.`);
 }
 

@@ -10,6 +10,7 @@ import { markerPathOf, noPoolNow, readMarker } from '../records/pool-file.ts';
 import { exists, makeBackingFile, removeDrafts } from './backing-file.ts';
 import { DiskFollower, growToFile } from './growth.ts';
 import { takeLock } from './lock.ts';
+import type { PoolDisk } from './match/one-disk.ts';
 import { type LocationMount, mountLocation, unmountLocation } from './mount.ts';
 import { automaticFile, poolRoot, poolsDirectory } from './place.ts';
 import { canReflink } from './reflink.ts';
@@ -34,6 +35,8 @@ export interface LocationOptions extends Omit<OpenContext, 'log'> {
   readonly log?: OpenContext['log'] | undefined;
   readonly poolName: string;
   readonly location: Location;
+  /** The device was found by a match. */
+  readonly matched?: PoolDisk | undefined;
   /** Of a directory or file that is named; unset: allow. */
   readonly systemDisk?: SystemDiskUse | undefined;
   readonly detachFromDead?: LocationMount['detachFromDead'];

@@ -16,6 +16,7 @@ import { Layout } from '../records/layout.ts';
 import { markerPathOf, readMarker } from '../records/pool-file.ts';
 import { ensureFilesystem } from './format.ts';
 import { writeHealthFile } from './health-file.ts';
+import type { PoolDisk } from './match/one-disk.ts';
 import type { ReservedSpace } from './reserved-space.ts';
 import { requireOwnFilesystem } from './whose.ts';
 
@@ -28,6 +29,8 @@ export interface LocationMount {
   readonly source: string;
   /** An existing directory of the driver's own. */
   readonly root: string;
+  /** The device was found by a match. */
+  readonly matched?: PoolDisk | undefined;
   readonly freezes: Freezes;
   /** Whether the source is a backing file. */
   readonly isFile: boolean;

@@ -25,6 +25,10 @@ const claim = {
   killer: 'src/pool/kinds/disk/match/claim.test.ts',
 } as const;
 
+const choice = { file: 'src/pool/location/match/choose.ts', killer: 'src/pool/location/match/choose.test.ts' } as const;
+const oneDisk = { file: 'src/pool/location/match/one-disk.ts', killer: 'test/pool/matched-disk.test.ts' } as const;
+const matchedFormat = { file: 'src/pool/location/format.ts', killer: 'test/pool/matched-disk.test.ts' } as const;
+
 const copies = { file: 'src/pool/kinds/disk/label-copies.ts', killer: 'test/pool/disk-label.test.ts' } as const;
 const twins = { file: 'src/pool/kinds/disk/twins.ts', killer: 'test/pool/disk-twins.test.ts' } as const;
 
@@ -450,8 +454,8 @@ export const diskMutants: readonly Mutant[] = [
   },
   {
     name: 'a blank disk that was just attached is left to others for a minute',
-    file: 'src/pool/kinds/disk/match/age.ts',
-    killer: 'src/pool/kinds/disk/match/age.test.ts',
+    file: 'src/pool/location/match/age.ts',
+    killer: 'src/pool/location/match/age.test.ts',
     text: 'deviceMs !== undefined && deviceMs >= othersFirstMs',
     replacement: 'deviceMs !== undefined',
     only: 'DK12',
@@ -478,5 +482,59 @@ export const diskMutants: readonly Mutant[] = [
     killer: 'test/pool/open-still.test.ts',
     text: 'if (sameDevice(deviceNumber(rdev), device) && sameDevice(await numberNow(), device)) return descriptor;',
     replacement: 'if (sameDevice(deviceNumber(rdev), device)) return descriptor;',
+  },
+  {
+    name: 'a pool with match takes none of two free disks',
+    ...choice,
+    text: '  if (second !== undefined) {',
+    replacement: '  if (second === chosen) {',
+  },
+  {
+    name: 'a pool with match takes no disk that is not free',
+    ...choice,
+    text: 'const free = candidates.filter(({ reasons }) => reasons.length === 0);',
+    replacement: 'const free = candidates;',
+  },
+  {
+    name: 'a pool with match takes no other disk where one may hold what it had',
+    ...choice,
+    text: '  if (own !== undefined) {',
+    replacement: '  if (own !== undefined && candidates.length === 1) {',
+  },
+  {
+    name: 'a pool with match takes no disk that another section matches',
+    ...choice,
+    text: '  if (rivals.length > 0) {',
+    replacement: '  if (rivals.length > 1) {',
+  },
+  {
+    name: 'a pool with match has the disk that is noted, and no other',
+    ...oneDisk,
+    text: '  if (known !== undefined) return knownDisk(poolName, known.identity, disks);\n',
+    replacement: '',
+  },
+  {
+    name: 'a pool that was there before match gets no new disk by it',
+    ...oneDisk,
+    text: 'if ((await readMarker(queue, markerPathOf(dataDirectory, poolName))) !== undefined) {',
+    replacement: "if ((await readMarker(queue, markerPathOf(dataDirectory, poolName))) === 'never') {",
+  },
+  {
+    name: 'a disk that a pool with match could take is left while a named disk is awaited',
+    ...oneDisk,
+    text: '  if (awaited !== undefined) {',
+    replacement: '  if (awaited !== undefined && others.sections.length > 0) {',
+  },
+  {
+    name: 'a disk that a match has chosen is the one that is formatted',
+    ...matchedFormat,
+    text: 'if (matched !== undefined && found.name !== matched.identity) throw swapped(found);',
+    replacement: '',
+  },
+  {
+    name: 'a disk that a match has chosen, and that was formatted since, is nobody’s pool',
+    ...matchedFormat,
+    text: '  if (location.matched?.isKnown === false) throw formattedJustNow(location.source);\n',
+    replacement: '',
   },
 ];

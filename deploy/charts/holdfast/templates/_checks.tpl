@@ -130,7 +130,7 @@
 {{- $isOfSection := false }}
 {{- range $section, $some := $pools }}
 {{- range $some }}
-{{- if and .match (hasPrefix (printf "%s-" $section) $pool) }}
+{{- if and .match (eq (.kind | default "image") "disk") (hasPrefix (printf "%s-" $section) $pool) }}
 {{- $isOfSection = true }}
 {{- $its = $some }}
 {{- end }}
@@ -272,11 +272,11 @@
 {{- end }}
 {{- if eq $kind "image" }}
 {{- $places := list }}
-{{- range $place := list "directory" "device" "file" }}{{ if hasKey $pool $place }}{{ $places = append $places $place }}{{ end }}{{ end }}
+{{- range $place := list "directory" "device" "file" "match" }}{{ if hasKey $pool $place }}{{ $places = append $places $place }}{{ end }}{{ end }}
 {{- if gt (len $places) 1 }}
 {{- include "holdfast.problem" (dict "found" .found "key" .key "text" (printf "set only one of %s" (join ", " $places))) }}
 {{- end }}
-{{- if and (hasKey $pool "size") (or (hasKey $pool "directory") (hasKey $pool "device")) }}
+{{- if and (hasKey $pool "size") (or (hasKey $pool "directory") (hasKey $pool "device") (hasKey $pool "match")) }}
 {{- include "holdfast.problem" (dict "found" .found "key" (printf "%s.size" .key) "text" "only a backing file has a size; a directory or a device has the size of its disk") }}
 {{- end }}
 {{- if and (hasKey $pool "systemDisk") (not (hasKey $pool "directory")) (not (hasKey $pool "file")) }}
@@ -287,8 +287,11 @@
 {{- include "holdfast.problem" (dict "found" .found "key" .key "text" "needs a path: the directory for its volumes") }}
 {{- end }}
 {{- else if eq $kind "lvm" }}
-{{- if not (or (hasKey $pool "volumeGroup") (hasKey $pool "devices")) }}
-{{- include "holdfast.problem" (dict "found" .found "key" .key "text" "needs a volumeGroup for its volumes, or devices to make one of") }}
+{{- if and (hasKey $pool "devices") (hasKey $pool "match") }}
+{{- include "holdfast.problem" (dict "found" .found "key" (printf "%s.match" .key) "text" "set only one of devices, match") }}
+{{- end }}
+{{- if not (or (hasKey $pool "volumeGroup") (hasKey $pool "devices") (hasKey $pool "match")) }}
+{{- include "holdfast.problem" (dict "found" .found "key" .key "text" "needs a volumeGroup for its volumes, or devices or a match to make one of") }}
 {{- end }}
 {{- if and (hasKey $pool "wipe") (hasKey $pool "thinPool") }}
 {{- include "holdfast.problem" (dict "found" .found "key" (printf "%s.wipe" .key) "text" "cannot be set with a thinPool: blocks of thin volumes that were never written are zeros") }}

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Mistake, SectionReader } from '../../../settings/section.ts';
+import { describeMatch } from '../../location/match/read-match.ts';
 import { readDiskOptions } from './config.ts';
-import { describeMatch } from './match/read-match.ts';
 
 function read(section: Readonly<Record<string, unknown>>, name = 'big') {
   const mistakes: Mistake[] = [];

@@ -1,10 +1,10 @@
 import type { SectionReader } from '../../../settings/section.ts';
 import { devicePath, oneOf, yesOrNo } from '../../../settings/values.ts';
 import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
+import type { DiskMatch } from '../../location/match/criteria.ts';
+import { readMatch } from '../../location/match/read-match.ts';
 import type { PoolSettings } from '../../settings.ts';
-import type { DiskMatch } from './match/criteria.ts';
 import { longestSectionName } from './match/pool-name.ts';
-import { readMatch } from './match/read-match.ts';
 
 /** What only pools of a disk are configured by. */
 export interface DiskOptions {

@@ -1,8 +1,8 @@
 import type { PoolKind } from '../../kind.ts';
+import { describeMatch } from '../../location/match/read-match.ts';
 import { diskVolumeByName } from './by-name.ts';
 import { type DiskOptions, diskKeys, readDiskOptions } from './config.ts';
 import { lookApart } from './match/expand.ts';
-import { describeMatch } from './match/read-match.ts';
 
 /** A disk or partition that is one volume, for who wants a spindle of their own. */
 export const diskKind: PoolKind<DiskOptions> = {

@@ -3,13 +3,18 @@ import { absolutePath, devicePath, oneOf, size } from '../../../settings/values.
 import { formatBytes } from '../../../volume/size.ts';
 import type { Claim, Configured } from '../../kind.ts';
 import type { Location } from '../../location/location.ts';
+import type { DiskMatch } from '../../location/match/criteria.ts';
+import { readMatch } from '../../location/match/read-match.ts';
 import { automaticFile, poolRoot } from '../../location/place.ts';
 import { type SystemDiskUse, systemDiskUses } from '../../location/system-disk.ts';
 import type { PoolSettings } from '../../settings.ts';
 
 /** What only image pools are configured by. */
 export interface ImageOptions {
+  /** Of a pool with `match`, an empty path until its disk is found. */
   readonly location: Location;
+  /** The pool's disk is the free one that is like this. */
+  readonly match?: DiskMatch | undefined;
   /** Of a directory or file that is named; unset: allow. */
   readonly systemDisk?: SystemDiskUse;
 }
@@ -24,15 +29,17 @@ const readers = {
   size: size(smallestFileBytes),
   systemDisk: oneOf(systemDiskUses),
 };
-const locationKeys = ['directory', 'device', 'file'] as const;
+const locationKeys = ['directory', 'device', 'file', 'match'] as const;
 
-export const imageKeys: readonly string[] = Object.keys(readers);
+export const imageKeys: readonly string[] = [...Object.keys(readers), 'match'];
 
 export function readImageOptions(section: SectionReader, { reserveBytes }: PoolSettings): ImageOptions {
   const { device, directory, file, size: sizeBytes, systemDisk } = section.readAll(readers);
+  const matching = section.below('match');
+  const match = matching === undefined ? undefined : readMatch(matching);
   const named = locationKeys.filter((key) => section.has(key));
   if (named.length > 1) section.mistake([named[1] ?? ''], `set only one of ${named.join(', ')}`);
-  if (section.has('size') && (section.has('directory') || section.has('device'))) {
+  if (section.has('size') && (section.has('directory') || section.has('device') || section.has('match'))) {
     section.mistake(['size'], 'only a backing file has a size; a directory or a device has that of its disk');
   }
   if (section.has('systemDisk') && !section.has('directory') && !section.has('file')) {
@@ -44,6 +51,7 @@ export function readImageOptions(section: SectionReader, { reserveBytes }: PoolS
   const disk = systemDisk === undefined ? {} : { systemDisk };
   if (directory !== undefined) return { location: { type: 'directory', path: directory }, ...disk };
   if (device !== undefined) return { location: { type: 'device', path: device } };
+  if (match !== undefined) return { location: { type: 'device', path: '' }, match };
   if (file !== undefined) return { location: { type: 'file', path: file, sizeBytes }, ...disk };
   return { location: { type: 'auto', sizeBytes } };
 }
@@ -56,5 +64,6 @@ export function claimsOfImagePool({ name, own }: Configured<ImageOptions>, dataD
   if (location.type === 'auto') {
     return [root, { type: 'file', path: automaticFile(dataDirectory, name), key: undefined }];
   }
+  if (location.path === '') return [root];
   return [{ type: location.type, path: location.path, key: location.type }, root];
 }

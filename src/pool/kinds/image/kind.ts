@@ -1,4 +1,5 @@
 import type { PoolKind } from '../../kind.ts';
+import { describeMatch } from '../../location/match/read-match.ts';
 import { configuredPlace } from '../../location/place.ts';
 import { imageByName } from './by-name.ts';
 import { claimsOfImagePool, type ImageOptions, imageKeys, readImageOptions } from './config.ts';
@@ -12,16 +13,27 @@ export const imageKind: PoolKind<ImageOptions> = {
 
   async open({ name, own }, context) {
     const { openImageBackend } = await import('./open.ts');
-    return openImageBackend({ ...context, ...own, name });
+    if (own.match === undefined) return openImageBackend({ ...context, ...own, name });
+    const { diskOfPool } = await import('../../location/match/one-disk.ts');
+    const matched = await diskOfPool({ ...context, poolName: name, match: own.match, holds: 'xfs' });
+    return openImageBackend({ ...context, location: { type: 'device', path: matched.path }, matched, name });
   },
 
   volumeByName: imageByName,
 
-  place: ({ name, own }, dataDirectory) => configuredPlace(dataDirectory, name, own.location),
+  place({ name, own }, dataDirectory) {
+    const place = configuredPlace(dataDirectory, name, own.location);
+    return own.match === undefined || place.path !== '' ? place : { ...place, path: describeMatch(own.match) };
+  },
 
   async look(pool, request) {
     const { lookAtImagePool } = await import('./look.ts');
-    return lookAtImagePool(pool, request);
+    const { match } = pool.own;
+    if (match === undefined) return lookAtImagePool(pool, request);
+    const { lookOnDisk } = await import('../../location/match/look.ts');
+    return lookOnDisk({ ...request, poolName: pool.name, match, holds: 'xfs' }, (path) =>
+      lookAtImagePool({ ...pool, own: { location: { type: 'device', path } } }, request),
+    );
   },
 
   async checkNode(queue) {

@@ -2,6 +2,7 @@ import { DirectorySync } from '../../../kernel/file/file.ts';
 import { FilesystemFrozen } from '../../../kernel/mount/freeze.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { type OpenLocation, openLocation } from '../../location/location.ts';
+import type { PoolDisk } from '../../location/match/one-disk.ts';
 import { canReflink } from '../../location/reflink.ts';
 import { ReservedInodes } from '../../location/reserved-inodes.ts';
 import { ReservedSpace } from '../../location/reserved-space.ts';
@@ -19,6 +20,8 @@ const formatsAtOnce = 8;
 
 export interface ImagePoolOptions extends OpenContext, ImageOptions {
   readonly name: string;
+  /** The disk of a pool with `match`. */
+  readonly matched?: PoolDisk | undefined;
 }
 
 /** Opens the storage of a pool of image files: finds, makes or mounts its location, and what lies in it. */

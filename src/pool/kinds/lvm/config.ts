@@ -1,6 +1,8 @@
 import { type SectionReader, shown, WrongValue } from '../../../settings/section.ts';
 import { devicePath, list, oneOf } from '../../../settings/values.ts';
 import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
+import type { DiskMatch } from '../../location/match/criteria.ts';
+import { readMatch } from '../../location/match/read-match.ts';
 import type { PoolSettings } from '../../settings.ts';
 import { type ThinPoolOptions, thinPool } from './thin/config.ts';
 
@@ -10,6 +12,8 @@ export interface LvmOptions {
   readonly volumeGroup: string;
   /** The disks that it is made of if it is ours; empty: it is the operator's. */
   readonly devices: readonly string[];
+  /** It is ours, and made of the free disk that is like this. */
+  readonly match?: DiskMatch | undefined;
   /** What becomes of the extents of what was deleted. */
   readonly wipe: WipePolicy;
   /** undefined: its volumes are linear. */
@@ -39,20 +43,27 @@ const readers = {
   thinPool,
 };
 
-export const lvmKeys: readonly string[] = Object.keys(readers);
+export const lvmKeys: readonly string[] = [...Object.keys(readers), 'match'];
 
 export function readLvmOptions(section: SectionReader, { name }: Pick<PoolSettings, 'name'>): LvmOptions {
   const read = section.readAll(readers);
   const { devices, wipe } = read;
-  const volumeGroup = section.has('devices') && !section.has('volumeGroup') ? ownName(section, name) : read.volumeGroup;
+  const matching = section.below('match');
+  const match = matching === undefined ? undefined : readMatch(matching);
+  const isOurs = section.has('devices') || match !== undefined;
+  const volumeGroup = isOurs && !section.has('volumeGroup') ? ownName(section, name) : read.volumeGroup;
   const isThin = section.has('thinPool');
-  if (!section.has('volumeGroup') && !section.has('devices')) {
-    section.mistake([], 'needs a volumeGroup that its volumes are to lie in, or devices to make one of');
+  if (!section.has('volumeGroup') && !isOurs) {
+    section.mistake([], 'needs a volumeGroup that its volumes are to lie in, or devices or a match to make one of');
   }
+  if (match !== undefined && section.has('devices')) section.mistake(['match'], 'set only one of devices, match');
   if (isThin && section.has('wipe')) {
     section.mistake(['wipe'], 'cannot be with a thinPool: what thin volumes were not written yet is zeros');
   }
   if (!isThin && section.has('trim')) section.mistake(['trim'], 'needs a thinPool: other volumes keep their space');
-  const options = { volumeGroup: volumeGroup ?? '', devices: devices ?? [], wipe: wipe ?? 'discard' };
-  return read.thinPool === undefined ? options : { ...options, thinPool: read.thinPool };
+  return {
+    ...{ volumeGroup: volumeGroup ?? '', devices: devices ?? [], wipe: wipe ?? 'discard' },
+    ...(match !== undefined && { match }),
+    ...(read.thinPool !== undefined && { thinPool: read.thinPool }),
+  };
 }

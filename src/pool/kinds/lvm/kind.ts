@@ -15,7 +15,10 @@ export const lvmKind: PoolKind<LvmOptions> = {
 
   async open({ name, own }, context) {
     const { openLvmBackend } = await import('./open.ts');
-    return openLvmBackend({ ...context, ...own, name });
+    if (own.match === undefined) return openLvmBackend({ ...context, ...own, name });
+    const { diskOfPool } = await import('../../location/match/one-disk.ts');
+    const matched = await diskOfPool({ ...context, poolName: name, match: own.match, holds: 'LVM2_member' });
+    return openLvmBackend({ ...context, ...own, devices: [matched.path], matched, name });
   },
 
   volumeByName: lvmVolumeByName,
@@ -24,7 +27,12 @@ export const lvmKind: PoolKind<LvmOptions> = {
 
   async look(pool, request) {
     const { lookAtLvmPool } = await import('./look.ts');
-    return lookAtLvmPool(pool, request);
+    const { match } = pool.own;
+    if (match === undefined) return lookAtLvmPool(pool, request);
+    const { lookOnDisk } = await import('../../location/match/look.ts');
+    return lookOnDisk({ ...request, poolName: pool.name, match, holds: 'LVM2_member' }, (path) =>
+      lookAtLvmPool({ ...pool, own: { ...pool.own, devices: [path] } }, request),
+    );
   },
 
   async checkNode(queue) {

@@ -3,6 +3,7 @@ import { FailedPrecondition } from '../../../volume/errors.ts';
 import { Held } from '../../../volume/held.ts';
 import { granularityBytes } from '../../../volume/size.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import type { PoolDisk } from '../../location/match/one-disk.ts';
 import { openMapper } from '../../mapped-device.ts';
 import { Wiper } from '../../wipe/wiper.ts';
 import { blockSizeOf } from './block-size.ts';
@@ -24,6 +25,8 @@ import { VolumeGroup } from './volume-group.ts';
 
 export interface LvmPoolOptions extends OpenContext, LvmOptions {
   readonly name: string;
+  /** The disk of a pool with `match`. */
+  readonly matched?: PoolDisk | undefined;
 }
 
 /** mkfs processes at a time; more only makes each of them slower. */

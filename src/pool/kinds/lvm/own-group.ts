@@ -8,8 +8,9 @@ import { FailedPrecondition } from '../../../volume/errors.ts';
 import { Held } from '../../../volume/held.ts';
 import { step } from '../../../volume/step.ts';
 import type { OpenContext } from '../../kind.ts';
-import { type FoundDisk, locateDisk } from '../../location/found-disk.ts';
+import { type FoundDisk, locateDisk, swapped } from '../../location/found-disk.ts';
 import { takeLock } from '../../location/lock.ts';
+import type { PoolDisk } from '../../location/match/one-disk.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
 import { blockSizeOf } from './block-size.ts';
 import { extendGroupArguments, makeGroupArguments, makePvArguments } from './commands/arguments.ts';
@@ -26,6 +27,8 @@ export interface OwnGroupOptions extends OpenContext {
   readonly volumeGroup: string;
   /** The disks that it is to be made of. */
   readonly devices: readonly string[];
+  /** The operator has not named it: a match has found it. */
+  readonly matched?: PoolDisk | undefined;
 }
 
 interface Parts {
@@ -43,7 +46,7 @@ const groupTag = 'holdfast.devices';
  * @throws FailedPrecondition if it cannot be made: nothing was written then
  */
 export async function ensureGroup(options: OwnGroupOptions, lvm: Lvm): Promise<void> {
-  const { dataDirectory, devices, poolName, queue, volumeGroup } = options;
+  const { dataDirectory, devices, matched, poolName, queue, volumeGroup } = options;
   if (devices.length === 0) return;
   const note = new GroupNote(queue, dataDirectory, poolName);
   await queue.run(async () => {
@@ -64,6 +67,11 @@ export async function ensureGroup(options: OwnGroupOptions, lvm: Lvm): Promise<v
   const parts = { options, lvm, note, noted };
   const state = await findGroup(lvm, poolName, volumeGroup);
   if (state !== undefined) refuseCopies(poolName, state);
+  if (state !== undefined && matched?.isKnown === false) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: there is a volume group ${volumeGroup} already, and this node does not know that it is the pool's. Name its disks with devices, or name another volumeGroup.`,
+    );
+  }
   if (state === undefined) await makeGroup(parts);
   else await extendGroup(parts, state);
 }
@@ -83,12 +91,14 @@ export async function findGroup(lvm: Lvm, poolName: string, volumeGroup: string)
 /** Of all disks that are named, or of none. */
 async function makeGroup(parts: Parts): Promise<void> {
   const { lvm, note, noted, options } = parts;
-  const { dataDirectory, devices, log, poolName, queue, volumeGroup } = options;
+  const { dataDirectory, devices, log, matched, poolName, queue, volumeGroup } = options;
   if ((await readMarker(queue, markerPathOf(dataDirectory, poolName))) !== undefined) {
     throw lostGroup(poolName, volumeGroup);
   }
   const found = await Promise.all(devices.map((path) => locateDisk(queue, poolName, path)));
   refuseTwice(poolName, found);
+  const other = found.find(({ name }) => matched !== undefined && name !== matched.identity);
+  if (other !== undefined) throw swapped(other);
   const lost = noted?.disks.find(({ disk }) => !found.some((each) => isSameDisk(identityOf(each), disk)));
   if (lost !== undefined) {
     throw new FailedPrecondition(
@@ -208,16 +218,19 @@ async function takeDisks(
   { found, mayHaveVolumes, sectorBytes }: Wanted,
   use: (devicePaths: readonly string[]) => Promise<void>,
 ): Promise<void> {
-  const { log, poolName, queue, volumeGroup } = options;
+  const { log, matched, poolName, queue, volumeGroup } = options;
+  const place = { queue, poolName, log, isNamed: matched === undefined };
   await using held = new Held();
   const disks: HeldDisk[] = [];
   for (const each of found) {
-    const disk = held.use(await holdDisk({ queue, poolName, log }, each, noted && { ...noted, mayHaveVolumes }));
+    const disk = held.use(await holdDisk(place, each, noted && { ...noted, mayHaveVolumes }));
     refuseUnlike(poolName, disk, sectorBytes ?? disks[0]?.sectorBytes ?? disk.sectorBytes);
     disks.push(disk);
   }
   const begun = disks.map((disk) => disk.begun);
   const others = noted?.disks.filter((each) => !begun.includes(each)) ?? [];
+  // From now on no other disk is taken for this pool.
+  await matched?.remember();
   await step('open/mark', () => note.write({ volumeGroup, disks: [...begun, ...others] }));
   for (const disk of disks) await disk.clear();
   for (const disk of disks) {

@@ -28,6 +28,8 @@ interface Place {
   readonly queue: DiskQueue;
   readonly poolName: string;
   readonly log?: PoolLog | undefined;
+  /** The configuration names the disk; otherwise a match has found it. */
+  readonly isNamed: boolean;
 }
 
 /**
@@ -39,9 +41,9 @@ export async function holdDisk(
   found: FoundDisk,
   noted: (BegunGroup & Pick<Begun, 'mayHaveVolumes'>) | undefined,
 ): Promise<HeldDisk> {
-  const { log, poolName, queue } = place;
+  const { isNamed, log, poolName, queue } = place;
   const taken = await takeDisk({
-    ...{ queue, poolName, log, isNamed: true },
+    ...{ queue, poolName, log, isNamed },
     async locate() {
       // The same one, with what others have made of it since it was found.
       await requireStill(queue, found, undefined);

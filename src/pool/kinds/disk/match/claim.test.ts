@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Disk } from '../../../../kernel/block/disks.ts';
-import { claimOn, type MatchSection, type Member, type SeenDisk } from './claim.ts';
+import type { MatchSection } from '../../../location/match/criteria.ts';
+import type { Member } from '../../../location/match/members.ts';
+import { claimOn, type SeenDisk } from './claim.ts';
 import { longestSectionName, poolNameFor } from './pool-name.ts';
 
 const disk: Disk = {

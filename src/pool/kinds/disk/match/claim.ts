@@ -1,20 +1,7 @@
 import type { Disk } from '../../../../kernel/block/disks.ts';
-import { type DiskMatch, matches } from './criteria.ts';
+import { type MatchSection, matches, twoSections } from '../../../location/match/criteria.ts';
+import type { Member } from '../../../location/match/members.ts';
 import { poolNameFor } from './pool-name.ts';
-
-/** A section that stands for one pool on each disk that it matches. */
-export interface MatchSection {
-  readonly name: string;
-  readonly match: DiskMatch;
-}
-
-/** A pool that this node has had of a section. */
-export interface Member {
-  readonly poolName: string;
-  readonly section: string;
-  /** What names its disk permanently. */
-  readonly identity: string;
-}
 
 /** A disk, as far as the kernel and the configuration tell of it without asking it. */
 export interface SeenDisk {
@@ -55,8 +42,4 @@ export function claimOn(seen: SeenDisk, sections: readonly MatchSection[], membe
   const poolName = poolNameFor(section, disk, identity);
   if (members.some((each) => each.poolName === poolName)) return passedOver(`pool ${poolName} has another disk`);
   return { kind: 'candidate', section, poolName, identity };
-}
-
-export function twoSections(sections: readonly string[]): string {
-  return `pools ${sections.join(' and ')} both match it, so neither takes it: change one of them`;
 }

@@ -1,11 +1,11 @@
 import { listDisks } from '../../../../kernel/block/disks.ts';
 import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import type { Configured, PoolSections } from '../../../kind.ts';
+import { matches } from '../../../location/match/criteria.ts';
+import { membersOf, readMembers } from '../../../location/match/members.ts';
+import { describeMatch } from '../../../location/match/read-match.ts';
 import type { PoolSight } from '../../../sight.ts';
 import type { DiskOptions } from '../config.ts';
-import { matches } from './criteria.ts';
-import { membersOf, readMembers } from './members.ts';
-import { describeMatch } from './read-match.ts';
 import { memberPool, sectionsIn } from './section.ts';
 
 /** Sections with `match`: one pool for each disk, named from the section and from the disk. */

@@ -2,11 +2,11 @@ import { listDisks } from '../../../../kernel/block/disks.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { FailedPrecondition } from '../../../../volume/errors.ts';
 import type { Configured, OpenContext, ReadyBackend } from '../../../kind.ts';
+import { readMembers, rememberMember } from '../../../location/match/members.ts';
 import { markerPathOf, readMarker } from '../../../records/pool-file.ts';
 import type { DiskOptions } from '../config.ts';
 import { openDiskBackend } from '../open.ts';
 import { withLabelOf } from '../twins.ts';
-import { readMembers, rememberMember } from './members.ts';
 
 /** Opens the pool of a disk that was matched, wherever the disk is now. From then on this node knows that it has it. */
 export async function openMatched(pool: Configured<DiskOptions>, context: OpenContext): Promise<ReadyBackend> {

@@ -1,6 +1,7 @@
 import type { Configured } from '../../../kind.ts';
+import type { MatchSection } from '../../../location/match/criteria.ts';
+import type { Member } from '../../../location/match/members.ts';
 import type { DiskOptions } from '../config.ts';
-import type { MatchSection, Member } from './claim.ts';
 
 export function sectionsIn(sections: readonly Configured<DiskOptions>[]): MatchSection[] {
   return sections.flatMap(({ name, own: { match } }) => (match === undefined ? [] : [{ name, match }]));

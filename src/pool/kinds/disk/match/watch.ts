@@ -3,10 +3,10 @@ import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import type { Configured, PoolWatch, WatchContext } from '../../../kind.ts';
 import { readUsers, type Users } from '../../../location/disk-survey.ts';
+import { membersOf, readMembers } from '../../../location/match/members.ts';
+import { namedDevices } from '../../../location/match/named-devices.ts';
 import type { DiskOptions } from '../config.ts';
 import { claimOn } from './claim.ts';
-import { membersOf, readMembers } from './members.ts';
-import { namedDevices } from './named-devices.ts';
 import { sectionsIn } from './section.ts';
 import { Taker } from './taker.ts';
 
@@ -75,8 +75,9 @@ export class MatchWatch implements PoolWatch {
   }
 
   async #look(): Promise<void> {
-    const { dataDirectory, named } = this.#context;
-    const sections = sectionsIn(this.#sections);
+    const { dataDirectory, named, rivals } = this.#context;
+    const isRival = (section: string) => rivals.some(({ name }) => name === section);
+    const sections = [...sectionsIn(this.#sections), ...rivals];
     const disks = await listDisks(this.#queue);
     const links = await linksToDisks(this.#queue);
     const others = await namedDevices(this.#queue, dataDirectory, named);
@@ -106,8 +107,9 @@ export class MatchWatch implements PoolWatch {
       const sinceMs = before?.looks === looks ? before.sinceMs : nowMs;
       seen.set(disk.name, { looks, sinceMs });
       const claim = claimOn(at, sections, members);
-      if (claim.kind === 'passed-over') this.#taker.passOver(disk, claim.sections, claim.reason);
-      if (claim.kind !== 'candidate') continue;
+      if (claim.kind === 'passed-over' && !claim.sections.every(isRival))
+        this.#taker.passOver(disk, claim.sections, claim.reason);
+      if (claim.kind !== 'candidate' || isRival(claim.section)) continue;
       const seenMs = before?.looks === looks ? nowMs - sinceMs : undefined;
       this.#taker.consider(disk, claim, { seenMs, members, others, users });
     }

@@ -1,5 +1,5 @@
-import type { Bus } from '../../../../kernel/block/bus.ts';
-import type { Disk } from '../../../../kernel/block/disks.ts';
+import type { Bus } from '../../../kernel/block/bus.ts';
+import type { Disk } from '../../../kernel/block/disks.ts';
 
 /** What disks a section is for. All that is given must hold; something is. */
 export interface DiskMatch {
@@ -51,4 +51,14 @@ export function fitsPattern(pattern: string, text: string): boolean {
     }
   }
   return /^\**$/.test(pattern.slice(patternAt));
+}
+
+/** A section of the configuration that takes disks by a match. */
+export interface MatchSection {
+  readonly name: string;
+  readonly match: DiskMatch;
+}
+
+export function twoSections(sections: readonly string[]): string {
+  return `pools ${sections.join(' and ')} both match it, so neither takes it: change one of them`;
 }

@@ -1,7 +1,7 @@
-import { buses } from '../../../../kernel/block/bus.ts';
-import type { SectionReader } from '../../../../settings/section.ts';
-import { oneOf, size, text, yesOrNo } from '../../../../settings/values.ts';
-import { formatBytes } from '../../../../volume/size.ts';
+import { buses } from '../../../kernel/block/bus.ts';
+import type { SectionReader } from '../../../settings/section.ts';
+import { oneOf, size, text, yesOrNo } from '../../../settings/values.ts';
+import { formatBytes } from '../../../volume/size.ts';
 import type { DiskMatch } from './criteria.ts';
 
 /** Below that it is a number whose unit was forgotten. */

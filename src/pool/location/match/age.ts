@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
-import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../../../kernel/call/errno.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
 
 /** A disk that was attached for another CSI driver or by an operator is blank until that one begins to use it. */
 export const othersFirstMs = 60_000;

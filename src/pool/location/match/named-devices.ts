@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
-import { deviceNumber, sameDevice } from '../../../../kernel/block/device.ts';
-import type { Disk } from '../../../../kernel/block/disks.ts';
-import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../../kernel/call/errno.ts';
-import type { NamedDevice } from '../../../kind.ts';
-import { markerPathOf, readMarker } from '../../../records/pool-file.ts';
+import { deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
+import type { Disk } from '../../../kernel/block/disks.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import type { NamedDevice } from '../../kind.ts';
+import { markerPathOf, readMarker } from '../../records/pool-file.ts';
 
 /** What other pools of the configuration name. */
 export interface NamedDevices {

@@ -1,14 +1,22 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../../kernel/call/errno.ts';
-import { DirectorySync } from '../../../../kernel/file/file.ts';
-import { parseJsonInput } from '../../../../volume/parse-input.ts';
-import { step } from '../../../../volume/step.ts';
-import { poolsDirectory } from '../../../location/place.ts';
-import { replaceFile } from '../../../records/durable-file.ts';
-import type { Member } from './claim.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { DirectorySync } from '../../../kernel/file/file.ts';
+import { parseJsonInput } from '../../../volume/parse-input.ts';
+import { step } from '../../../volume/step.ts';
+import { replaceFile } from '../../records/durable-file.ts';
+import { poolsDirectory } from '../place.ts';
+
+/** A pool that this node has had on a disk that was matched. */
+export interface Member {
+  readonly poolName: string;
+  /** Section of the configuration; that of a pool with one disk has the pool's name. */
+  readonly section: string;
+  /** What names its disk permanently. */
+  readonly identity: string;
+}
 
 const suffix = '.matched';
 const memberFile = z.strictObject({ format: z.literal(1), section: z.string(), disk: z.string() });
