@@ -3,20 +3,19 @@ import { type Page, readPage } from './page.ts';
 /** In the order in which they are tried: what one makes, the next ones find. */
 export const pages: readonly Page[] = [
   ...['README', 'docs/install'],
-  ...['guides/monitoring', 'guides/upgrade', 'guides/backup', 'guides/copy-claim', 'migrate'].map(
+  ...[
+    'guides/monitoring',
+    'guides/upgrade',
+    'guides/backup',
+    'guides/backup-to-s3',
+    'guides/node-maintenance',
+    'guides/copy-claim',
+    'migrate',
+  ].map((name) => `docs/${name}`),
+  ...['guides/velero', 'guides/air-gapped', 'guides/uninstall'].map((name) => `docs/${name}`),
+  ...['choose', 'production', 'faq', 'cli', 'guides/move-a-disk', 'guides/databases', 'guides/gitops'].map(
     (name) => `docs/${name}`,
   ),
-  ...['guides/velero', 'guides/air-gapped', 'guides/uninstall'].map((name) => `docs/${name}`),
-  ...[
-    'choose',
-    'production',
-    'faq',
-    'cli',
-    'guides/node-maintenance',
-    'guides/move-a-disk',
-    'guides/databases',
-    'guides/gitops',
-  ].map((name) => `docs/${name}`),
   ...['kind', 'minikube', 'k3s', 'microk8s', 'talos', 'openshift'].map((name) => `docs/guides/${name}`),
 ].map((name) => readPage(`${name}.md`));
 
@@ -65,6 +64,7 @@ export const cannotRun: Readonly<Record<string, Untyped>> = {
     ],
   },
   'docs/guides/backup.md': { why: '', commands: [] },
+  'docs/guides/backup-to-s3.md': { why: '', commands: [] },
   'docs/guides/copy-claim.md': {
     why: 'TopoLVM or OpenEBS; a volume of the type `local` stands for theirs',
     commands: [
@@ -99,15 +99,22 @@ export const cannotRun: Readonly<Record<string, Untyped>> = {
   },
   'docs/choose.md': { why: '', commands: [] },
   'docs/production.md': {
-    why: 'a registry, the internet, several nodes with NVMe disks; the values are rendered by a test',
-    commands: 'all',
+    why: 'a registry, the internet, nodes with NVMe disks, the Prometheus operator; the values are rendered by a test',
+    commands: [
+      'npm run image -- --push registry.example.org',
+      'kubectl apply -k "https://github.com/kubernetes-csi/external-snapshotter/client/config/crd?ref=v8.7.0"',
+      'kubectl apply -k "https://github.com/kubernetes-csi/external-snapshotter/deploy/kubernetes/snapshot-controller?ref=v8.7.0"',
+      'kubectl create namespace holdfast-system',
+      'kubectl label namespace holdfast-system pod-security.kubernetes.io/enforce=privileged',
+      'helm install holdfast deploy/charts/holdfast --namespace holdfast-system --values deploy/examples/values/production.yaml',
+    ],
   },
   'docs/faq.md': { why: '', commands: [] },
   'docs/cli.md': {
     why: 'a summary; each command has tests (`test/cli`). The driver stays in the foreground',
     commands: 'all',
   },
-  'docs/guides/node-maintenance.md': { why: 'several nodes', commands: 'all' },
+  'docs/guides/node-maintenance.md': { why: '', commands: [] },
   'docs/guides/move-a-disk.md': { why: 'two nodes and a disk that moves', commands: 'all' },
   'docs/guides/databases.md': { why: '', commands: [] },
   'docs/guides/gitops.md': { why: '', commands: [] },

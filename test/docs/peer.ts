@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path';
 import { installPrograms } from '../../deploy/image/program.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
+import type { FleetNode } from '../cluster/harness/fleet/node.ts';
 import type { Kubectl } from '../cluster/harness/kubectl.ts';
 
 /** CAP_NET_RAW, permitted and effective (struct vfs_cap_data, linux/capability.h, version 2). */
@@ -23,18 +24,18 @@ const holeBytes = 64 * 2 ** 20;
 export class Peer {
   readonly #directory: string;
   readonly #kubectl: Kubectl;
+  readonly #node: FleetNode;
 
-  constructor(directory: string, kubectl: Kubectl) {
+  constructor(directory: string, kubectl: Kubectl, node: FleetNode) {
+    this.#node = node;
     this.#directory = directory;
     this.#kubectl = kubectl;
   }
 
   async make(): Promise<void> {
     await this.#fill();
-    const input = readFileSync(join(import.meta.dirname, 'peer.yaml'), 'utf8').replace(
-      'PEER_DIRECTORY',
-      this.#directory,
-    );
+    const text = readFileSync(join(import.meta.dirname, 'peer.yaml'), 'utf8');
+    const input = text.replace('PEER_DIRECTORY', this.#directory).replace('NODE', this.#node.name);
     await this.#kubectl.run(['apply', '--validate=strict', '-f', '-'], { input });
     await this.#kubectl.run(['rollout', 'status', 'statefulset', 'wiki', '--timeout=120s']);
   }
@@ -45,7 +46,7 @@ export class Peer {
     const volume = await field('pvc/data-wiki-0', '.spec.volumeName');
     assert.equal(await field(`pv/${volume}`, '.spec.csi.driver'), 'holdfast.csi.dev');
     const pod = await field('pod/wiki-0', '.metadata.uid');
-    const copy = `/var/lib/kubelet/pods/${pod}/volumes/kubernetes.io~csi/${volume}/mount`;
+    const copy = this.#node.seen(`/var/lib/kubelet/pods/${pod}/volumes/kubernetes.io~csi/${volume}/mount`);
     assert.deepEqual(await describe(copy), await describe(this.#directory));
     const [kibibytes] = (await runToEnd('du', ['-k', join(copy, 'sparse')])).split('\t');
     assert.ok(Number(kibibytes) < holeBytes / 1024 / 8, `of a sparse file ${kibibytes} KiB are there`);

@@ -1,18 +1,20 @@
 /* What is not the reader's to do is done before: the programs are there, and the images that a registry would have. */
-import { mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Usage } from '../../scripts/options.ts';
-import { Cluster } from '../cluster/harness/cluster.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { makeDebianImage } from '../cluster/harness/debian.ts';
+import { Fleet } from '../cluster/harness/fleet/fleet.ts';
+import { fleetNetwork } from '../cluster/harness/fleet/network.ts';
 import { images, sidecarImage, sidecars } from '../cluster/harness/images.ts';
 import { buildPrograms, clusterPrograms } from '../cluster/harness/programs.ts';
 import { waitFor } from '../cluster/harness/waiting.ts';
 import { Helm } from '../deploy/helm.ts';
-import { adaptTo } from './adapt.ts';
-import { LocalPath } from './local-path.ts';
+import { LocalPath, localPathDirectory } from './local-path.ts';
 import { pages, runnable } from './pages.ts';
 import { Peer } from './peer.ts';
+import { S3Server, s3Name } from './s3.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -22,7 +24,11 @@ const seen: Readonly<Record<string, readonly RegExp[]>> = {
   'kubectl get pv': [/No resources found|^$/],
   'kubectl get storageclass holdfast-xfs': [/holdfast\.csi\.dev/],
   'kubectl exec notes-restored -- cat /notes/starts': [/20\d\d/],
-  'kubectl -n holdfast-system get pods': [/4\/4\s+Running/],
+  'kubectl -n holdfast-system get pods': [/holdfast-\S+\s+1\/1\s+Running/, /holdfast-controller-\S+\s+4\/4\s+Running/],
+  'kubectl logs job/backup-now': [/snapshot [0-9a-f]+ saved/, /no errors were found/],
+  'kubectl logs job/restore-notes': [/20\d\d/],
+  'kubectl holdfast disks': [/^node-a:$/m, /^node-c:$/m],
+  'kubectl holdfast pools': [/node-b\s+default/],
   'kubectl get csistoragecapacities -A -o custom-columns=CLASS:.storageClassName,CAPACITY:.capacity,NODE:.nodeTopology.matchLabels':
     [/holdfast-xfs\s+\d+\S*\s+map\[topology\.holdfast\.dev\/node:/],
   "kubectl get pv -l adopt=shop.data-db-0 -o jsonpath='{.items[0].spec.hostPath.path}{.items[0].spec.local.path}'": [
@@ -32,7 +38,8 @@ const seen: Readonly<Record<string, readonly RegExp[]>> = {
   "kubectl get pvc data-wiki-0 -o jsonpath='{.spec.volumeName}'": [/^peer$/],
 };
 
-const installed = 'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s';
+const installed =
+  'kubectl -n holdfast-system rollout status deployment/holdfast-controller --timeout=300s && kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s';
 const withHelm = [
   'kubectl create namespace holdfast-system',
   'kubectl label namespace holdfast-system pod-security.kubernetes.io/enforce=privileged',
@@ -79,7 +86,7 @@ const after: Readonly<Record<string, readonly string[]>> = {
 };
 
 const usage =
-  new Usage(`Types the commands of README and the guides, as they stand there, on a real Kubernetes of one node. As root:
+  new Usage(`Types the commands of README and the guides, as they stand there, on a real Kubernetes of three nodes. As root:
 npm run test:docs -- [word]...
 With words: only of the pages that have one of them in their names; README installs what the others use.
 `);
@@ -87,43 +94,59 @@ const { positionals: words } = usage.read({ allowPositionals: true });
 const wanted = pages.filter(({ file }) => words.length === 0 || words.some((word) => file.includes(word)));
 usage.requireKnown(words, (word) => pages.some(({ file }) => file.includes(word)), 'no page has this word in its name');
 
-await using cluster = await Cluster.start({ withDriver: false });
+/** What each node has for itself at these paths, as the pages name them. */
+const [dataDirectory, localPathHome] = ['/var/lib/holdfast', localPathDirectory];
+const madeDirectories = [dataDirectory, localPathHome].filter((path) => {
+  if (existsSync(path) && readdirSync(path).length > 0)
+    throw new Error(`${path} is not empty: this machine has a driver`);
+  return mkdirSync(path, { recursive: true }) !== undefined;
+});
+await using fleet = await Fleet.start({
+  dataDirectory,
+  shared: [localPathHome],
+  names: { [s3Name]: fleetNetwork.nameServer },
+});
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => void cluster[Symbol.asyncDispose]().finally(() => process.exit(1)));
+  process.once(signal, () => void fleet[Symbol.asyncDispose]().finally(() => process.exit(1)));
 }
 const helm = await Helm.build();
 const programs = await buildPrograms(clusterPrograms);
+const [first] = fleet.nodes;
+if (first === undefined) throw new Error('there is no node');
 const environment = {
   ...process.env,
-  KUBECONFIG: cluster.server.kubeconfig('admin'),
-  CONTAINERD_ADDRESS: cluster.runtime.socket,
-  PATH: `${programs}:${helm.directory}:${process.env['PATH']}`,
+  KUBECONFIG: fleet.kubeconfig,
+  CONTAINERD_ADDRESS: first.runtime.socket,
+  PATH: `${programs}:${helm.directory}:${join(root, 'deploy/kubectl')}:${process.env['PATH']}`,
 };
-mkdirSync(cluster.directory.join('holdfast'), { recursive: true });
-await adaptTo(cluster);
-for (const name of sidecars) {
-  const [version] = (await type(`grep -oh '${name}:v[0-9.]*' deploy/base/daemon-set.yaml`)).split('\n');
-  await cluster.runtime.ctr(['images', 'tag', sidecarImage(name), `registry.k8s.io/sig-storage/${version}`]);
+await using store = await S3Server.start(fleet.makeDirectory('s3'), fleetNetwork.nameServer);
+const archives = fleet.makeDirectory('more-images');
+for (const archive of [await makeDebianImage(archives, 'docker.io/library/debian:12'), await store.image(archives)]) {
+  await fleet.importImage(archive);
 }
-await cluster.runtime.ctr(['images', 'tag', images.busybox, 'docker.io/library/busybox:1.37']);
-
-await cluster.runtime.importImage(
-  await makeDebianImage(cluster.directory.makeDirectory('images'), 'docker.io/library/debian:12'),
-);
+for (const { runtime } of fleet.nodes) {
+  for (const name of sidecars) {
+    const [version] = (await type(`grep -oh '${name}:v[0-9.]*' deploy/base/daemon-set.yaml`)).split('\n');
+    await runtime.ctr(['images', 'tag', sidecarImage(name), `registry.k8s.io/sig-storage/${version}`]);
+  }
+  await runtime.ctr(['images', 'tag', images.busybox, 'docker.io/library/busybox:1.37']);
+}
 
 /** What the guides that copy a claim, and adopt one, find and leave. */
-const peer = new Peer(cluster.directory.makeDirectory('peer'), cluster.kubectl);
+const peer = new Peer(fleet.makeDirectory('peer'), fleet.kubectl, first);
 const volumeOfWiki = "$(kubectl get pvc data-wiki-0 -o jsonpath='{.spec.volumeName}')";
 const deletedWithItsClaim = `'{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`;
-const localPath = new LocalPath(cluster.kubectl);
+const localPath = new LocalPath(fleet.kubectl);
 const volumeOfDb = "$(kubectl -n shop get pvc data-db-0 -o jsonpath='{.spec.volumeName}')";
 const inDriver = 'kubectl -n holdfast-system exec daemonset/holdfast -- holdfast';
 const deedsBefore = new Map([
   [`kubectl label pv ${volumeOfWiki} copy=default.data-wiki-0.old`, () => peer.make()],
-  [addPlainPool, () => localPath.prepare()],
-  [`kubectl label pv ${volumeOfDb} adopt=shop.data-db-0`, () => localPath.make()],
+  [`kubectl label pv ${volumeOfDb} adopt=shop.data-db-0`, async () => localPath.make(await nodeOfDriver())],
 ]);
+const makeImage = commandsOf('README').find((command) => command.startsWith('npm run image')) ?? '';
 const deedsAfter = new Map([
+  // On the other nodes, as the page says.
+  [makeImage, () => fleet.importImage(join(root, '.cache/image/holdfast.tar'))],
   [`${inDriver} volumes shop/data-db-0`, () => localPath.compareAdopted()],
   [`${inDriver} release shop/data-db-0`, async () => localPath.compareReleased()],
   ['kubectl delete pv adopted.shop.data-db-0', () => localPath.removeObjects()],
@@ -135,7 +158,7 @@ const deedsAfter = new Map([
 ]);
 
 /** What takes minutes and makes the same again, on whichever page it stands. */
-const onceEnough = new Set(['npm run image']);
+const onceEnough = new Set(['npm run image', makeImage]);
 const typed = new Set<string>();
 let count = 0;
 try {
@@ -162,7 +185,16 @@ try {
 } finally {
   // As the pages name them.
   for (const path of ['/tmp/notes.tar', '/tmp/pv.yaml']) rmSync(path, { force: true });
-  await localPath.removeFiles();
+  rmSync('/usr/local/bin/kubectl-holdfast', { force: true });
+  process.once('exit', () => {
+    for (const path of madeDirectories) rmdirSync(path);
+  });
+}
+
+/** The one whose container `kubectl exec daemonset/holdfast` enters. */
+async function nodeOfDriver() {
+  const [, name = ''] = /^HOLDFAST_NODE_ID=(.*)$/m.exec(await type(`${inDriver.replace(/holdfast$/, 'env')}`)) ?? [];
+  return fleet.node(name);
 }
 
 function commandsOf(name: string): readonly string[] {

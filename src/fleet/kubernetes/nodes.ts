@@ -11,7 +11,8 @@ const csiNode = z.object({ metadata, spec: z.object({ drivers: z.array(driver).n
 const node = z.object({ metadata });
 const list = z.object({
   metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
-  items: z.array(z.unknown()),
+  /** null: there are none. */
+  items: z.array(z.unknown()).nullish(),
 });
 const event = z.object({ type: z.string(), object: z.unknown() });
 
@@ -164,7 +165,7 @@ async function listAll({
     if (selector !== undefined) query.set('labelSelector', selector);
     const call = { path: `${path}?${query}`, what: `list ${path}`, ...(asMetadata && { accept: metadataList }) };
     const page = readAnswer(list, await api.call(call), call.what);
-    items.push(...page.items);
+    items.push(...(page.items ?? []));
     next = page.metadata.continue ?? '';
     version = page.metadata.resourceVersion;
   } while (next !== '');

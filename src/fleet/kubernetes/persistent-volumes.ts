@@ -12,22 +12,25 @@ const affinity = z.object({
 });
 const volumes = z.object({
   metadata: z.object({ continue: z.string().optional() }),
-  items: z.array(
-    z.object({
-      metadata: z.object({ name: z.string() }),
-      spec: z.object({
-        csi: z.object({ driver: z.string(), volumeHandle: z.string() }).nullish(),
-        nodeAffinity: affinity.nullish().catch(undefined),
-        claimRef: z
-          .object({ namespace: z.string(), name: z.string(), uid: z.string().default('') })
-          .nullish()
-          .catch(undefined),
-        persistentVolumeReclaimPolicy: z.string().default('Retain'),
-        storageClassName: z.string().default(''),
+  /** null: there are none. */
+  items: z
+    .array(
+      z.object({
+        metadata: z.object({ name: z.string() }),
+        spec: z.object({
+          csi: z.object({ driver: z.string(), volumeHandle: z.string() }).nullish(),
+          nodeAffinity: affinity.nullish().catch(undefined),
+          claimRef: z
+            .object({ namespace: z.string(), name: z.string(), uid: z.string().default('') })
+            .nullish()
+            .catch(undefined),
+          persistentVolumeReclaimPolicy: z.string().default('Retain'),
+          storageClassName: z.string().default(''),
+        }),
+        status: z.object({ phase: z.string().default('') }).default({ phase: '' }),
       }),
-      status: z.object({ phase: z.string().default('') }).default({ phase: '' }),
-    }),
-  ),
+    )
+    .nullish(),
 });
 
 const pageSize = 500;
@@ -58,7 +61,7 @@ export async function* persistentVolumes(
     const query = new URLSearchParams({ limit: String(pageSize), ...(next === '' ? {} : { continue: next }) });
     const answer = await api.call({ path: `/api/v1/persistentvolumes?${query}`, what });
     const { items, metadata } = readAnswer(volumes, answer, what);
-    for (const { metadata: object, spec, status } of items) {
+    for (const { metadata: object, spec, status } of items ?? []) {
       if (spec.csi?.driver !== driverName) continue;
       yield {
         name: object.name,

@@ -41,6 +41,16 @@ export async function makePostgresqlImage(directory: string, name: string): Prom
   });
 }
 
+/** Debian's restic, for those who name the image on Docker Hub. @param trust writes the certificates that it trusts to a path */
+export async function makeResticImage(directory: string, name: string, trust: (path: string) => void): Promise<string> {
+  return await makeImage(directory, { name, env: ['PATH=/usr/bin:/bin'] }, async (root) => {
+    await fillWithBusybox(root);
+    await unpack(root, ['restic']);
+    mkdirSync(join(root, 'etc/ssl/certs'), { recursive: true });
+    trust(join(root, 'etc/ssl/certs/ca-certificates.crt'));
+  });
+}
+
 /** Of what packages want, what is large and what nothing here needs that only runs. */
 const unneeded = /^(libllvm|libz3|perl|libperl|locales)/;
 

@@ -24,6 +24,15 @@ interface Parts {
   readonly controllers: Controllers;
 }
 
+export interface FleetOptions {
+  /** Where drivers keep their volumes, if not in the cluster's directory; it is there already, and stays empty. */
+  readonly dataDirectory?: string;
+  /** Other directories that each node has for itself, and whose mounts its containers see. They are there already. */
+  readonly shared?: readonly string[];
+  /** Names that pods can ask for, and their addresses. */
+  readonly names?: Readonly<Record<string, string>>;
+}
+
 /** A whole Kubernetes of three nodes, on this machine. */
 export class Fleet implements AsyncDisposable {
   readonly driver: FleetDriver;
@@ -42,7 +51,7 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** Builds what is missing, starts everything, and resolves when the nodes are ready for pods. */
-  static async start(): Promise<Fleet> {
+  static async start({ dataDirectory: ownData, names: others = {}, shared = [] }: FleetOptions = {}): Promise<Fleet> {
     if (process.getuid?.() !== 0) throw new Error('root is needed: this starts containers and mounts filesystems');
     installPrograms({ runc: 'runc', busybox: 'busybox-static', setpriv: 'util-linux', ip: 'iproute2' });
     const programs = await buildPrograms(clusterPrograms);
@@ -53,15 +62,15 @@ export class Fleet implements AsyncDisposable {
     const { apiServer: address, nameServer, serviceRange } = fleetNetwork;
     const plan = { programs, address, port: 443, serviceRange, hasControllers: true, nodes: nodeNames };
     const server = starting.use(await ApiServer.start(directory, plan));
-    const names = starting.use(await NameServer.start(server.kubectl, nameServer));
+    const names = starting.use(await NameServer.start(server.kubectl, nameServer, others));
     const imageDirectory = directory.makeDirectory('images');
     const archives = [...(await makeImages(programs, imageDirectory)), driverImage];
     mkdirSync(kubeletDirectory, { recursive: true });
-    const dataDirectory = directory.makeDirectory('holdfast');
+    const dataDirectory = ownData ?? directory.makeDirectory('holdfast');
     const nodes: FleetNode[] = [];
     for (const [at, name] of nodeNames.entries()) {
       const node = starting.use(
-        await FleetNode.start({ programs, directory, server, name, index: at + 1, dataDirectory }),
+        await FleetNode.start({ programs, directory, server, name, index: at + 1, dataDirectory, shared }),
       );
       for (const archive of archives) await node.runtime.importImage(archive);
       nodes.push(node);

@@ -21,17 +21,24 @@ const [noError, noSuchName] = [0, 3];
 export class NameServer implements AsyncDisposable {
   readonly #kubectl: Kubectl;
   readonly #socket: Socket;
+  readonly #others: ReadonlyMap<string, readonly string[]>;
   #services: Promise<ReadonlyMap<string, readonly string[]>> = Promise.resolve(new Map());
   #heardMs = Number.NEGATIVE_INFINITY;
 
-  private constructor(kubectl: Kubectl, socket: Socket) {
+  private constructor(kubectl: Kubectl, socket: Socket, others: Readonly<Record<string, string>>) {
     this.#kubectl = kubectl;
     this.#socket = socket;
+    this.#others = new Map(Object.entries(others).map(([name, address]) => [name, [address]]));
   }
 
-  static async start(kubectl: Kubectl, address: string): Promise<NameServer> {
+  /** @param others names outside of the cluster */
+  static async start(
+    kubectl: Kubectl,
+    address: string,
+    others: Readonly<Record<string, string>> = {},
+  ): Promise<NameServer> {
     const socket = createSocket('udp4');
-    const server = new NameServer(kubectl, socket);
+    const server = new NameServer(kubectl, socket, others);
     socket.on('message', (query, from) => {
       void server.#answer(query).then((answer) => socket.send(answer, from.port, from.address, () => undefined));
     });
@@ -48,7 +55,7 @@ export class NameServer implements AsyncDisposable {
 
   async #answer(query: Buffer): Promise<Buffer> {
     const { end, name, type } = questionOf(query);
-    const known = (await this.#look()).get(name);
+    const known = this.#others.get(name) ?? (await this.#look()).get(name);
     const addresses = type === typeAddress ? (known ?? []) : [];
     const header = Buffer.alloc(12);
     query.copy(header, 0, 0, 2);

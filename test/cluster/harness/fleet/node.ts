@@ -18,6 +18,8 @@ interface NodePlan {
   readonly index: number;
   /** Where drivers keep their volumes, on each node. */
   readonly dataDirectory: string;
+  /** Other directories that it has for itself. */
+  readonly shared: readonly string[];
 }
 
 /** One of several nodes: a kubelet and a containerd in namespaces of their own, on a network that they share. */
@@ -51,12 +53,13 @@ export class FleetNode implements AsyncDisposable {
   }
 
   static async start(plan: NodePlan): Promise<FleetNode> {
-    const { dataDirectory, directory, index, name, programs, server } = plan;
+    const { dataDirectory, directory, index, name, programs, server, shared } = plan;
     const place = directory.ofNode(name);
     await using starting = new AsyncDisposableStack();
     const namespaces = starting.use(await Namespaces.make(directory, place));
     await namespaces.share(place.makeDirectory('kubelet'), kubeletDirectory);
     await namespaces.share(place.makeDirectory('holdfast'), dataDirectory);
+    for (const [at, path] of shared.entries()) await namespaces.share(place.makeDirectory(`shared-${at}`), path);
     const addresses = addressesOf(index);
     const uplink = await Uplink.plugIn(directory, index, namespaces, addresses);
     const runtime = starting.use(await ContainerRuntime.start({ programs, place, node: { namespaces, addresses } }));
@@ -80,6 +83,11 @@ export class FleetNode implements AsyncDisposable {
   /** The socket that its driver serves the kubelet on, as it is to be opened from here. */
   get driverSocket(): string {
     return this.#namespaces.seen(join(kubeletDirectory, 'plugins', 'holdfast.csi.dev', 'csi.sock'));
+  }
+
+  /** A path as the node has it, as it is to be opened from out here. */
+  seen(path: string): string {
+    return this.#namespaces.seen(path);
   }
 
   /** The handles of the volumes in its pool, by what is on its disk. */
