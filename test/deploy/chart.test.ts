@@ -82,6 +82,13 @@ const podTemplate = z.looseObject({
   }),
 });
 
+const podWithSocket = z.looseObject({
+  containers: z.array(z.looseObject({ name: z.string(), volumeMounts: z.array(z.looseObject({ name: z.string() })) })),
+  volumes: z.array(
+    z.looseObject({ name: z.string(), hostPath: z.looseObject({ type: z.string().optional() }).optional() }),
+  ),
+});
+
 describe('Helm chart', () => {
   let helm: Helm;
   let kubectl: string;
@@ -134,6 +141,20 @@ describe('Helm chart', () => {
     const rules = 'PrometheusRule holdfast-controller';
     const expected = (await kustomized('fleet/monitoring')).get(rules);
     assert.deepEqual(inOneLine(objects.get(rules)), inOneLine(expected));
+  });
+
+  // The kubelet creates a host path only for a volume that a container mounts, and the driver makes no directory for its socket.
+  test('has the kubelet create the directory of the socket, on a node that is new', async () => {
+    for (const directory of ['.', 'one-node', 'node-sidecars']) {
+      const { spec } = podTemplate.parse((await kustomized(directory)).get('DaemonSet holdfast'));
+      const pod = podWithSocket.parse(spec.template['spec']);
+      assert.equal(pod.volumes.find(({ name }) => name === 'socket')?.hostPath?.type, 'DirectoryOrCreate');
+      const driver = pod.containers.find(({ name }) => name === 'holdfast');
+      assert.ok(
+        driver?.volumeMounts.some(({ name }) => name === 'socket'),
+        directory,
+      );
+    }
   });
 
   // A kubelet may read whatever its pods mount, and who has the controller's key passes for the controller.
