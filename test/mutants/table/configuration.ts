@@ -71,7 +71,7 @@ export const configurationMutants: readonly Mutant[] = [
   {
     name: 'a size for a directory or a disk is refused',
     ...image,
-    text: "if (section.has('size') && (section.has('directory') || section.has('device'))) {",
+    text: "if (section.has('size') && (section.has('directory') || section.has('device') || section.has('match'))) {",
     replacement: "if (section.has('size') && section.has('nothing')) {",
   },
   {
