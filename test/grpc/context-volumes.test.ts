@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { CallError } from '../support/client.ts';
 import { ContextHarness } from '../support/context-harness.ts';
+import { Frozen } from '../support/frozen.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 
 /* Volumes that a node knows from volume_context alone, as a person writes it into a PersistentVolume. */
@@ -169,6 +170,41 @@ describe('a device of a context', () => {
     await harness.restart();
     await volume.down();
     assert.deepEqual([loopsOver(image), harness.notes(), harness.mounts()], ['', [], []]);
+  });
+
+  test('has nothing in the log of its XFS about a size that is not on the device', async () => {
+    const image = harness.image('lun.img', 'xfs');
+    const volume = harness.volume('a', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    await volume.stage({ volume_context: { image } });
+    await volume.publish({ volume_context: { image } });
+    execFileSync('truncate', ['--size', '640M', image]);
+    await volume.expand(640n << 20n);
+    // sb_blocksize and sb_dblocks of the superblock, which XFS writes when its log is emptied.
+    const superblock = readFileSync(image).subarray(0, 512);
+    assert.equal(superblock.readBigUInt64BE(8) * BigInt(superblock.readUInt32BE(4)), 640n << 20n);
+    assert.deepEqual(readdirSync(harness.scratch.join('data', 'frozen')), []);
+    await volume.down();
+  });
+
+  test('is thawed by the next driver if one died while it had its filesystem frozen, and by nobody else', async () => {
+    const image = harness.image('lun.img');
+    const volume = harness.volume('a', mountCapability());
+    await volume.stage({ volume_context: { image } });
+    await volume.publish({ volume_context: { image } });
+    await harness.stop();
+    {
+      using frozen = await Frozen.byDriver(harness.scratch, volume.id, volume.staging, '@servers');
+      await harness.start();
+      frozen.assertThawed();
+    }
+    await harness.stop();
+    {
+      using frozen = Frozen.byHook(volume.staging);
+      await harness.start();
+      frozen.thaw();
+    }
+    await volume.down();
+    assert.deepEqual([loopsOver(image), harness.notes()], ['', []]);
   });
 
   test('is detached by the next unstage if a driver died before it', async () => {

@@ -5,7 +5,7 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
 import { sysfsNames } from '../file/sysfs.ts';
-import { type DeviceNumber, deviceNumber } from './device.ts';
+import { type DeviceNumber, deviceNumber, parseDeviceNumber } from './device.ts';
 import {
   at,
   linearTable,
@@ -93,7 +93,7 @@ export function mappedDevice({ major, minor }: DeviceNumber): MappedOver | undef
 function lookAt(directory: string, isWanted = (_name: string) => true): MappedOver | undefined {
   const name = readText(`${directory}/dm/name`);
   if (name === undefined || !isWanted(name)) return undefined;
-  const device = parseDevice(readText(`${directory}/dev`));
+  const device = parseDeviceNumber(readText(`${directory}/dev`));
   const uuid = readText(`${directory}/dm/uuid`);
   if (device === undefined || uuid === undefined) return undefined;
   return {
@@ -102,7 +102,7 @@ function lookAt(directory: string, isWanted = (_name: string) => true): MappedOv
     name,
     uuid,
     backing: sysfsNames(`${directory}/slaves`).flatMap(
-      (each) => parseDevice(readText(`/sys/class/block/${each}/dev`)) ?? [],
+      (each) => parseDeviceNumber(readText(`/sys/class/block/${each}/dev`)) ?? [],
     ),
     readonly: readText(`${directory}/ro`) === '1',
     sizeBytes: BigInt(readText(`${directory}/size`) ?? 0) * sectorBytes,
@@ -112,11 +112,6 @@ function lookAt(directory: string, isWanted = (_name: string) => true): MappedOv
 /** The path with the kernel's name, which exists with or without udev. */
 export function mappedPath({ minor }: DeviceNumber): string {
   return `/dev/dm-${minor}`;
-}
-
-function parseDevice(text: string | undefined): DeviceNumber | undefined {
-  const [, major, minor] = /^([0-9]+):([0-9]+)$/.exec(text ?? '') ?? [];
-  return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
 }
 
 const controlPath = '/dev/mapper/control';

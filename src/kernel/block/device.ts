@@ -28,3 +28,9 @@ export function packedNumber({ major, minor }: DeviceNumber): bigint {
 export function sameDevice(a: DeviceNumber | undefined, b: DeviceNumber | undefined): boolean {
   return a !== undefined && b !== undefined && a.major === b.major && a.minor === b.minor;
 }
+
+/** A number as sysfs writes it: `8:16`. */
+export function parseDeviceNumber(text: string | undefined): DeviceNumber | undefined {
+  const [, major, minor] = /^([0-9]+):([0-9]+)$/.exec(text ?? '') ?? [];
+  return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
+}

@@ -4,7 +4,7 @@ import { basename, dirname } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type Bus, busOf } from './bus.ts';
-import type { DeviceNumber } from './device.ts';
+import { type DeviceNumber, parseDeviceNumber } from './device.ts';
 import { permanentNameOf, readPage80 } from './disk-identity.ts';
 
 /* The disks of this node, from sysfs. It lies in memory: no disk is opened or read. */
@@ -79,7 +79,7 @@ export async function listDisks(queue: DiskQueue): Promise<Disk[]> {
 export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | undefined> {
   const directory = `/sys/block/${name}`;
   const read = (attribute: string) => readText(queue, `${directory}/${attribute}`);
-  const device = parseNumber(await read('dev'));
+  const device = parseDeviceNumber(await read('dev'));
   if (device === undefined || (await read('hidden')) === '1') return undefined;
   const place = await queue.run(() => realpath(directory)).catch(nothingIfGone);
   return {
@@ -163,7 +163,7 @@ async function readPartitions(queue: DiskQueue, directory: string): Promise<Part
   const partitions: Partition[] = [];
   for (const name of await namesIn(queue, directory)) {
     if ((await readText(queue, `${directory}/${name}/partition`)) === undefined) continue;
-    const device = parseNumber(await readText(queue, `${directory}/${name}/dev`));
+    const device = parseDeviceNumber(await readText(queue, `${directory}/${name}/dev`));
     if (device === undefined) continue;
     partitions.push({ name, device, holders: await namesIn(queue, `${directory}/${name}/holders`) });
   }
@@ -173,11 +173,6 @@ async function readPartitions(queue: DiskQueue, directory: string): Promise<Part
 /** sysfs has an exclamation mark for a slash (Documentation/filesystems/sysfs.rst). */
 function pathOf(name: string): string {
   return `/dev/${name.replaceAll('!', '/')}`;
-}
-
-function parseNumber(text: string | undefined): DeviceNumber | undefined {
-  const [, major, minor] = /^([0-9]+):([0-9]+)$/.exec(text ?? '') ?? [];
-  return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
 }
 
 async function namesIn(queue: DiskQueue, directory: string): Promise<string[]> {

@@ -10,6 +10,7 @@ import { seesAllProcesses } from '../../kernel/process/process.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { finishAll } from '../../volume/finish-all.ts';
+import type { VolumeHandle } from '../../volume/handle.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
@@ -45,7 +46,8 @@ export interface FreezeTarget {
 }
 
 /** A volume and how it is reachable on this node now. */
-export interface AttachedVolume extends Pick<VolumeRecord, 'id' | 'content'> {
+export interface AttachedVolume extends Pick<VolumeRecord, 'content'> {
+  readonly id: VolumeHandle;
   readonly attached: readonly Attached[];
 }
 
@@ -165,7 +167,7 @@ export class Freezer {
   }
 
   /** Empties the log of a filesystem that has grown (`growMounted`). */
-  async settle(volumeId: VolumeId, directory: Openable): Promise<void> {
+  async settle(volumeId: VolumeHandle, directory: Openable): Promise<void> {
     await this.#freezes.briefly(this.#queue, volumeId, directory);
   }
 
@@ -176,18 +178,25 @@ export class Freezer {
   async thawLeft(attacher: Pick<Attacher, 'attached'>): Promise<number> {
     let thawed = 0;
     for (const id of await this.#freezes.noted(this.#queue)) {
-      const isLeft = await this.#freezes.isLeft(this.#queue, id);
-      let isDone = true;
-      for (const device of isLeft ? onlyDevices(await attacher.attached(id)) : []) {
-        const wasThawed = await this.#guarded(device, async () => {
-          await using directory = await this.#openLive(device);
-          if (directory === undefined) return;
-          if (await step('open/thaw', () => this.#freezes.thaw(this.#thawQueue, id, directory))) thawed++;
-        });
-        isDone &&= wasThawed;
-      }
-      if (isDone) await this.#freezes.forget(this.#queue, id);
+      thawed += await this.thawLeftOf(id, () => attacher.attached(id));
     }
+    return thawed;
+  }
+
+  /** The same for one volume. @returns how many of its devices were frozen */
+  async thawLeftOf(id: VolumeHandle, attached: () => Promise<readonly Attached[]>): Promise<number> {
+    let thawed = 0;
+    let isDone = true;
+    const isLeft = await this.#freezes.isLeft(this.#queue, id);
+    for (const device of isLeft ? onlyDevices(await attached()) : []) {
+      const wasThawed = await this.#guarded(device, async () => {
+        await using directory = await this.#openLive(device);
+        if (directory === undefined) return;
+        if (await step('open/thaw', () => this.#freezes.thaw(this.#thawQueue, id, directory))) thawed++;
+      });
+      isDone &&= wasThawed;
+    }
+    if (isDone) await this.#freezes.forget(this.#queue, id);
     return thawed;
   }
 
@@ -308,7 +317,7 @@ export class Freezer {
 
 /** A filesystem that the kernel has in use, mounted or not. */
 interface LiveFilesystem {
-  readonly id: VolumeId;
+  readonly id: VolumeHandle;
   readonly device: AttachedDevice;
   readonly fsType: FilesystemType;
 }

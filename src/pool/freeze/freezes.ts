@@ -4,11 +4,12 @@ import type { Openable } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { freeze, thaw } from '../../kernel/mount/freeze.ts';
+import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { PoolLog } from '../log.ts';
 
 /** A filesystem that the driver may freeze: a volume's, or the one that the pool itself lies on. */
-export type Frozen = VolumeId | 'pool';
+export type Frozen = VolumeHandle | 'pool';
 
 const bootIdFile = '/proc/sys/kernel/random/boot_id';
 
@@ -190,6 +191,6 @@ export class Freezes {
   }
 
   #path(what: Frozen): string {
-    return join(this.#directory, `${this.#poolName}.${what}`);
+    return join(this.#directory, `${this.#poolName}.${what === 'pool' ? what : fileNameOf(what)}`);
   }
 }

@@ -2,7 +2,6 @@ import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { syncFile } from '../../kernel/file/file.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { DataLoss, FailedPrecondition, HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
@@ -121,16 +120,21 @@ export class ContextVolumes implements VolumeSource {
     else await this.#end({ ...note, paths });
   }
 
-  /** Finishes what a driver before this one has left: devices of volumes that are nowhere staged or published. */
+  /** Finishes what a driver before this one has left: frozen filesystems, and devices of volumes that nobody uses. */
   async tidyUp(): Promise<void> {
-    for (const note of this.#notes.all().filter(({ paths }) => paths.length === 0)) {
-      await this.#end(note).catch((error: unknown) => {
-        this.#options.log.warn(
-          { volume_id: note.volume.handle, err: error },
-          'cannot detach a volume that is not used',
-        );
-      });
+    const { log } = this.#options;
+    for (const note of this.#notes.all()) {
+      const isUsed = note.paths.length > 0;
+      const message = isUsed ? 'cannot thaw the filesystem of a volume' : 'cannot detach a volume that is not used';
+      const work = isUsed ? this.#thawLeft(note) : this.#end(note);
+      await work.catch((error: unknown) => log.warn({ volume_id: note.volume.handle, err: error }, message));
     }
+  }
+
+  async #thawLeft(note: VolumeNote): Promise<void> {
+    if (note.volume.content.type !== 'mount' || this.#kindOf(note) === undefined) return;
+    const { access } = await this.#found(note);
+    await access.thawLeft();
   }
 
   /** The note goes only when nothing of the volume is left: without it nobody could detach that. */
@@ -172,7 +176,7 @@ export class ContextVolumes implements VolumeSource {
     return (await (await this.#found(note)).access.attached()).length > 0;
   }
 
-  async #found(note: VolumeNote): Promise<FoundOnNode> {
+  async #found(note: VolumeNote): Promise<FoundOnNode & { readonly access: ContextVolume }> {
     const kind = this.#kindOf(note);
     if (kind === undefined) {
       throw new Unavailable(`volume ${note.volume.handle} is of kind ${note.kind}, which this driver does not know.`);
@@ -269,11 +273,19 @@ class ContextVolume implements VolumeAccess {
     await this.#server.side.detach?.(this.#volume, attached);
   }
 
-  /** No freeze of this driver is left on it. */
-  async endUnseenFreeze() {}
+  async endUnseenFreeze() {
+    const { content, handle } = this.#volume;
+    if (content.type !== 'mount') return;
+    await this.#server.freezer.endUnseen({ id: handle, content, attached: await this.attached() });
+  }
 
   async settleFilesystem(directory: Descriptor) {
-    await directory.during((path) => syncFile(this.queue, path));
+    await this.#server.freezer.settle(this.handle, directory);
+  }
+
+  /** A driver that was killed while it settled the filesystem has left it frozen. */
+  async thawLeft() {
+    await this.#server.freezer.thawLeftOf(this.handle, () => this.attached());
   }
 
   async repair(fsType: FilesystemType) {

@@ -1,5 +1,6 @@
 import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { Unavailable } from '../../volume/errors.ts';
+import { Freezer } from '../freeze/freezer.ts';
 import type { PoolLog } from '../log.ts';
 import type { NodeKind, NodeSide } from '../node-side.ts';
 
@@ -7,6 +8,8 @@ import type { NodeKind, NodeSide } from '../node-side.ts';
 export interface Server {
   readonly side: NodeSide;
   readonly queue: DiskQueue;
+  /** For mounted filesystems on devices of this server. */
+  readonly freezer: Freezer;
 }
 
 export interface ServerOptions {
@@ -24,8 +27,12 @@ export interface ServerOptions {
 
 interface Entry {
   readonly queue: DiskQueue;
+  readonly freezer: Freezer;
   readonly opening: Promise<NodeSide>;
 }
+
+/** In the names of notes on freezes, in the place of a pool's name: no pool has such a name. */
+const freezerName = '@servers';
 
 /** What is left of a server after its calls were given up this often: none of its threads. */
 const maxLostQueues = 2;
@@ -40,11 +47,13 @@ export class Servers {
   readonly #entries = new Map<string, Entry>();
   readonly #lost = new Map<string, DiskQueue[]>();
   readonly #shared: DiskQueue;
+  readonly #sharedFreezer: Freezer;
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: ServerOptions) {
     this.#options = options;
     this.#shared = new DiskQueue('other servers', options.threadsEach);
+    this.#sharedFreezer = this.#freezerOf(this.#shared);
     this.#timer = setInterval(() => this.#giveUp(), options.tickMs ?? 5_000).unref();
   }
 
@@ -53,7 +62,7 @@ export class Servers {
     const key = `${kind.name} ${server}`;
     const entry = this.#entries.get(key) ?? this.#open(key, kind, server);
     try {
-      return { side: await entry.opening, queue: entry.queue };
+      return { side: await entry.opening, queue: entry.queue, freezer: entry.freezer };
     } catch (error) {
       // Tried again with the next call.
       if (this.#entries.get(key) === entry) this.#entries.delete(key);
@@ -68,9 +77,15 @@ export class Servers {
     this.#lost.set(key, lost);
     if (lost.length >= maxLostQueues) throw silentServer(kind, server, this.#silentAfterMs);
     const queue = this.#entries.size < maxServers ? new DiskQueue(key, threadsEach) : this.#shared;
-    const entry = { queue, opening: kind.open({ server, dataDirectory, queue, log }) };
+    const freezer = queue === this.#shared ? this.#sharedFreezer : this.#freezerOf(queue);
+    const entry = { queue, freezer, opening: kind.open({ server, dataDirectory, queue, log }) };
     this.#entries.set(key, entry);
     return entry;
+  }
+
+  #freezerOf(queue: DiskQueue): Freezer {
+    const { dataDirectory, log } = this.#options;
+    return new Freezer({ dataDirectory, queue, log, name: freezerName });
   }
 
   /** Nothing of the server is used on this node any more. */

@@ -131,8 +131,8 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'filesystems that a killed driver left frozen are thawed at the start',
     ...freezer,
-    text: "          if (await step('open/thaw', () => this.#freezes.thaw(this.#thawQueue, id, directory))) thawed++;\n",
-    replacement: '',
+    text: "await this.#openLive(device);\n        if (directory === undefined) return;\n        if (await step('open/thaw', () => this.#freezes.thaw(this.#thawQueue, id, directory))) thawed++;\n",
+    replacement: 'await this.#openLive(device);\n',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*left frozen is thawed at the start',
   },
@@ -147,8 +147,8 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'a start thaws only what the driver itself has frozen',
     ...freezer,
-    text: '      const isLeft = await this.#freezes.isLeft(this.#queue, id);\n',
-    replacement: '      const isLeft = true;\n',
+    text: '    const isLeft = await this.#freezes.isLeft(this.#queue, id);\n',
+    replacement: '    const isLeft = true;\n',
     killer: 'test/pool/freezer.test.ts',
     only: 'an earlier boot',
   },

@@ -50,6 +50,20 @@ export const reachMutants: readonly Mutant[] = [
     only: 'its handle with another context',
   },
   {
+    name: 'the log of an XFS on a server is emptied after it has grown',
+    ...volumes,
+    text: '    await this.#server.freezer.settle(this.handle, directory);\n',
+    replacement: '',
+    only: 'has nothing in the log of its XFS',
+  },
+  {
+    name: 'what a driver has left frozen on a server is thawed by the next one',
+    ...volumes,
+    text: '    await access.thawLeft();\n',
+    replacement: '',
+    only: 'is thawed by the next driver',
+  },
+  {
     name: 'mounts of another PersistentVolume with the same data are not taken for those of this one',
     ...volumes,
     text: 'note.volume.handle !== handle && isAt(note, target)',
