@@ -15,6 +15,7 @@ import type { LvmOptions } from './kinds/lvm/config.ts';
 import { lvmKind } from './kinds/lvm/kind.ts';
 import type { NfsPoolOptions } from './kinds/nfs/config.ts';
 import { nfsKind } from './kinds/nfs/kind.ts';
+import { nfsNodeKind } from './kinds/nfs/node.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
 import { type MatchSection, matches } from './location/match/criteria.ts';
 import { type Member, readMembers } from './location/match/members.ts';
@@ -45,7 +46,7 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
-export const nodeKinds: readonly NodeKind[] = [];
+export const nodeKinds: readonly NodeKind[] = [nfsNodeKind];
 
 /** In the order in which messages list them. */
 export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs'];

@@ -15,7 +15,7 @@ export type NfsTestOptions = TestPoolOptions<NfsOpenOptions>;
 /** Opens the pool of a scratch directory, which has a directory of its own on the export. */
 export function openTestNfs(scratch: Scratch, options: NfsTestOptions = {}): Promise<Catalog> {
   const path = basename(scratch.path);
-  const own = { exported: testExport, path, options: noOptions, onDelete: 'delete' } as const;
+  const own = { exported: testExport, path, options: noOptions, mountOptions: '', onDelete: 'delete' } as const;
   const chosen = { ...testSettings(scratch), ...own, ...options };
   return openOver(() => openNfsBackend(chosen), chosen);
 }

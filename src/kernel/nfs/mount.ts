@@ -3,8 +3,15 @@ import { FailedPrecondition, type HoldfastError, InternalError, NotFound, Unavai
 import type { Descriptor } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
-import { openBeneath, statusOf } from '../file/path.ts';
-import { cloneMount, type MountAttributes, type MountParameter, mountDetached } from '../mount/mount.ts';
+import { openBeneath, openDirectory, statusOf } from '../file/path.ts';
+import {
+  cloneMount,
+  type MountAttributes,
+  type MountParameter,
+  mountDetached,
+  placeMount,
+  unmountNow,
+} from '../mount/mount.ts';
 import { type NfsOptions, nfsVersions } from './options.ts';
 import { askServer, defaultNfsPort, isReached, type NfsServer, type ReachedServer } from './server.ts';
 
@@ -112,31 +119,42 @@ export function explainNfs(
   }
 }
 
-/** A directory of an export. */
+/** A directory of an export, on whose path other programs can put symbolic links. */
 export interface NfsDirectory extends NfsMount {
-  /** In the export; empty: all of it. */
+  /** In the export. */
   readonly directory: string;
+  /** An empty directory, which no other program looks into: the export is mounted there for a moment. */
+  readonly mountPoint: string;
 }
 
 /**
  * Mounts a directory of an export without a place in the file tree. The kernel would follow symbolic links on the way to it,
- * and a program that writes to the export can make some. So the directory is found from the mounted export, without following any.
+ * and a program that writes to the export can make some. So the directory is found from the mounted export, and no link is
+ * followed. Before Linux 6.15 only a part of a mount that has a place can be mounted.
  */
 export async function openNfsDirectory(queue: DiskQueue, wanted: NfsDirectory): Promise<Descriptor> {
-  const { directory, exported, subject } = wanted;
-  const whole = await mountExport(queue, wanted);
-  if (directory === '') return whole;
-  await using _whole = whole;
+  const { directory, exported, mountPoint, subject } = wanted;
   const where = `${directory} in ${exported.share} of NFS server ${exported.host}`;
-  await using found = await openBeneath(queue, whole, directory).catch((error) => {
-    if (isErrno(error, 'ENOENT')) throw new NotFound(`${subject}: there is no ${where}.`);
-    if (!isErrno(error, 'ELOOP', 'EXDEV', 'ENOTDIR')) throw error;
-    throw new FailedPrecondition(`${subject}: ${where} leads through a symbolic link, or a file. None is followed.`);
-  });
-  if ((await statusOf(queue, found)).kind !== 'directory') {
-    throw new FailedPrecondition(`${subject}: ${where} is no directory.`);
+  {
+    await using whole = await mountExport(queue, wanted);
+    await using target = await openDirectory(queue, mountPoint);
+    await placeMount(queue, whole, { target, attributes: {} });
   }
-  return cloneMount(queue, found, {});
+  try {
+    await using whole = await openDirectory(queue, mountPoint);
+    await using found = await openBeneath(queue, whole, directory).catch((error) => {
+      if (isErrno(error, 'ENOENT')) throw new NotFound(`${subject}: there is no ${where}.`);
+      if (!isErrno(error, 'ELOOP', 'EXDEV', 'ENOTDIR')) throw error;
+      throw new FailedPrecondition(`${subject}: ${where} leads through a symbolic link, or a file. None is followed.`);
+    });
+    if ((await statusOf(queue, found)).kind !== 'directory') {
+      throw new FailedPrecondition(`${subject}: ${where} is no directory.`);
+    }
+    return cloneMount(queue, found, {});
+  } finally {
+    // Its place goes at once, the mount itself with its last descriptor.
+    await unmountNow(queue, mountPoint, mountPoint, ['detach']);
+  }
 }
 
 /** Options of a volume win over those of its pool. */

@@ -46,6 +46,12 @@ export interface NfsOptions {
   readonly port: number | undefined;
 }
 
+/** Options with which each request ends: after 5 s it is sent again, after another 10 s it fails. */
+export function softly({ parameters, ...options }: NfsOptions): NfsOptions {
+  const kept = parameters.filter(([key]) => !['hard', 'soft', 'softerr', 'timeo', 'retrans'].includes(key));
+  return { ...options, parameters: [...kept, ['softerr'], ['timeo', '50'], ['retrans', '1']] };
+}
+
 /**
  * Parses options that are for the filesystem. Of an option that is not taken the answer says why, without repeating it: it
  * may be a secret (X02).

@@ -1,6 +1,7 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { unmountAt } from '../../kernel/mount/mount.ts';
+import { isNfs, unmountNfsAt } from '../../kernel/nfs/unmount.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { type StepName, step } from '../../volume/step.ts';
@@ -41,7 +42,13 @@ export async function unmountStack(
     const unmount = (open: DiskQueue) => unmountAt(open, parent, name);
     const own = observed.mounted?.owner?.access?.unmount;
     const mount = observed.mounted?.mount;
-    const tryIt = () => step(stepName, () => (own && mount ? own({ parent, name, mount }) : queue.rescue(unmount)));
+    const undo = (): Promise<void> => {
+      if (mount === undefined) return queue.rescue(unmount);
+      if (own !== undefined) return own({ parent, name, mount });
+      // Whose volume it is need not be known: its server may be gone.
+      return isNfs(mount) ? unmountNfsAt(parent, name, mount) : queue.rescue(unmount);
+    };
+    const tryIt = () => step(stepName, undo);
     await tryIt().catch(async (error) => {
       if (!isErrno(error, 'EBUSY')) throw error;
       const found = await holdersOf(context.queue, observed.mounted);

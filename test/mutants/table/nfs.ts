@@ -43,4 +43,18 @@ export const nfsMutants: readonly Mutant[] = [
     text: "name !== '..' && ",
     replacement: '',
   },
+  {
+    name: 'a directory that a person named is mounted without following links',
+    file: 'src/pool/kinds/nfs/context.ts',
+    killer: 'src/pool/kinds/nfs/context.test.ts',
+    text: ' && parseVolumeId(id) !== undefined',
+    replacement: '',
+  },
+  {
+    name: 'a mount of a directory beside a volume on NFS is not taken for it',
+    file: 'src/pool/kinds/nfs/node.ts',
+    killer: 'src/pool/kinds/nfs/node.test.ts',
+    text: 'mount.source.startsWith(below)',
+    replacement: 'mount.source.startsWith(source)',
+  },
 ];

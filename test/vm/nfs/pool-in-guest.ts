@@ -5,6 +5,7 @@ import { describePublication } from '../../contract/publication-contract.ts';
 import { describeSnapshots } from '../../contract/snapshot-contract.ts';
 import { describeTrash, type PoolWithOptions } from '../../contract/trash-contract.ts';
 import { openTestNfs } from '../../support/nfs-pool.ts';
+import { describeNfs } from './promises.ts';
 
 const kind = 'pool on NFS';
 const poolUnderTest: PoolWithOptions = { content: { type: 'directory' }, open: openTestNfs };
@@ -14,3 +15,4 @@ describeTrash(kind, poolUnderTest);
 describeSnapshots(kind, poolUnderTest);
 describePublication(kind, poolUnderTest);
 describeEphemeral(kind, poolUnderTest);
+describeNfs();

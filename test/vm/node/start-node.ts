@@ -3,7 +3,7 @@ import { buildBundle } from '../../../scripts/build.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { VolatileDisk } from '../disk/volatile-disk.ts';
 import { startUdev } from '../machine/udev.ts';
-import { bootVirtualMachine } from '../machine/virtual-machine.ts';
+import { bootVirtualMachine, type VirtualMachine } from '../machine/virtual-machine.ts';
 import { GuestNode } from './guest-node.ts';
 
 const gibibyte = 2 ** 30;
@@ -31,7 +31,7 @@ export interface NodeSetup {
   /** What its driver is told beside that. */
   readonly environment?: Readonly<Record<string, string>>;
   /** A command of the shell after the first boot and before the first driver. */
-  readonly prepare?: string;
+  readonly prepare?: string | ((vm: VirtualMachine) => string);
   /** How the driver is started there, if not as a process of the node beside all others. */
   readonly program?: string;
   /** udev is at work there before that command. */
@@ -76,7 +76,7 @@ export async function startNode(
   await node.format();
   await node.mount();
   if (hasUdev) await startUdev(vm);
-  if (prepare !== undefined) await vm.run(prepare);
+  if (prepare !== undefined) await vm.run(typeof prepare === 'string' ? prepare : prepare(vm));
   await node.start();
   const kept = stack.move();
   return { node, scratch, disks: [system, ...others], [Symbol.asyncDispose]: () => kept.disposeAsync() };

@@ -28,7 +28,7 @@ export class NfsAttacher implements Attacher {
   }
 
   async attach({ id }: VolumeRecord): Promise<Attachment> {
-    return attachNfs(this.#parts.queue, this.#volume(id), `volume ${id}`);
+    return attachNfs(this.#parts, this.#volume(id), `volume ${id}`);
   }
 
   attached(id: VolumeId): Promise<Attached[]> {

@@ -17,6 +17,7 @@ test('a pool on NFS needs a server and a share, and all else has a default', () 
       exported: { host: 'nas.example.com', share: '/export' },
       path: 'holdfast',
       options: { parameters: [], version: undefined, port: undefined },
+      mountOptions: '',
       onDelete: 'delete',
     },
     mistakes: [],

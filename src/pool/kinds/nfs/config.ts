@@ -12,6 +12,8 @@ export interface NfsPoolOptions {
   /** The pool's own directory in it, a relative path. */
   readonly path: string;
   readonly options: NfsOptions;
+  /** The same as words after -o. */
+  readonly mountOptions: string;
   readonly onDelete: OnDelete;
 }
 
@@ -38,6 +40,7 @@ export function readNfsOptions(section: SectionReader): NfsPoolOptions {
     exported: { host: server ?? '', share: share ?? '' },
     path: path ?? defaultPath,
     options,
+    mountOptions: mountOptions.join(','),
     onDelete: onDelete ?? 'delete',
   };
 }

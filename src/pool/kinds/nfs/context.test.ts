@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { InvalidArgument } from '../../../volume/errors.ts';
-import { contextKeys, readNfsContext, sourceOf, writeNfsContext } from './context.ts';
+import { contextKeys, isOwn, readNfsContext, sourceOf, writeNfsContext } from './context.ts';
 
 const base = { server: 'nas', share: '/export' };
 
@@ -58,4 +58,12 @@ test('what leads out of the share is refused, and the key is named', () => {
 
 test('no share leads above its server’s root', () => {
   assert.equal(readNfsContext({ server: 'nas', share: '/export/../../etc' }).exported.share, '/etc');
+});
+
+test('only the directory of a volume of a pool is mounted by its path, as nobody else can put links there', () => {
+  const id = `vol-${'a'.repeat(26)}`;
+  assert.ok(isOwn(`holdfast/volumes/${id}/data`));
+  for (const other of ['', 'data', `${id}/data`, 'volumes/x/data', `volumes/${id}/data/sub`, `snapshots/${id}/data`]) {
+    assert.ok(!isOwn(other), other);
+  }
 });

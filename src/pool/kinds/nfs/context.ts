@@ -3,6 +3,7 @@ import { type NfsOptions, parseNfsOptions } from '../../../kernel/nfs/options.ts
 import { WrongValue } from '../../../settings/section.ts';
 import { absolutePath } from '../../../settings/values.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
+import { parseVolumeId } from '../../../volume/id.ts';
 import { asParameter, host, pathInShare } from './values.ts';
 
 /** The volume_context of a volume on NFS. Its keys are those of csi-driver-nfs, which writes some in small letters. */
@@ -60,8 +61,12 @@ export function sourceOf({
   directory,
   exported: { host: server, share },
 }: Pick<NfsContext, 'directory' | 'exported'>): string {
-  const below = directory === '' ? '' : `/${directory}`;
-  return nfsSource({ host: server, share: below === '' ? share : `${share === '/' ? '' : share}${below}` });
+  return nfsSource({ host: server, share: pathIn(share, directory) });
+}
+
+/** The path of a directory in a share, as its server has it. */
+export function pathIn(share: string, directory: string): string {
+  return directory === '' ? share : `${share === '/' ? '' : share}/${directory}`;
 }
 
 /** Octal, as csi-driver-nfs has it: 0 is for a mode that is left alone. */
@@ -80,4 +85,10 @@ function mountOptions(text: string): NfsOptions {
   );
   if ('mistake' in parsed) throw new WrongValue(`has a mistake: ${parsed.mistake}`);
   return parsed;
+}
+
+/** Answers if a directory is that of a volume of a pool, and not one that a person named. */
+export function isOwn(directory: string): boolean {
+  const [data, id = '', volumes] = directory.split('/').reverse();
+  return data === 'data' && volumes === 'volumes' && parseVolumeId(id) !== undefined;
 }

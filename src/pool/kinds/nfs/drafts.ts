@@ -24,6 +24,11 @@ export class NfsVolumeDraft extends VolumeFileDraft<NfsParts> implements VolumeD
     return 0n;
   }
 
+  override async commit(): Promise<void> {
+    await this.parts.lock.check(this.parts.queue);
+    await super.commit();
+  }
+
   clone(source: Recorded): Clone {
     return cloneInto(this.parts, source, this.data);
   }
@@ -51,6 +56,11 @@ export class NfsVolumeDraft extends VolumeFileDraft<NfsParts> implements VolumeD
 export class NfsSnapshotDraft extends SnapshotFileDraft<NfsParts> implements SnapshotDraft {
   override async takenBytes(): Promise<bigint> {
     return 0n;
+  }
+
+  override async commit(): Promise<void> {
+    await this.parts.lock.check(this.parts.queue);
+    await super.commit();
   }
 
   clone(source: Recorded): Clone {

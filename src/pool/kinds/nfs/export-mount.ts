@@ -6,7 +6,7 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { makeDirectoryAt, openBeneath, openDirectory, statusOf } from '../../../kernel/file/path.ts';
 import { placeMount } from '../../../kernel/mount/mount.ts';
 import { mountExport } from '../../../kernel/nfs/mount.ts';
-import type { NfsOptions } from '../../../kernel/nfs/options.ts';
+import { type NfsOptions, softly } from '../../../kernel/nfs/options.ts';
 import { forceUnmountNfs } from '../../../kernel/nfs/unmount.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
@@ -16,15 +16,10 @@ import type { NfsPoolOptions } from './config.ts';
 /** No file of a volume is run, or is a device, for the driver. */
 const attributes = { nosuid: true, nodev: true, noexec: true, atime: 'noatime' } as const;
 
-/**
- * Each request of the driver ends: after 5 s it is sent again, after another 10 s it fails. What fails is repeated, as after a
- * crash. Locks are the server's, whatever volumes ask for.
- */
+/** A call that fails is repeated, as after a crash. Locks are the server's, whatever options volumes have. */
 function ownOptions({ parameters, ...options }: NfsOptions): NfsOptions {
-  const kept = parameters.filter(([key]) =>
-    ['sec', 'proto', 'rsize', 'wsize', 'nconnect', 'resvport', 'noresvport'].includes(key),
-  );
-  return { ...options, parameters: [...kept, ['softerr'], ['timeo', '50'], ['retrans', '1']] };
+  const kept = ['sec', 'proto', 'rsize', 'wsize', 'nconnect', 'resvport', 'noresvport'];
+  return softly({ ...options, parameters: parameters.filter(([key]) => kept.includes(key)) });
 }
 
 export interface ExportMountOptions extends Pick<NfsPoolOptions, 'exported' | 'path' | 'options'> {

@@ -5,6 +5,7 @@ import { sourceOf } from './context.ts';
 
 /** Volumes as directories of an NFS export, mounted from there. */
 export const nfsKind: PoolKind<NfsPoolOptions> = {
+  clusterDriver: 'files.holdfast.csi.dev',
   commonKeys: ['reserve', 'overcommit', 'undelete', 'sickAfter', 'labels'],
   ownKeys: nfsKeys,
   read: readNfsOptions,

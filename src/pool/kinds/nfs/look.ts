@@ -5,6 +5,7 @@ import { explain } from '../../../kernel/call/explain.ts';
 import { openBeneath } from '../../../kernel/file/path.ts';
 import { canMountType } from '../../../kernel/mount/mount.ts';
 import { mountExport, nfsType } from '../../../kernel/nfs/mount.ts';
+import { softly } from '../../../kernel/nfs/options.ts';
 import { Unavailable } from '../../../volume/errors.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
@@ -30,13 +31,9 @@ export async function lookAtNfsPool(pool: Configured<NfsPoolOptions>, request: L
   };
   const called = `pool ${name}`;
   try {
-    const soft = {
-      ...own.options,
-      parameters: [...own.options.parameters, ['softerr'], ['timeo', '50'], ['retrans', '1']] as const,
-    };
     await using mounted = await mountExport(queue, {
       exported: own.exported,
-      options: soft,
+      options: softly(own.options),
       attributes,
       subject: called,
     });

@@ -41,9 +41,31 @@ export async function openNfsBackend(options: NfsOpenOptions): Promise<ReadyBack
     const reserve = new ReservedSpace(layout.reserve);
     await reserve.acquire(queue);
     const programs = queue.beside('copy', copiesAtOnce);
-    const parts = { name, queue, layout, syncs, reserve, exported, programs, onDelete, options: options.options };
+    const parts = {
+      name,
+      dataDirectory,
+      queue,
+      layout,
+      syncs,
+      reserve,
+      exported,
+      programs,
+      onDelete,
+      options: options.options,
+    };
     const facts = { pool_id: poolFile.id, server: nfsSource(exported), root };
-    return { backend: new NfsBackend({ ...parts, directory: path, mountPoint, lock, held }), facts };
+    return {
+      backend: new NfsBackend({
+        ...parts,
+        poolId: poolFile.id,
+        mountOptions: options.mountOptions,
+        directory: path,
+        mountPoint,
+        lock,
+        held,
+      }),
+      facts,
+    };
   } catch (error) {
     await held[Symbol.asyncDispose]().catch(() => undefined);
     throw error;

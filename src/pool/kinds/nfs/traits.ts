@@ -1,9 +1,12 @@
+import { accessModes } from '../../../volume/capability.ts';
 import type { Traits } from '../../pool.ts';
 
 export const nfsTraits: Traits = {
   block: false,
   directories: true,
   filesystems: [],
+  servedTypes: ['nfs', 'nfs4'],
+  accessModes,
   provisioning: ['thin'],
   snapshots: 'copy',
   copiesAlways: true,

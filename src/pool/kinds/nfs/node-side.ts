@@ -1,0 +1,52 @@
+import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
+import { defaultNfsPort } from '../../../kernel/nfs/server.ts';
+import { isAnswering, isNfs, serverOfMount } from '../../../kernel/nfs/unmount.ts';
+import { Unavailable } from '../../../volume/errors.ts';
+import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts';
+import type { Attached, Attachment, Condition, QuotaUsage } from '../../pool.ts';
+import { attachNfs, mountableOf } from './attachment.ts';
+import { readNfsContext } from './context.ts';
+
+/** Mounts the volumes of one NFS server on a node. */
+export class NfsNodeSide implements NodeSide {
+  readonly name: string;
+  readonly #context: NodeSideContext;
+
+  constructor(context: NodeSideContext) {
+    this.#context = context;
+    this.name = `NFS server ${context.server}`;
+  }
+
+  async attach({ context, handle }: VolumeOnNode): Promise<Attachment> {
+    return attachNfs(this.#context, readNfsContext(context), `volume ${handle}`);
+  }
+
+  async attached(volume: VolumeOnNode): Promise<Attached[]> {
+    const mount = await this.#mountOf(volume);
+    return mount === undefined ? [] : [mountableOf(readNfsContext(volume.context))];
+  }
+
+  /** Asks the server first: statfs(2) waits for a server that is gone until it is back. */
+  async quotaUsage(volume: VolumeOnNode): Promise<QuotaUsage | undefined> {
+    if (await this.#isAnswering(volume)) return undefined;
+    throw new Unavailable(`volume ${volume.handle}: ${this.name} does not answer.`);
+  }
+
+  async condition(volume: VolumeOnNode): Promise<Condition> {
+    if (await this.#isAnswering(volume)) return { abnormal: false, message: 'The NFS server of this volume answers.' };
+    return { abnormal: true, message: 'The NFS server of this volume does not answer: its pods wait for it.' };
+  }
+
+  /** The port of a volume may be in its mount options, which only its mount has. */
+  async #isAnswering(volume: VolumeOnNode): Promise<boolean> {
+    const mount = await this.#mountOf(volume);
+    const { exported, options } = readNfsContext(volume.context);
+    const configured = { host: exported.host, port: options.port ?? defaultNfsPort };
+    return isAnswering((mount && serverOfMount(mount)) ?? configured);
+  }
+
+  async #mountOf({ context }: VolumeOnNode): Promise<Mount | undefined> {
+    const { source } = mountableOf(readNfsContext(context));
+    return (await readMountTable(this.#context.queue)).find((mount) => isNfs(mount) && mount.source === source);
+  }
+}

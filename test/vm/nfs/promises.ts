@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
+import { openDirectory } from '../../../src/kernel/file/path.ts';
+import { readMountTable } from '../../../src/kernel/mount/mount-table.ts';
+import { unmountNfsAt } from '../../../src/kernel/nfs/unmount.ts';
+import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
+import { nfsNodeKind } from '../../../src/pool/kinds/nfs/node.ts';
+import { PoolHeld } from '../../../src/pool/location/lock.ts';
+import type { VolumeOnNode } from '../../../src/pool/node-side.ts';
+import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../../src/volume/errors.ts';
+import { parseHandle } from '../../../src/volume/handle.ts';
+import { specsOf } from '../../contract/pool-contract.ts';
+import { openTestNfs, testExport } from '../../support/nfs-pool.ts';
+import { quiet } from '../../support/pool-log.ts';
+import { Scratch } from '../../support/scratch.ts';
+
+const specOf = specsOf({ type: 'directory' });
+const queue = new DiskQueue('node', 4);
+const { host: server, share } = testExport;
+
+function volumeWith(context: Record<string, string>, handleText = 'by-hand'): VolumeOnNode {
+  const handle = parseHandle(handleText);
+  assert.ok(handle !== undefined);
+  return { handle, context, content: { type: 'directory' }, accessModes: [], provisioning: 'thin' };
+}
+
+/** Mounts a volume as a node does that knows nothing of pools. */
+async function mountOnNode(volume: VolumeOnNode, path: string, flags: readonly (readonly [string])[] = []) {
+  const side = await nfsNodeKind.open({ server, dataDirectory: '/tmp', queue, log: quiet });
+  mkdirSync(path, { recursive: true });
+  const attachment = await side.attach(volume, { persistent: false });
+  assert.ok(attachment.kind === 'mountable' && attachment.mountAt !== undefined);
+  {
+    await using target = await openDirectory(queue, path);
+    await attachment.mountAt(target, { attributes: {}, parameters: flags });
+  }
+  return async () => {
+    const mount = (await readMountTable(queue)).find(({ target }) => target === path);
+    assert.ok(mount);
+    assert.equal(nfsNodeKind.shows(volume, { device: undefined, mount }), 'whole');
+    await using parent = await openDirectory(queue, join(path, '..'));
+    await unmountNfsAt(parent, basename(path), mount);
+  };
+}
+
+function contextOf(
+  pool: Catalog,
+  record: Parameters<NonNullable<Catalog['cluster']>['contextOf']>[0],
+): Record<string, string> {
+  return { ...(pool.cluster?.contextOf(record) ?? assert.fail('no pool of the cluster')) };
+}
+
+/** The export as root of the server's machine sees it. */
+const onServer = `/srv/files${share}`;
+
+/** The promises of pools on NFS beyond the contract of pools. */
+export function describeNfs(): void {
+  describe('pool on NFS', () => {
+    test('a volume is mounted by what its context says, by any node, and its size is the server’s affair', async () => {
+      using scratch = new Scratch('nfs');
+      const pool = await openTestNfs(scratch);
+      const record = await pool.create(specOf('one'));
+      const volume = volumeWith(contextOf(pool, record), record.id);
+      const unmount = await mountOnNode(volume, scratch.join('a'));
+      writeFileSync(scratch.join('a', 'file'), 'written');
+      const other = await mountOnNode(volume, scratch.join('b'), [['softerr']]);
+      assert.equal(readFileSync(scratch.join('b', 'file'), 'utf8'), 'written');
+      await unmount();
+      await other();
+      await pool.remove(record.id);
+      await pool.close();
+    });
+
+    test('no link leads out of an export, wherever it lies on the way', async () => {
+      using scratch = new Scratch('nfs');
+      const directory = join(onServer, basename(scratch.path));
+      mkdirSync(join(directory, 'real'), { recursive: true });
+      symlinkSync('/outside', join(directory, 'absolute'));
+      symlinkSync('../../outside', join(directory, 'relative'));
+      symlinkSync('real', join(directory, 'inside'));
+      writeFileSync(join(directory, 'file'), '');
+      const at = (subDir: string) =>
+        mountOnNode(
+          volumeWith({ server, share, subDir: `${basename(scratch.path)}/${subDir}` }),
+          scratch.join('mounted'),
+        );
+      for (const name of ['absolute', 'relative', 'inside', 'relative/below', 'file']) {
+        await assert.rejects(at(name), FailedPrecondition, name);
+      }
+      await assert.rejects(at('missing'), NotFound);
+      await (await at('real'))();
+    });
+
+    test('a directory that a person named has the mode that is asked for', async () => {
+      using scratch = new Scratch('nfs');
+      const subDir = basename(scratch.path);
+      mkdirSync(join(onServer, subDir));
+      const unmount = await mountOnNode(
+        volumeWith({ server, share, subDir, mountPermissions: '0707' }),
+        scratch.join('m'),
+      );
+      assert.equal(execFileSync('stat', ['-c', '%a', join(onServer, subDir)], { encoding: 'utf8' }).trim(), '707');
+      await unmount();
+    });
+
+    test('what is wrong is said in words, in seconds, and options are not repeated', async () => {
+      using scratch = new Scratch('nfs');
+      const attempt = (context: Record<string, string>, flags: readonly (readonly [string])[] = []) =>
+        mountOnNode(volumeWith({ server, share, ...context }), scratch.join('mounted'), flags);
+      await assert.rejects(attempt({ share: '/none' }), (error: Error) => {
+        assert.ok(error instanceof FailedPrecondition);
+        assert.match(error.message, /^volume by-hand: NFS server 10\.77\.0\.1 has no directory \/none for this node/);
+        return true;
+      });
+      await assert.rejects(attempt({ mountOptions: 'port=9' }), (error: Error) => {
+        assert.ok(error instanceof Unavailable);
+        assert.match(error.message, /cannot be reached at port 9 \(ECONNREFUSED\)/);
+        return true;
+      });
+      await assert.rejects(attempt({}, [['xyzzy']]), (error: Error) => {
+        assert.ok(error instanceof InvalidArgument);
+        assert.doesNotMatch(error.message, /xyzzy/);
+        return true;
+      });
+    });
+
+    test('a second driver is kept out, and told who has the pool', async () => {
+      using scratch = new Scratch('nfs');
+      const pool = await openTestNfs(scratch);
+      await assert.rejects(openTestNfs(scratch, { dataDirectory: scratch.join('other') }), (error: Error) => {
+        assert.ok(error instanceof PoolHeld);
+        assert.match(error.message, /is held by the driver on .* since /);
+        return true;
+      });
+      await pool.close();
+      await (await openTestNfs(scratch, { dataDirectory: scratch.join('other') })).close();
+    });
+
+    test('DV05: archive keeps what was deleted, under a name that people find', async () => {
+      using scratch = new Scratch('nfs');
+      const pool = await openTestNfs(scratch, { onDelete: 'archive' });
+      const parameters = { 'csi.storage.k8s.io/pvc/namespace': 'shop', 'csi.storage.k8s.io/pvc/name': 'data-0' };
+      const { id } = await pool.create(specOf('kept', { parameters }));
+      const root = join(onServer, basename(scratch.path));
+      writeFileSync(join(root, 'volumes', id, 'data', 'file'), 'precious');
+      await pool.remove(id);
+      await pool.purge();
+      const [name = '', ...more] = readdirSync(join(root, 'archived'));
+      assert.deepEqual(more, []);
+      assert.ok(name.startsWith(`shop-data-0.${id}.`), name);
+      assert.equal(readFileSync(join(root, 'archived', name, 'data', 'file'), 'utf8'), 'precious');
+      assert.ok(!existsSync(join(root, 'volumes', id)));
+      assert.deepEqual(readdirSync(join(root, 'trash')), []);
+      await pool.close();
+    });
+  });
+}

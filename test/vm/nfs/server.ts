@@ -1,0 +1,9 @@
+import { fileURLToPath } from 'node:url';
+import type { VirtualMachine } from '../machine/virtual-machine.ts';
+
+type Command = 'start' | 'stop' | 'cut' | 'heal' | 'second-client' | 'cut-second' | 'heal-second' | `make ${string}`;
+
+/** The command of the shell in a virtual machine that does something to its NFS server (server.sh). */
+export function nfsServer(vm: VirtualMachine, command: Command): string {
+  return `sh ${fileURLToPath(new URL('server.sh', import.meta.url))} ${vm.nfsDirectory} ${command}`;
+}
