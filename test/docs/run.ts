@@ -143,7 +143,7 @@ const deedsBefore = new Map([
   [`kubectl label pv ${volumeOfWiki} copy=default.data-wiki-0.old`, () => peer.make()],
   [`kubectl label pv ${volumeOfDb} adopt=shop.data-db-0`, async () => localPath.make(await nodeOfDriver())],
 ]);
-const makeImage = commandsOf('README').find((command) => command.startsWith('npm run image')) ?? '';
+const makeImage = commandsOf('README.md').find((command) => command.startsWith('npm run image')) ?? '';
 const deedsAfter = new Map([
   // On the other nodes, as the page says.
   [makeImage, () => fleet.importImage(join(root, '.cache/image/holdfast.tar'))],
