@@ -101,6 +101,9 @@ const madeDirectories = [dataDirectory, localPathHome].filter((path) => {
     throw new Error(`${path} is not empty: this machine has a driver`);
   return mkdirSync(path, { recursive: true }) !== undefined;
 });
+process.once('exit', () => {
+  for (const path of madeDirectories) rmdirSync(path);
+});
 await using fleet = await Fleet.start({
   dataDirectory,
   shared: [localPathHome],
@@ -186,9 +189,6 @@ try {
   // As the pages name them.
   for (const path of ['/tmp/notes.tar', '/tmp/pv.yaml']) rmSync(path, { force: true });
   rmSync('/usr/local/bin/kubectl-holdfast', { force: true });
-  process.once('exit', () => {
-    for (const path of madeDirectories) rmdirSync(path);
-  });
 }
 
 /** The one whose container `kubectl exec daemonset/holdfast` enters. */

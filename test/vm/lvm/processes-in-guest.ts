@@ -1,5 +1,5 @@
 /**
- * Runs in the virtual machine: how many commands of LVM each operation takes, as docs/lvm.md says.
+ * Runs in the virtual machine: how many commands of LVM each operation takes, as docs/lvm-repair.md says.
  * node processes-in-guest.ts [thin] DISK…
  */
 import assert from 'node:assert/strict';
@@ -19,7 +19,7 @@ import { changedRanges } from './changes-operation.ts';
 
 const { disks, options } = guestArguments();
 const isThin = options.thinPool !== undefined;
-const documentPath = fileURLToPath(new URL('../../../docs/lvm.md', import.meta.url));
+const documentPath = fileURLToPath(new URL('../../../docs/lvm-repair.md', import.meta.url));
 
 /** The numbers of the document's table, by operation. */
 function told(): Map<string, readonly [number, number]> {
