@@ -16,6 +16,7 @@ const server = new S3rver({
   ...{ address, port: 443, silent: true, directory: join(directory, 'buckets') },
   cert: readFileSync(join(directory, 'certificate.pem')),
   key: readFileSync(join(directory, 'key.pem')),
+  vhostBuckets: false,
   configureBuckets: [{ name: 'backup' }],
 });
 await server.run();
