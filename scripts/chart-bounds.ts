@@ -18,7 +18,7 @@ export function chartBounds(): string {
   const bounds = {
     fileSize: size(smallestFileBytes),
     reserve: size(smallestReserveBytes),
-    thinMetadata: size(metadataBounds.leastBytes, metadataBounds.mostBytes),
+    thinMetadata: size(metadataBounds.minBytes, metadataBounds.maxBytes),
     inlineSize: size(smallestInlineBytes),
     sickAfter: duration(sickAfterBounds),
     undelete: duration(undeleteBounds),

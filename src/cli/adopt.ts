@@ -11,10 +11,10 @@ import { volumeIdOf } from './volume-id.ts';
 export interface AdoptOptions {
   readonly path: string;
   readonly pool: string;
-  /** As it was typed: NAMESPACE/NAME. */
+  /** In the form that was typed: NAMESPACE/NAME. */
   readonly claim: string;
   readonly name: string | undefined;
-  /** As it was typed: 10Gi. */
+  /** In the form that was typed: 10Gi. */
   readonly size: string | undefined;
   readonly reclaimPolicy: ReclaimPolicy;
   readonly storageClass: string | undefined;
@@ -35,7 +35,7 @@ export async function adoptCommand(config: Config, output: Output, options: Adop
     return exitCodes.usage;
   }
   const { id, path } = await new AdminClient(config.adminSocketPath).adopt({
-    // As a shell completes it.
+    // Without the slash that a shell's completion adds.
     path: options.path.length > 1 ? options.path.replace(/\/$/, '') : options.path,
     ...{ pool, namespace, claim },
     ...(name !== undefined && { name }),
@@ -58,7 +58,7 @@ export async function releaseCommand(
   return exitCodes.ok;
 }
 
-/** @returns bytes, or what is wrong */
+/** @returns bytes, or the reason why the text is no size */
 function sizeOf(text: string): bigint | string {
   try {
     return parseQuantity(text);

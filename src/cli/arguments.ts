@@ -1,7 +1,7 @@
 import { type Argument, type Command, InvalidArgumentError, type Option } from 'commander';
 import { didYouMean } from '../settings/nearest.ts';
 
-/** What several commands take. */
+/** Arguments and flags that several commands take. */
 
 export interface Flags {
   readonly json?: true;
@@ -18,7 +18,7 @@ export function forBoth(command: Command): Command {
   return forPrograms(command).option('--wide', 'all columns, also where the terminal is narrower');
 }
 
-/** Of a subcommand: the flag may stand before or after its name. */
+/** For a subcommand: the flag may stand before or after its name. */
 export function wantsJson(command: Command): boolean {
   return command.optsWithGlobals()['json'] === true;
 }

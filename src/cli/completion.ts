@@ -1,12 +1,12 @@
 import type { Argument, Command, Option } from 'commander';
 
 /*
- * What a shell has to know to complete our commands, made from the commands themselves. Volumes are not completed: to
+ * The knowledge that a shell needs to complete our commands, made from the commands. Volumes are not completed: to
  * look for them takes root, and a disk that hangs would hold up the prompt.
  */
 
 // biome-ignore-start lint/suspicious/noTemplateCurlyInString: the shells' own
-/** By the shell's name: the text that it is to source. */
+/** The text that each shell sources, by the shell's name. */
 export const shells: Readonly<Record<'bash' | 'zsh' | 'fish', (program: Command) => string>> = {
   bash: (program) =>
     posixScript(nodesOf(program), {

@@ -5,7 +5,7 @@ import { withTimeout } from '../volume/with-timeout.ts';
 import { openLog } from './log.ts';
 import { exitCodes } from './output.ts';
 
-/** Who reads the log may have stopped; an end is not held up by that. */
+/** The reader of the log may have stopped; that does not delay the end. */
 const logGraceMs = 1_000;
 
 /** `holdfast controller`: runs a replica of the controller until a signal ends it. */
@@ -14,7 +14,7 @@ export async function controllerCommand(config: ControllerConfig): Promise<numbe
   limitHeap();
   const { flush, log } = openLog(config.logLevel);
   process.on('uncaughtExceptionMonitor', (error) =>
-    log.fatal({ err: error }, 'this is a bug; what was under way is safe to repeat'),
+    log.fatal({ err: error }, 'this is a bug; the operations in progress are safe to repeat'),
   );
   const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGTERM', resolve);
@@ -22,7 +22,7 @@ export async function controllerCommand(config: ControllerConfig): Promise<numbe
   });
   const view = config.viewAddress === undefined ? undefined : (await import('./fleet-view.ts')).show;
   const controller = await startController(config, log, view);
-  // It serves nobody if no node can link: whoever started it is to see that.
+  // It is of no use if no node can link: the program that started it must see that.
   const failed = controller.port.then(
     () => new Promise<never>(() => undefined),
     (error: unknown) => ({ error }),

@@ -44,7 +44,7 @@ function counted(number: number, word: string): string {
   return `${number} ${word}${number === 1 ? '' : 's'}`;
 }
 
-/** What to do, and below it why. */
+/** Prints the remedy, and below it the reason. */
 function printFinding({ check, status, detail, remedy }: Finding, width: number, output: Output): void {
   const word = status.padEnd(4);
   const [first, ...below] = remedy === undefined || remedy === '' ? [detail] : [remedy, detail];

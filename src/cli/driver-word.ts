@@ -3,13 +3,13 @@ import type { Config } from '../config/config.ts';
 import { silentAfterMs } from '../pool/condition.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
 
-/** What the running driver says of a pool that it cannot use. */
+/** The running driver's statement about a pool that it cannot use. */
 export interface DriverWord {
   readonly state: 'failed' | 'quarantined';
   readonly reason: string;
 }
 
-/** What the running driver says of pools that it cannot use, by their names; nothing if no driver answers. */
+/** The running driver's statements about the pools that it cannot use, by their names; empty if no driver answers. */
 export async function driverWords(config: Config): Promise<ReadonlyMap<string, DriverWord>> {
   const asked = new AdminClient(config.adminSocketPath).listPools().catch(() => undefined);
   const answer = await withTimeout(silentAfterMs, asked);
@@ -21,7 +21,7 @@ export async function driverWords(config: Config): Promise<ReadonlyMap<string, D
   );
 }
 
-/** Who prints it puts the pool's name before it. */
+/** The reason alone: the caller prints the pool's name before it. */
 function withoutName(reason: string, name: string): string {
   return reason.replace(`pool ${name} could not be opened: `, '').replace(`pool ${name} `, '');
 }

@@ -30,7 +30,7 @@ export async function exportCommand(config: Config, output: Output, options: Exp
     .flatMap(({ config: { name: pool }, contents }) => (contents?.records ?? []).map((record) => ({ pool, record })))
     // They live no longer than their pod, and have no PersistentVolume.
     .filter(({ record }) => record.ephemeral === undefined);
-  // Of all of them, also if one is wanted: its name is the same either way.
+  // The names are made for all of them, even if one is wanted: its name is the same either way.
   const names = manifestNames(records.map(({ record }) => record));
   const volumes = records.map(({ pool, record }, index) => {
     const { id, name } = record;
@@ -38,7 +38,7 @@ export async function exportCommand(config: Config, output: Output, options: Exp
   });
   const { wanted } = options;
   const exported = wanted === undefined ? volumes : [findVolume(volumes, wanted, lookedIn(pools))];
-  // By its id it is the one that is meant, whatever lies where nobody could look; another may have its name or its claim.
+  // An id means exactly one volume, even if some pools could not be read; two volumes may share a name or a claim.
   const isMeant = wanted !== undefined && exported.every(({ id }) => id === wanted);
   const isWhole = problems.length === 0 || isMeant;
   const manifests = exported.map(({ manifestName, record }) =>

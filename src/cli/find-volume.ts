@@ -3,7 +3,7 @@ import type { Claim } from '../volume/claim.ts';
 import { FailedPrecondition, NotFound } from '../volume/errors.ts';
 import { printable } from './text.ts';
 
-/** What a volume can be known by. */
+/** The names by which a volume can be found. */
 export interface Known {
   readonly id: string;
   readonly name: string;
@@ -16,11 +16,11 @@ export function claimText({ namespace, name }: Claim): string {
   return `${namespace}/${name}`;
 }
 
-const mostShown = 5;
+const maxShown = 5;
 
 /**
  * The one volume that is meant by an id, a name or `namespace/claim`.
- * @param where what was looked in, for the sentence that says that it is not there
+ * @param where the places that were searched, for the message that it was not found
  * @throws NotFound, or FailedPrecondition if several are
  */
 export function findVolume<Volume extends Known>(volumes: readonly Volume[], wanted: string, where: string): Volume {
@@ -32,14 +32,14 @@ export function findVolume<Volume extends Known>(volumes: readonly Volume[], wan
     throw new NotFound(`there is no volume '${printable(wanted)}' ${where}, by id, name or namespace/claim${hint}`);
   }
   if (others.length === 0) return one;
-  const list = meant.slice(0, mostShown).map((volume) => `${volume.id} (${describe(volume)})`);
-  const left = meant.length > mostShown ? ` and ${meant.length - mostShown} more` : '';
+  const list = meant.slice(0, maxShown).map((volume) => `${volume.id} (${describe(volume)})`);
+  const left = meant.length > maxShown ? ` and ${meant.length - maxShown} more` : '';
   throw new FailedPrecondition(
     `name one by its id: '${printable(wanted)}' is ${meant.length} volumes, ${list.join(', ')}${left}`,
   );
 }
 
-/** Whether a volume may be meant by an id, a name or `namespace/claim`. */
+/** True if an id, a name or `namespace/claim` may mean the volume. */
 export function isMeant(volume: Known, wanted: string): boolean {
   return volume.id === wanted || handlesOf(volume).includes(wanted);
 }

@@ -21,8 +21,8 @@ export interface FleetExportOptions extends Pick<ViewWishes, 'json' | 'reclaimPo
 }
 
 /**
- * Prints the PersistentVolumes of all nodes' volumes. They are made here, of what a node has told: none can name another
- * driver, another node or a path, whatever a node says. Of two that are alike neither is printed.
+ * Prints the PersistentVolumes of all nodes' volumes. They are made here, from what a node has reported: none can name
+ * another driver, another node or a path, whatever a node says. Of two that are alike neither is printed.
  */
 export async function exportFleet(
   output: Output,
@@ -31,7 +31,7 @@ export async function exportFleet(
 ): Promise<Pick<FleetAnswer<Volume>, 'missing' | 'problems'>> {
   const made = [...Map.groupBy(answer.items, ({ node }) => node)].flatMap(([node, told]) => {
     const records = told.flatMap(({ item }) => recordOf(item) ?? []);
-    // As holdfast export on the node names them: its own alone count.
+    // The same names that `holdfast export` on the node gives: only its own volumes count.
     const names = manifestNames(records);
     return records.map((record, index) => ({
       node,
@@ -69,7 +69,7 @@ async function print(
   if (manifests.length > 0 && options.storageClass === undefined) output.problem('WARNING', classIsUnknown);
 }
 
-/** Of what may have a PersistentVolume at all. */
+/** The record of a volume that may have a PersistentVolume at all. */
 function recordOf({
   accessModes,
   content,

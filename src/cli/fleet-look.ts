@@ -10,7 +10,7 @@ import { snapshotsIn } from './snapshots.ts';
 import { volumeIdOf } from './volume-id.ts';
 import { volumesIn } from './volumes.ts';
 
-/** What this node answers to whoever looks at the fleet: the items that the commands of the same names print here. */
+/** This node's answers to a request for the fleet's view: the items that the commands of the same names print here. */
 export function lookFor(config: Config): Look {
   return async ({ list, volume }) => {
     switch (list) {

@@ -13,10 +13,10 @@ export const nodeColumns = [
   { title: 'POOLS', flexible: true },
 ] as const;
 
-const mostPools = 100;
+const maxPools = 100;
 const longestText = 300;
 
-/** All nodes with the driver, and what each told last. */
+/** All nodes with the driver, and the last report of each. */
 export function nodeItems({ sessions, state }: Pick<ViewedFleet, 'sessions' | 'state'>): NodeItem[] {
   return state.nodes.map(({ hasTold, isLinked, name, sinceMs }) => {
     const entries = [...(state.has(name)?.entries.values() ?? [])];
@@ -29,7 +29,7 @@ export function nodeItems({ sessions, state }: Pick<ViewedFleet, 'sessions' | 's
       ...(version === undefined ? {} : { version }),
       volumes: count('VOLUME'),
       snapshots: count('SNAPSHOT'),
-      pools: (state.has(name)?.pools ?? []).slice(0, mostPools).map((pool) => ({
+      pools: (state.has(name)?.pools ?? []).slice(0, maxPools).map((pool) => ({
         name: pool.name.slice(0, longestText),
         kind: pool.kind.slice(0, longestText),
         state: pool.state.slice(0, longestText),

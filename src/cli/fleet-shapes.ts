@@ -3,8 +3,8 @@ import { holderList, trashList } from '../admin/protocol.ts';
 import { shapes } from './shapes.ts';
 
 /*
- * What `kubectl holdfast …` prints with --json: the items of the commands on a node, each with its node. What a node
- * answers is held to these, too.
+ * The output of `kubectl holdfast …` with --json: the items of the commands on a node, each with its node. A node's
+ * answers must fit these, too.
  */
 
 const pool = shapes.pools.shape.pools.element;
@@ -12,7 +12,7 @@ const volume = shapes.volumes.shape.volumes.element;
 const snapshot = shapes.snapshots.shape.snapshots.element;
 const trashed = trashList.shape.volumes.element;
 
-/** Of one item, as a node answers it. */
+/** One item, as a node answers it. */
 export const itemShapes = {
   pools: pool,
   volumes: volume,
@@ -40,10 +40,12 @@ const missing = z
 
 const nodeSight = z.object({
   node: z.string(),
-  state: z.enum(['linked', 'telling', 'away']).describe('telling: it has a link, and has not told all that it has yet'),
+  state: z
+    .enum(['linked', 'telling', 'away'])
+    .describe('telling: it has a link, and has not sent its whole inventory yet'),
   since: z.string().describe('RFC 3339, UTC'),
   version: z.string().optional().describe("its driver's; absent if it is away"),
-  volumes: z.number().describe('this and what follows is what it told last'),
+  volumes: z.number().describe('this and the following fields are from its last report'),
   snapshots: z.number(),
   pools: z.array(z.object({ name: z.string(), kind: z.string(), state: z.string(), reason: z.string().optional() })),
 });

@@ -20,7 +20,7 @@ import { volumeColumns, volumeDetails, volumeRow } from './tables/volumes.ts';
 import { printable, shortened } from './text.ts';
 
 /*
- * The commands of `kubectl holdfast`, as the controller runs them for whoever may look: the tables and the JSON are those
+ * The commands of `kubectl holdfast`, as the controller runs them for a permitted user: the tables and the JSON are those
  * of the commands on a node, with the node of each item.
  */
 
@@ -36,7 +36,7 @@ export const show: Show = {
   },
 };
 
-/** What a command would print. */
+/** The output of a command, line by line. */
 class Lines implements Output {
   readonly colours = false;
   readonly width: number | undefined;
@@ -61,7 +61,7 @@ class Lines implements Output {
   }
 }
 
-/** What a node says may have anything in it; JSON and YAML know the same escapes. */
+/** A node's text may contain anything; JSON and YAML know the same escapes. */
 function* linesOf(texts: readonly { readonly to: 'result' | 'problem'; readonly text: string }[]) {
   for (const { text, to } of texts) {
     let start = 0;
@@ -74,24 +74,24 @@ function* linesOf(texts: readonly { readonly to: 'result' | 'problem'; readonly 
 }
 
 const longestCell = 80;
-/** Nobody reads more, and to draw it would take long: of all nodes together, and of each. */
-const mostHolders = 1000;
-const mostHeld = 20;
+/** No reader needs more, and drawing it would take long: for all nodes together, and for each. */
+const maxHolders = 1000;
+const maxHeld = 20;
 const longestPath = 512;
 /** The kernel keeps 15 characters. */
 const longestCommand = 64;
 
 type Held = z.infer<typeof itemShapes.who>;
 
-/** Whatever a node tells, so much of it is drawn. */
-function shortOf(held: Held, mostOfIt: number): Held {
-  const places = (paths: readonly string[]) => paths.slice(0, mostHeld).map((path) => path.slice(0, longestPath));
+/** At most this much of an item is drawn, whatever a node sends. */
+function shortOf(held: Held, maxHoldersOfIt: number): Held {
+  const places = (paths: readonly string[]) => paths.slice(0, maxHeld).map((path) => path.slice(0, longestPath));
   return {
     ...held,
     id: shortened(held.id, longestCell),
     devices: places(held.devices),
     mountedFrom: places(held.mountedFrom),
-    holders: held.holders.slice(0, mostOfIt).map((holder) => {
+    holders: held.holders.slice(0, maxHoldersOfIt).map((holder) => {
       const path = holder.path.slice(0, longestPath);
       if (holder.kind === 'process') return { ...holder, path, command: shortened(holder.command, longestCommand) };
       if (holder.kind !== 'mount' || holder.namespaceOf === undefined) return { ...holder, path };
@@ -101,7 +101,7 @@ function shortOf(held: Held, mostOfIt: number): Held {
   };
 }
 
-/** Whatever else the controller has to do goes on after so many rows. */
+/** The rows after which other work of the controller gets its turn. */
 const rowsAtATime = 50;
 
 class Viewing {
@@ -198,8 +198,8 @@ class Viewing {
     const answer = await this.#ask('who', itemShapes.who);
     if (answer.items.length === 0) throw this.#none(answer);
     if (this.#wishes.json) return this.#list('volumes', answer, [], () => []);
-    let left = mostHolders;
-    for (const { item, node } of answer.items.slice(0, mostHeld)) {
+    let left = maxHolders;
+    for (const { item, node } of answer.items.slice(0, maxHeld)) {
       this.#output.line(`On node ${node}:`);
       for (const line of holderLines(shortOf(item, left))) this.#output.line(printable(line));
       left = Math.max(0, left - item.holders.length);
@@ -241,7 +241,7 @@ class Viewing {
     return { ...answer, items: answer.items.filter(({ item }) => item.claim?.namespace === namespace) };
   }
 
-  /** Of volumes only those that are wanted, whatever a node answers. */
+  /** Only the wanted volumes, whatever a node answers. */
   async #askVolumes<Item extends Known>(list: string, schema: z.ZodType<Item>): Promise<FleetAnswer<Item>> {
     const { volume } = this.#wishes;
     const answer = this.#inNamespace(await this.#ask(list, schema));
@@ -251,7 +251,7 @@ class Viewing {
     return { ...answer, items };
   }
 
-  /** Prints the items, and what is missing. */
+  /** Prints the items, and the nodes that are missing. */
   async #list<Item extends object>(
     key: 'pools' | 'snapshots' | 'volumes',
     answer: FleetAnswer<Item>,

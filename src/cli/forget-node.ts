@@ -33,7 +33,7 @@ const columns = [
   { title: 'VOLUME' },
 ] as const;
 
-/** `holdfast forget-node NODE`, in a container of the controller: what waits for a node that is gone for good ends. */
+/** `holdfast forget-node NODE`, in a container of the controller: nothing waits any more for a node that will not return. */
 export async function forgetNodeCommand(
   config: ControllerConfig,
   output: Output,
@@ -62,7 +62,9 @@ export async function forgetNodeCommand(
         if (!(await readForgotten(api, place)).has(node)) throw linked(node);
       }
       if (!json)
-        output.line(`Node ${node} is forgotten. What is Released goes by itself; delete the claims of what is Bound.`);
+        output.line(
+          `Node ${node} is forgotten. Released volumes are removed automatically; delete the claims of Bound ones.`,
+        );
     }
     if (json) {
       const done = dryRun ? 'nothing' : 'forgotten';
@@ -87,7 +89,7 @@ function lostOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): 
 /** A wrong name would be refused a link one day, and the operator wait in vain. */
 function unknown(node: string): FailedPrecondition {
   return new FailedPrecondition(
-    `Nobody knows a node ${node}: no PersistentVolume names it, and the controller has not seen it. Look at the name; or add --even-so.`,
+    `No node ${node} is known: no PersistentVolume names it, and the controller has not seen it. Look at the name; or add --even-so.`,
   );
 }
 

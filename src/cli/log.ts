@@ -1,17 +1,17 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { LogLevel } from '../config/config.ts';
 
-/** What is logged within this time is written in one go: each write is a trip to a worker thread. */
+/** Lines of this time are written together: each write is a trip to a worker thread. */
 const gatherMs = 20;
 
 /** A log, and the way to have all of it written. */
 export interface Log {
   readonly log: Logger;
-  /** Resolves when all is written. Never rejects, and does not resolve if nobody reads any more. */
+  /** Resolves when all is written. Never rejects, and does not resolve if the reader has stopped. */
   flush(): Promise<void>;
 }
 
-/** The driver's log: JSON lines on standard output (O04). Who logs never waits for who reads. */
+/** The driver's log: JSON lines on standard output (O04). The code that logs never waits for the reader. */
 export function openLog(level: LogLevel): Log {
   const output = pino.destination({ dest: 1, sync: false });
   let gathered = '';
@@ -24,7 +24,7 @@ export function openLog(level: LogLevel): Log {
       if (gathered === '') setTimeout(write, gatherMs);
       gathered += line;
     },
-    // pino asks for it after what is fatal.
+    // pino calls it after a fatal line.
     flushSync() {
       write();
       output.flushSync();

@@ -5,24 +5,24 @@ import type { Wanted } from '../pool/sight.ts';
 import { placesForPool, type SeenPool } from './inventory.ts';
 import { silentSight } from './silence.ts';
 
-/** What each process that looks says to the one that was typed. */
+/** Messages that each process that looks sends to the command that was typed. */
 export type Common =
   | { readonly kind: 'failed'; readonly message: string }
   /** Now and then. */
   | { readonly kind: 'alive' };
 
-/** What one that looks at pools says. */
+/** Messages of a process that looks at pools. */
 export type LookerMessage = { readonly kind: 'pool'; readonly sight: SeenPool } | Common;
 
 export const aliveEveryMs = 1_000;
-/** It says nothing for so long only if it hangs as a whole. */
+/** A process that sends nothing for 15 s hangs as a whole. */
 const goneAfterMs = 15_000;
 /** On a node that is busy it takes long until its program is loaded: that says nothing of a pool. */
 const startWithinMs = 60_000;
 
 /**
  * Looks at all pools of the configuration. The kernel ends no process while one of its threads waits for a disk, so it
- * is done in a process of its own, which may be left behind: this one touches no pool's disk, and ends in any case.
+ * runs in a separate process, which may be left behind: this one touches no pool's disk, and ends in any case.
  */
 export async function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]> {
   // The process that looks sees all of them, and those that have come meanwhile.
@@ -51,9 +51,9 @@ async function shownPools({ dataDirectory, pools }: Config): Promise<readonly Po
 interface Looker<Message> {
   /** For messages: what it looks at. */
   readonly what: string;
-  /** What its process is started with. */
+  /** The arguments of its process. */
   readonly args: readonly string[];
-  /** How many worker threads its disks may take. */
+  /** The number of worker threads that its disks may take. */
   readonly threads: number;
   /** @returns whether all is said */
   hear(message: Message): boolean;

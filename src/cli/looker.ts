@@ -8,7 +8,7 @@ import { lookAtPool } from './inventory.ts';
 import { aliveEveryMs, type LookerMessage } from './look.ts';
 import { exitCodes } from './output.ts';
 
-/** Of the process that looks at the pools for another one (`lookAtPools`): tells it what it sees, and ends. */
+/** The process that looks at the pools for another one (`lookAtPools`): it sends what it sees, and ends. */
 export function lookerCommand(config: Config, wanted: Wanted): Promise<never> {
   return tellAll<LookerMessage>(async (tell) => {
     const words = await driverWords(config);
@@ -35,7 +35,7 @@ export async function tellAll<Message>(look: (tell: (message: Message) => Promis
   return exitAtOnce(exitCodes.ok);
 }
 
-/** Resolves when it is on its way, and also if nobody is there to hear it. */
+/** Resolves when the message is on its way, and also if no process is left to receive it. */
 function tell(message: unknown): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined) resolve();

@@ -14,7 +14,7 @@ export function toYaml(manifest: PersistentVolume): string {
       }
     },
   });
-  // 1.1 would be announced at the top, which says nothing to anybody.
+  // Version 1.1 would be announced at the top, which helps no reader.
   document.directives = undefined;
   return document.toString({ lineWidth: 0 });
 }

@@ -4,7 +4,7 @@ import type { VolumeRecord } from '../volume/record.ts';
 import { exactQuantity } from '../volume/size.ts';
 import { topologyKey } from '../volume/topology.ts';
 
-/** What a record cannot know of its PersistentVolume. */
+/** The parts of a PersistentVolume that the volume's record does not have. */
 export interface ManifestOptions {
   readonly driverName: string;
   readonly nodeId: string;
@@ -14,7 +14,7 @@ export interface ManifestOptions {
 
 export type ReclaimPolicy = 'Retain' | 'Delete';
 
-/** A warning, where nobody has said which class. */
+/** A warning for a PersistentVolume without a known storage class. */
 export const classIsUnknown =
   'no record knows its storage class, and a claim that names one needs it: add --storage-class';
 
@@ -50,7 +50,7 @@ export interface PersistentVolume {
   };
 }
 
-/** What of a volume its PersistentVolume tells. */
+/** The part of a record that its PersistentVolume shows. */
 export type ExportedRecord = Pick<VolumeRecord, 'accessModes' | 'content' | 'id' | 'name' | 'parameters' | 'sizeBytes'>;
 
 /** The volume's PersistentVolume as external-provisioner would have made it. */

@@ -42,7 +42,7 @@ export function poolOf({ config, location, contents }: SeenPool, { defaultPool }
   };
 }
 
-/** What is of use to others: some traits are between a kind and the services. */
+/** The traits that are of use to others: some are between a kind and the services. */
 function shownTraits(traits: Partial<Traits>): PoolItem['traits'] {
   const { block, changedBlocks, directories, expansion, filesystems, provisioning, snapshots } = traits;
   return { block, directories, filesystems, provisioning, snapshots, changedBlocks, expansion };

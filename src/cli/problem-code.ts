@@ -3,7 +3,7 @@ import { isErrno } from '../kernel/call/errno.ts';
 import { HoldfastError } from '../volume/errors.ts';
 import type { ProblemCode } from './output.ts';
 
-/** What an error is to a program that reads it. */
+/** The code of an error, for a program that reads it. */
 export function codeOf(error: unknown): ProblemCode {
   if (error instanceof HoldfastError || error instanceof AdminError) return error.code;
   return isErrno(error, 'EACCES', 'EPERM') ? 'PERMISSION_DENIED' : 'INTERNAL';

@@ -29,7 +29,7 @@ function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'out
     );
 
   forPrograms(trash.command('purge'))
-    .description('remove a deleted volume for good, or all of them')
+    .description('remove a deleted volume permanently, or all of them')
     .argument('[VOLUME]', `${aVolume}; without one, everything in the trash goes`)
     .option('--yes', 'do not ask')
     .action((wanted: string | undefined, options: { yes?: true }, command: Command) =>

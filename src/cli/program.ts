@@ -11,20 +11,20 @@ import type { ReclaimPolicy } from './persistent-volume.ts';
 import { addChanges } from './program-changes.ts';
 
 /*
- * What can be typed. What a command needs is loaded when it runs: `holdfast volumes` has no use for gRPC, and the driver
- * is asked for its first Probe soon after it started.
+ * The commands. A command loads what it needs when it runs: `holdfast volumes` has no use for gRPC, and the driver is
+ * asked for its first Probe soon after it started.
  */
 
-/** How commands are run. */
+/** Runs the commands, each with what it needs. */
 export interface Runner {
   readonly output: Output;
-  /** Of a command that looks, or asks the running driver. */
+  /** A command that looks, or asks the running driver. */
   look(command: (config: Config) => Promise<number>): Promise<void>;
   serve(command: (config: ServeConfig) => Promise<number>): Promise<void>;
   control(command: (config: ControllerConfig) => Promise<number>): Promise<void>;
-  /** Of a command that looks at a file of configuration, which need not be this machine's. */
+  /** A command that looks at a file of configuration, which may belong to another machine. */
   inspect(command: (places: HostPlaces) => Promise<number>): Promise<void>;
-  /** What commander says of a command line that is wrong. */
+  /** Reports commander's sentence about a wrong command line. */
   refuse(sentence: string): void;
 }
 
@@ -68,7 +68,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
     );
 
   forPrograms(program.command('forget-node'))
-    .description('have the controller wait no more for a node that is gone for good, and list what was on it')
+    .description('stop the controller from waiting for a node that will not return, and list the volumes on it')
     .argument('<NODE>', 'the name of its Node')
     .option('--dry-run', 'only list')
     .option('--even-so', 'although its Node is still there')
@@ -126,7 +126,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
   addChanges(program, { look, output });
 
   forPrograms(program.command('who'))
-    .description('show who holds a volume on this node: processes, mounts, devices; the driver must run')
+    .description('show the processes, mounts and devices that hold a volume on this node; the driver must run')
     .argument('<VOLUME>', aVolume)
     .action((wanted: string, options: Flags) =>
       look(async (config) => {
@@ -159,7 +159,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
 
   const config = program.command('config').description('look at a file of configuration');
   forPrograms(config.command('check'))
-    .description('say what is wrong with a file of configuration, or which pools it gives to which nodes')
+    .description('report the errors in a file of configuration, or which pools it gives to which nodes')
     .argument('<FILE>', 'the file, such as holdfast.yaml; - for standard input')
     .option('--node <NAME>', 'what it says to this node alone')
     .action((file: string, { json, node }: Flags & { node?: string }) =>

@@ -13,14 +13,14 @@ import { openLog } from './log.ts';
 import { exitCodes, type Output } from './output.ts';
 import { codeOf } from './problem-code.ts';
 
-/** So long must no call have begun before the memory of the last ones is given back. */
+/** The time without a new call after which the memory of the last ones is given back. */
 const restMs = 750;
-/** Who reads the log may have stopped; an end is not held up by that. */
+/** The reader of the log may have stopped; that does not delay the end. */
 const logGraceMs = 1_000;
 
 /** `holdfast serve`: runs the driver until a signal ends it. The log goes to standard output (O04). */
 export async function serveCommand(config: ServeConfig, output: Output): Promise<number> {
-  // What the driver makes is for root alone from its first moment, a socket too, whatever it was started with.
+  // Files and sockets of the driver are for root alone from their first moment, whatever umask it was started with.
   process.umask(0o077);
   limitHeap();
   // Before anything reads a file: libuv decides at the first use how many threads there are.
@@ -36,11 +36,11 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
   if (config.crashPoint !== undefined) armCrashPoint(config.crashPoint);
 
   process.on('uncaughtExceptionMonitor', (error) =>
-    log.fatal({ err: error }, 'this is a bug; what was under way is safe to repeat'),
+    log.fatal({ err: error }, 'this is a bug; the operations in progress are safe to repeat'),
   );
 
   const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
-    // Once: whoever sends it again means at once.
+    // Once: a second signal means at once.
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });

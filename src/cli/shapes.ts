@@ -7,7 +7,7 @@ import { filesystemTypes } from '../volume/filesystem.ts';
 import { provisionings } from '../volume/record.ts';
 
 /*
- * What each command prints with --json. docs/json.md is made from this (scripts/document-json.ts), and
+ * The output of each command with --json. docs/json.md is made from this (scripts/document-json.ts), and
  * test/cli/json.test.ts holds the commands to it. Commands import types only: printing needs no schema.
  */
 
@@ -116,7 +116,7 @@ const pool = z.object({
   location: z.object({ type: z.string(), path: z.string() }),
   drivers: z
     .array(z.object({ pid: z.number().describe('0: in another container'), command: z.string() }))
-    .describe('who has its lock'),
+    .describe('the processes that have its lock'),
   traits: traits.optional().describe('what such a pool can do, as far as it is known; absent if it cannot be read'),
   volumes: z.number().optional().describe('how many; this and what follows is absent if it cannot be read'),
   damaged: z
@@ -136,7 +136,7 @@ const pool = z.object({
     .object({
       diskBytes: bytes,
       freeBytes: bytes,
-      claimableBytes: bytes.describe('what volumes may yet take of what is free'),
+      claimableBytes: bytes.describe('the part of the free bytes that volumes may still take'),
       snapshotBytes: bytes.describe('what only snapshots have'),
       metadata: z
         .object({ totalBytes: bytes, usedBytes: bytes })
@@ -157,7 +157,7 @@ const disk = z.object({
   model: z.string().optional(),
   serial: z.string().optional(),
   identity: z.string().optional().describe("what names it permanently, in the kernel's words"),
-  free: z.boolean().describe("blank, in nobody's use, and known by a name of its own: it can be given to a pool"),
+  free: z.boolean().describe('blank, not in use, and with its own permanent name: it can be given to a pool'),
   reasons: z.array(z.string()).describe('why it is not free'),
   sections: z
     .array(z.string())
@@ -180,9 +180,7 @@ const persistentVolumes = z.object({
 
 /** One line of standard error. */
 export const problemShape = z.object({
-  code: z
-    .string()
-    .describe('a gRPC code (INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, …), or WARNING for what is no failure'),
+  code: z.string().describe('a gRPC code (INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, …), or WARNING if nothing failed'),
   message: z.string(),
 });
 
@@ -214,20 +212,20 @@ export const shapes = {
   adopt: persistentVolumes,
   release: released,
   doctor: z.object({
-    healthy: z.boolean().describe('false: something is to be mended, and the exit code is 1'),
+    healthy: z.boolean().describe('false: something must be mended, and the exit code is 1'),
     findings: z.array(finding),
   }),
   'config check': z.object({ sections: z.array(configured) }),
   'forget-node': z.object({
     node: z.string(),
     done: z.enum(['nothing', 'forgotten', 'undone']).describe('nothing: it was only to list (--dry-run)'),
-    volumes: z.array(lost).describe('what was on it; with --undo nothing is listed'),
+    volumes: z.array(lost).describe('the volumes on it; with --undo nothing is listed'),
   }),
 } as const;
 
 export type Shapes = typeof shapes;
 
-/** What a command prints, before its bytes have become text. */
+/** The output of a command, before its bytes have become text. */
 export type Shape<Command extends keyof Shapes> = Loose<z.input<Shapes[Command]>>;
 
 /** A string of digits is made of a bigint where the result is printed (`toJson`). */

@@ -7,7 +7,7 @@ import type { SeenPool } from './inventory.ts';
 /** Longer than any disk that is merely busy takes for one request, and what a person waits for without a thought. */
 const longestSilenceMs = 10_000;
 
-/** A disk of this pool that has not answered one request for so long is not waited for. */
+/** The time that one request to a disk of this pool may take before the disk is not waited for. */
 export function silentAfterMs({ sickAfterMs }: PoolConfig): number {
   return Math.min(sickAfterMs, longestSilenceMs);
 }
@@ -16,7 +16,7 @@ export function silentAfterMs({ sickAfterMs }: PoolConfig): number {
 export class DiskSilent extends Error {}
 
 /**
- * Does some work in a queue of its own, which is closed when one request in it has taken too long.
+ * Does some work in a separate queue, which is closed when one request in it has taken too long.
  * @throws DiskSilent
  */
 export function unlessSilent<T>(pool: PoolConfig, places: number, work: (queue: DiskQueue) => Promise<T>): Promise<T> {

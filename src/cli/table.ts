@@ -73,7 +73,7 @@ export function fittedLine({ columns, widths }: FittedTable, row: readonly strin
   return rowLine(columns, widths, cells);
 }
 
-/** How wide columns are that have this row, too. */
+/** The widths of the columns once they also hold this row. */
 export function widened(widths: readonly number[], row: readonly string[]): number[] {
   return row.map((cell, index) => Math.max(widths[index] ?? 0, columnsOf(cell)));
 }

@@ -1,6 +1,6 @@
 /** Text for terminals. */
 
-/** What a terminal obeys instead of showing: control characters, and marks that reorder text. */
+/** The characters that a terminal obeys instead of showing: control characters, and marks that reorder text. */
 const control = /\p{Cc}|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /** `text` with everything that would move the cursor or change colours made visible; a volume's name may hold any. */
@@ -12,10 +12,10 @@ const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const wide =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60]/u;
 
-/** Nearly all there is, and much faster told. */
+/** Nearly all texts are ASCII, which is measured much faster. */
 const plain = /^[\x20-\x7e]*$/;
 
-/** How many columns of a terminal the text takes. */
+/** The number of columns of a terminal that the text takes. */
 export function columnsOf(text: string): number {
   if (plain.test(text)) return text.length;
   let columns = 0;
@@ -23,13 +23,13 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
-/** Of UTF-16: a letter with all its marks, or a family of emoji. */
-const mostUnitsOfColumn = 16;
+/** In UTF-16: a letter with all its marks, or a family of emoji. */
+const maxUnitsOfColumn = 16;
 
 /** The text, cut to at most this many columns. */
 export function shortened(text: string, maximumColumns: number): string {
   // To look at more of a text that may be of any length would take long.
-  const start = text.slice(0, maximumColumns * mostUnitsOfColumn);
+  const start = text.slice(0, maximumColumns * maxUnitsOfColumn);
   if (start.length === text.length && columnsOf(text) <= maximumColumns) return text;
   let kept = '';
   let columns = 0;
@@ -61,7 +61,7 @@ const units = [
   ['m', 60],
 ] as const;
 
-/** How long ago, as kubectl says it: `5s`, `12m`, `3h`, `40d`. */
+/** The age in kubectl's format: `5s`, `12m`, `3h`, `40d`. */
 export function age(createdAt: string, now: Date): string {
   const seconds = Math.max(0, Math.floor((now.getTime() - Date.parse(createdAt)) / 1000));
   const unit = units.find(([, length]) => seconds >= length);

@@ -62,7 +62,7 @@ export async function purgeCommand(
   const { ids } = await client.purge(wanted === undefined ? undefined : await idOf(client, wanted));
   if (json) output.line(toJson<'trash purge'>({ ids }));
   else if (ids.length === 0) output.line('The trash is empty.');
-  else for (const purged of ids) output.line(`${purged} is gone for good.`);
+  else for (const purged of ids) output.line(`${purged} is permanently removed.`);
   return exitCodes.ok;
 }
 
@@ -71,7 +71,7 @@ async function refusalOf(
 ): Promise<{ code: ProblemCode; message: string; exitCode: number } | undefined> {
   const usedBytes = volumes.reduce((sum, volume) => sum + BigInt(volume.usedBytes), 0n);
   const what = volumes.length === 1 ? '1 deleted volume' : `${volumes.length} deleted volumes`;
-  const answer = await confirm(`Purge ${what} (${formatBytes(usedBytes)}) for good?`);
+  const answer = await confirm(`Purge ${what} (${formatBytes(usedBytes)}) permanently?`);
   if (answer === true) return undefined;
   return answer === false
     ? { code: 'ABORTED', message: 'nothing was purged', exitCode: exitCodes.failed }

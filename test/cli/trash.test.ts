@@ -113,7 +113,7 @@ describe('holdfast trash', () => {
     const { driver, environment, ids } = await withDeleted(scratch, ['a', 'b']);
     await using _driver = driver;
     const purged = await holdfast(['trash', 'purge', 'b'], environment);
-    assert.deepEqual([purged.stdout, purged.stderr], [`${ids[1]} is gone for good.\n`, '']);
+    assert.deepEqual([purged.stdout, purged.stderr], [`${ids[1]} is permanently removed.\n`, '']);
     const wrong = await holdfast(['trash', 'restore', 'shop/data-c', '--json'], environment);
     assert.deepEqual([wrong.code, wrong.stdout, JSON.parse(wrong.stderr).code], [1, '', 'NOT_FOUND']);
     assert.match(wrong.stderr, /did you mean 'shop\/data-a'/);
@@ -127,7 +127,7 @@ describe('holdfast trash', () => {
     await using _driver = driver;
     const [a = '', b = ''] = ids;
     const purged = await holdfast(['trash', 'purge', a], environment);
-    assert.deepEqual(purged, { code: 0, stdout: `${a} is gone for good.\n`, stderr: '' });
+    assert.deepEqual(purged, { code: 0, stdout: `${a} is permanently removed.\n`, stderr: '' });
     const { volumes } = JSON.parse((await holdfast(['trash', '--json'], environment)).stdout);
     assert.deepEqual(
       volumes.map(({ id }: { id: string }) => id),
@@ -146,7 +146,7 @@ describe('holdfast trash', () => {
 
     const no = await atTerminal(['trash', 'purge'], 'n\n', environment);
     assert.equal(no.code, 1);
-    assert.match(no.text, /Purge 2 deleted volumes \(.*\) for good\? \[y\/N\]/);
+    assert.match(no.text, /Purge 2 deleted volumes \(.*\) permanently\? \[y\/N\]/);
     assert.match(no.text, /nothing was purged/);
     const yes = await atTerminal(['trash', 'purge', '--json'], 'y\n', environment);
     assert.equal(yes.code, 0, yes.text);

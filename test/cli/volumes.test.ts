@@ -138,7 +138,7 @@ describe('holdfast volumes', () => {
       assert.equal(code, 1);
       assert.ok(stderr.includes(`(did you mean '${meant}'?)`), stderr);
     }
-    assert.equal((await holdfast(['who', 'shop/data'], environment)).stdout, `Nobody holds ${id}.\n`);
+    assert.equal((await holdfast(['who', 'shop/data'], environment)).stdout, `Nothing holds ${id}.\n`);
     assert.match(
       (await holdfast(['export', 'shop/data'], environment)).stdout,
       new RegExp(`volumeHandle: ${id}$`, 'm'),

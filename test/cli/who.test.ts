@@ -18,7 +18,7 @@ describe('holdfast who', () => {
     const id = await volume.create(client);
     assert.deepEqual(await holdfast(['who', id], environment), {
       code: 0,
-      stdout: `Nobody holds ${id}.\n`,
+      stdout: `Nothing holds ${id}.\n`,
       stderr: '',
     });
 

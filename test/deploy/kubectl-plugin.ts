@@ -82,7 +82,7 @@ export async function seeByPlugin(scene: PluginScene): Promise<void> {
   assert.deepEqual(await inNamespace('shop'), []);
   const [first] = volumes;
   const who = await alice(['holdfast', 'who', first?.id ?? '']);
-  assert.equal(who.stdout, `On node ${first?.node}:\nNobody holds ${first?.id}.\n`, who.stderr);
+  assert.equal(who.stdout, `On node ${first?.node}:\nNothing holds ${first?.id}.\n`, who.stderr);
   assert.equal(who.status, 0);
   const alone = await alice(documented('kubectl holdfast pools --node node-a'));
   assert.equal(alone.status, 0, alone.stderr);

@@ -128,7 +128,7 @@ describe('one view of the fleet', () => {
     assert.match(byClaim.result, new RegExp(`^ID +${first}$`, 'm'));
     assert.match(byClaim.problems, away);
     const who = await see(`who?volume=${second}&wait=60`);
-    assert.equal(who.result, `On node node-b:\nNobody holds ${second}.`);
+    assert.equal(who.result, `On node node-b:\nNothing holds ${second}.`);
     assert.equal(who.exitCode, 0);
     assert.equal((await json('who', `&volume=${second}`)).volumes[0]?.id, second);
     const none = await see('volumes?volume=shop/none&wait=60');

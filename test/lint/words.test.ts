@@ -6,8 +6,66 @@ import { findWords, type WordFinding } from './words.ts';
 
 const source = fileURLToPath(new URL('../../src', import.meta.url));
 
-/** The folders of `src` whose words are not revised yet. A folder that is revised leaves the list. */
-const unrevised = ['cli', 'node', 'pool'];
+/** The folders and files of `src` whose words are not revised yet. One that is revised leaves the list. */
+const unrevised = [
+  'cli/disks.ts',
+  'cli/inventory.ts',
+  'cli/tables/disks.ts',
+  'node',
+  'pool/attached-mounts.ts',
+  'pool/backend.ts',
+  'pool/catalog/volumes.ts',
+  'pool/changed-ranges.test.ts',
+  'pool/changed-ranges.ts',
+  'pool/condition.ts',
+  'pool/detach-unseen.ts',
+  'pool/events.ts',
+  'pool/filesystem',
+  'pool/freeze',
+  'pool/kind.ts',
+  'pool/kinds/disk/config.ts',
+  'pool/kinds/disk/drafts.ts',
+  'pool/kinds/disk/kind.ts',
+  'pool/kinds/disk/match/claim.ts',
+  'pool/kinds/disk/match/examine.ts',
+  'pool/kinds/disk/match/expand.ts',
+  'pool/kinds/disk/match/section.ts',
+  'pool/kinds/disk/match/taker.ts',
+  'pool/kinds/disk/match/watch.ts',
+  'pool/kinds/image/config.ts',
+  'pool/kinds/image/drafts.ts',
+  'pool/kinds/image/image-backend.ts',
+  'pool/kinds/image/image-maker.ts',
+  'pool/kinds/image/provisioner.ts',
+  'pool/kinds/image/template.ts',
+  'pool/kinds/lvm/config.ts',
+  'pool/kinds/lvm/drafts.ts',
+  'pool/kinds/lvm/lvm-backend.ts',
+  'pool/kinds/lvm/open.ts',
+  'pool/kinds/lvm/own-group.ts',
+  'pool/kinds/lvm/taken-disk.ts',
+  'pool/kinds.ts',
+  'pool/layers/luks/drafts.ts',
+  'pool/layers/luks/luks-layer.ts',
+  'pool/location/format-marker.ts',
+  'pool/location/format.ts',
+  'pool/location/found-disk.ts',
+  'pool/location/location.ts',
+  'pool/location/mount.ts',
+  'pool/log.ts',
+  'pool/mapped-device.ts',
+  'pool/node-side.ts',
+  'pool/on-node/context-volumes.ts',
+  'pool/on-node/servers.ts',
+  'pool/on-node/volume-notes.ts',
+  'pool/pool.ts',
+  'pool/pools.ts',
+  'pool/quarantine.ts',
+  'pool/recorded-volumes.ts',
+  'pool/records',
+  'pool/settings.ts',
+  'pool/sight.ts',
+];
 
 /** Names that a revised folder shares with one that is not. */
 const sharedNames = ['mostPools'];
@@ -20,18 +78,20 @@ function findingsOf(file: string): string[] {
   return findings.filter(isShown).map(({ line, rule, words }) => `src/${file}:${line} "${words}" (${rule})`);
 }
 
+function isBelow(file: string, path: string): boolean {
+  return file === path || file.startsWith(`${path}/`);
+}
+
 test('comments, messages and names of src keep the rules for words', () => {
   const files = globSync('**/*.ts', { cwd: source, exclude: ['**/generated/**'] });
   assert.ok(files.length > 100);
-  const revised = files.filter((file) => !unrevised.includes(file.split('/')[0] ?? ''));
+  const revised = files.filter((file) => !unrevised.some((path) => isBelow(file, path)));
   assert.deepEqual(revised.flatMap(findingsOf), []);
 });
 
-test('a folder whose words are revised leaves the list', () => {
-  const done = unrevised.filter((folder) => {
-    const files = globSync(`${folder}/**/*.ts`, { cwd: source, exclude: ['**/generated/**'] });
-    return files.flatMap(findingsOf).length === 0;
-  });
+test('a folder or file whose words are revised leaves the list', () => {
+  const files = globSync('**/*.ts', { cwd: source, exclude: ['**/generated/**'] });
+  const done = unrevised.filter((path) => files.filter((file) => isBelow(file, path)).flatMap(findingsOf).length === 0);
   assert.deepEqual(done, []);
 });
 

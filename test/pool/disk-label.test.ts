@@ -69,7 +69,7 @@ async function labelled(scratch: Scratch): Promise<string> {
 }
 
 const foreign = (error: unknown) =>
-  error instanceof DataLoss && /somebody else has written the label/.test(error.message);
+  error instanceof DataLoss && /another program has written the label/.test(error.message);
 
 describe('the label of a disk that another node sees, too', () => {
   test('H4: what that one has written is not written over, however often it is tried', async () => {

@@ -118,7 +118,7 @@ describe('room that is made of the trash of a pool that wipes', () => {
     for (let tries = 0; tries < 2; tries++) {
       const refused = assert.rejects(pool.hold((5n * gibibyte) / 2n), (error) => {
         assert.ok(error instanceof ResourceExhausted);
-        assert.match(error.message, /until what was deleted is wiped \(1Gi\)/);
+        assert.match(error.message, /until deleted volumes are wiped \(1Gi\)/);
         return true;
       });
       await pool.wiping(1);

@@ -7,7 +7,7 @@ import { statusOf } from '../../kernel/file/path.ts';
 import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
 import { knownModules } from './modules.ts';
 
-/** What encrypted volumes need, on a node with a pool that has a key for them. Other pools say nothing of it. */
+/** The needs of encrypted volumes, on a node with a pool that has a key for them. For other pools there are no findings. */
 export async function checkEncryption(queue: DiskQueue, { pools }: Config, searchPath: string): Promise<Finding[]> {
   const keyed = pools.flatMap(({ keyFile, name }) => (keyFile === undefined ? [] : [{ keyFile, name }]));
   if (keyed.length === 0) return [];

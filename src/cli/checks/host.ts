@@ -41,7 +41,7 @@ function hasCapability(processStatus: string, bit: bigint): boolean {
   return ((BigInt(`0x${digits}`) >> bit) & 1n) === 1n;
 }
 
-/** root may lack some all the same: in a container that is not privileged, or under a service manager that drops them. */
+/** root may lack some, too: in a container that is not privileged, or under a service manager that drops them. */
 function remedyFor(name: string, processStatus: string): string {
   const effectiveUser = /^Uid:\s*\d+\s+(\d+)/m.exec(processStatus)?.[1];
   return effectiveUser === '0'
@@ -61,7 +61,7 @@ export async function checkTools(searchPath: string): Promise<Finding[]> {
       warn(
         tool.program,
         `not found in ${searchPath}: inline volumes cannot be filled from a repository (gitRepository)`,
-        `${install(tool)}, if inline volumes are to be filled from a repository.`,
+        `${install(tool)}, if inline volumes will be filled from a repository.`,
       ),
     ),
   ];
@@ -71,7 +71,7 @@ function install({ debianPackage }: Tool): string {
   return `Install it. On Debian: apt-get install ${debianPackage}`;
 }
 
-/** Whether what is mounted below the kubelet's directory can be seen by pods. */
+/** Checks that pods can see mounts below the kubelet's directory. */
 export async function checkKubeletDirectory(queue: DiskQueue, { kubeletDirectory }: Config): Promise<Finding> {
   const check = 'kubelet directory';
   try {
@@ -80,7 +80,7 @@ export async function checkKubeletDirectory(queue: DiskQueue, { kubeletDirectory
     if (mount?.propagation === 'shared') return ok(check, `${kubeletDirectory}, on a shared mount`);
     return warn(
       check,
-      `${kubeletDirectory} is on a ${mount?.propagation ?? 'hidden'} mount: what is mounted there stays in this mount namespace`,
+      `${kubeletDirectory} is on a ${mount?.propagation ?? 'hidden'} mount: mounts below it stay in this mount namespace`,
       'Harmless if the kubelet runs in the same namespace. In a container mount it with mountPropagation: Bidirectional; on the host make it shared with: mount --make-rshared /',
     );
   } catch (error) {

@@ -9,7 +9,7 @@ import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
 import { knownModules } from './modules.ts';
 
-/** What the driver asks of the kernel, tried for real in a directory of its own that is gone afterwards. */
+/** The driver's needs of the kernel, tried for real in a temporary directory. */
 export async function checkKernel(queue: DiskQueue): Promise<Finding[]> {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-doctor-'));
   try {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { release } from 'node:os';
 
-/** A container has none of its own: there it is the node's that the kernel loads, if its processes are seen. */
+/** A container has no modules: the kernel loads the node's, which are seen if the node's processes are. */
 const roots = ['', '/proc/1/root'];
 
 /** The paths of the modules that the kernel can load or has built in, in lines (depmod(8)). */

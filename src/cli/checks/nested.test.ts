@@ -9,7 +9,7 @@ const device = (kernelName: string, changes: Partial<Stack> = {}): Stack => ({
   ...changes,
 });
 
-test('EN08: what the node has made of the inside of a volume is told, and what a volume is made of is not', () => {
+test("EN08: devices that the node has made from the inside of a volume are reported, a volume's own parts are not", () => {
   const backingFile = `/var/lib/holdfast/pool/volumes/vol-${id}/data`;
   const quiet = [
     device('loop0', { backingFile, holders: ['dm-0'] }),

@@ -12,7 +12,7 @@ import { describeId, type SeenPool } from '../inventory.ts';
 import { lookAtPools } from '../look.ts';
 import { checkNested } from './nested.ts';
 
-/** Whether this node has what pools of the configured kinds need. */
+/** Checks that this node has everything that pools of the configured kinds need. */
 export async function checkKinds(queue: DiskQueue, { pools }: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const kind of new Set(pools.map((pool) => pool.kind))) findings.push(...(await checkNode(kind, queue)));

@@ -4,9 +4,9 @@ import { printable } from '../text.ts';
 
 const columns = [{ title: 'KIND' }, { title: 'PID', align: 'right' }, { title: 'COMMAND' }, { title: 'PATH' }] as const;
 
-/** Who holds a volume, and where. */
+/** The holders of a volume, and where they hold it. */
 export function holderLines({ devices, holders, id, isComplete, mountedFrom }: HolderList): string[] {
-  const none = isComplete ? [`Nobody holds ${id}.`] : [];
+  const none = isComplete ? [`Nothing holds ${id}.`] : [];
   return [
     ...(devices.length > 0 ? [`${id} is attached as ${devices.join(', ')}`] : []),
     ...(mountedFrom.length > 0 ? [`${id} is mounted from ${mountedFrom.join(', ')}`] : []),

@@ -25,7 +25,7 @@ export function trashRow(volume: TrashedVolumeSight, now: Date): string[] {
   ];
 }
 
-/** What people know it by. */
+/** The name that people know: the claim, or the volume's name. */
 function titleOf({ claim, name }: TrashedVolumeSight): string {
   return claim === undefined ? name : claimText(claim);
 }

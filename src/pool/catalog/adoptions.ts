@@ -8,7 +8,7 @@ import { explainFull } from './full.ts';
 import { refuseInUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
 
-/** How what lies in the pool's storage already becomes a volume, and how a volume becomes what it was before. */
+/** Turns existing data in the pool's storage into volumes, and volumes back into that. */
 export class Adoptions {
   readonly #parts: CatalogParts;
 
@@ -25,7 +25,7 @@ export class Adoptions {
       throw error instanceof NotFound ? (this.#whoHas(path) ?? error) : error;
     });
     const record = recordOf(spec, found);
-    // What it takes is taken already.
+    // The space of its data is taken already.
     const newBytes = larger(0n, record.sizeBytes - found.usedBytes);
     using _space = newBytes === 0n ? undefined : await space.hold({ newBytes, provisioning: found.provisioning });
     try {
@@ -63,7 +63,7 @@ export class Adoptions {
     throw adoptsNothing(name, backend);
   }
 
-  /** What is not there any more is a volume by now, perhaps. */
+  /** A path that is not there any more may be a volume by now. */
   #whoHas(path: string): AlreadyExists | undefined {
     const record = [...this.#parts.index.all()].find(({ adopted }) => adopted?.path === path);
     if (record === undefined) return undefined;
@@ -99,7 +99,7 @@ function recordOf(
   };
 }
 
-/** What nobody has wished for is half as much again as it takes, in whole GiB. @throws InvalidArgument, OutOfRange */
+/** The default size is half as much again as the data takes, in whole GiB. @throws InvalidArgument, OutOfRange */
 function sizeFor({ path, sizeBytes: onlyBytes, usedBytes }: Adoptable, wishedBytes: bigint | undefined): bigint {
   if (onlyBytes !== undefined) {
     if (wishedBytes === undefined || wishedBytes === onlyBytes) return onlyBytes;
@@ -108,6 +108,6 @@ function sizeFor({ path, sizeBytes: onlyBytes, usedBytes }: Adoptable, wishedByt
   if (wishedBytes === undefined) return roundUp(larger((usedBytes * 3n) / 2n, 1n), defaultVolumeBytes);
   if (wishedBytes >= usedBytes) return chooseSize({ requiredBytes: wishedBytes, limitBytes: undefined }, 0n);
   throw new InvalidArgument(
-    `${path} takes ${formatBytes(usedBytes)}, more than the ${formatBytes(wishedBytes)} that the volume is to have: choose a larger size.`,
+    `${path} takes ${formatBytes(usedBytes)}, more than the requested ${formatBytes(wishedBytes)}: choose a larger size.`,
   );
 }

@@ -41,7 +41,7 @@ import { Repair } from './repair.ts';
 import { Snapshots } from './snapshots.ts';
 import { Volumes } from './volumes.ts';
 
-/** What of a pool's configuration it only tells. */
+/** The part of a pool's configuration that the catalog only reports. */
 export interface CatalogSettings {
   readonly defaultFilesystem: FilesystemType;
   readonly trimming: Trimming;
@@ -310,7 +310,7 @@ export class Catalog implements Pool {
     return problem ?? (await this.#repairCondition(record).catch(unreadable));
   }
 
-  /** As long as what it was before can be looked at, somebody should. */
+  /** Reports a repair as long as the original is in the trash, so that an operator compares them. */
   async #repairCondition({ repair }: VolumeRecord): Promise<Condition> {
     if (repair === undefined || this.#parts.trash.of(repair.originalId).length === 0) return this.#spaceCondition();
     const message = `Its filesystem was damaged and has been repaired. The original is in the trash: ${repair.originalId}`;
@@ -318,7 +318,7 @@ export class Catalog implements Pool {
   }
 
   async #spaceCondition(): Promise<Condition> {
-    // What has all of its space from the start can be written to, however full the pool is.
+    // A volume that has all of its space from the start can be written to, however full the pool is.
     const canRunOut = this.traits.provisioning.includes('thin');
     if (!canRunOut || !(await this.#parts.space.isNearlyFull())) {
       return { abnormal: false, message: 'The volume is healthy.' };
@@ -342,9 +342,9 @@ export class Catalog implements Pool {
   }
 }
 
-/** What keeps the pool from being measured; a list of volumes must not fail for it. */
+/** The condition while the pool cannot be measured; a list of volumes must not fail for it. */
 function unreadable(error: unknown): Condition {
-  // The pool is in quarantine by now, say.
+  // For example, the pool is in quarantine by now.
   if (error instanceof HoldfastError) throw error;
   return { abnormal: true, message: 'The disk of its pool cannot be read; see the kernel log of the node.' };
 }

@@ -20,7 +20,7 @@ interface CloneSource {
   readonly volumeId: VolumeId | undefined;
 }
 
-/** How volumes are made: as drafts that nobody sees. Before the commit nothing exists, after it everything does. */
+/** Makes volumes: as drafts that are not visible. Before the commit nothing exists, after it everything does. */
 export class Creation {
   readonly #parts: CatalogParts;
 
@@ -40,7 +40,7 @@ export class Creation {
     if (isCopy && cloned.volumeId !== undefined) await refuseCopyInUse(this.#parts, cloned.volumeId);
     const { layout = defaultLayout, wipe } = spec;
     const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy, layout, wipe });
-    // What a try that was cut short has copied it need not ask for again.
+    // A resumed copy needs no space for the part that an earlier try has copied.
     const copiedBytes = isCopy ? await draft.takenBytes() : 0n;
     const wholeBytes = storedBytes(record);
     const neededBytes = backend.space.layouts?.neededBytes(wholeBytes, layout) ?? wholeBytes;
@@ -94,7 +94,7 @@ export class Creation {
   /** @throws NotFound, DataLoss */
   async #find(source: VolumeSource): Promise<CloneSource> {
     const { backend, index, name, snapshotIndex } = this.#parts;
-    // Of such a source none can be made at all (CV26).
+    // No clone can be made of such a source (CV26).
     if (backend.snapshotter === undefined) throw new InvalidArgument(noClones(this.#parts));
     const record = source.type === 'volume' ? index.get(source.id) : snapshotIndex.get(source.id);
     if (record === undefined) throw new NotFound(`There is no ${source.type} ${source.id} in pool ${name}.`);
@@ -104,7 +104,7 @@ export class Creation {
   }
 }
 
-/** What is cloned is encrypted as its source is, and with the same key. */
+/** A clone is encrypted in the same way as its source, and with the same key. */
 function encryptionOf(
   { encryption }: VolumeSpec,
   cloned: CloneSource | undefined,

@@ -10,7 +10,7 @@ import type { CatalogParts } from './parts.ts';
 import { deletedNow, purgeTime } from './trash-entry.ts';
 import { destroyUnreadable, isForWantOfRoom } from './unreadable.ts';
 
-/** How volumes go, and how they come back. */
+/** Removes volumes, and restores them. */
 export class Deletion {
   readonly #parts: CatalogParts;
 
@@ -38,8 +38,8 @@ export class Deletion {
   }
 
   /**
-   * Removes ephemeral volumes that nothing on this node uses: their mounts went with a crash or a reboot, and who still
-   * wants one has it made anew.
+   * Removes ephemeral volumes that nothing on this node uses: their mounts went with a crash or a reboot, and a pod that
+   * still wants one gets a new one.
    */
   async removeUnusedEphemeral(): Promise<VolumeId[]> {
     const { backend, index, log, name } = this.#parts;
@@ -50,7 +50,7 @@ export class Deletion {
         await this.remove(id);
         return [id];
       } catch (error) {
-        // In use in another mount namespace, say: its unpublish is still to come, or the next start.
+        // For example, in use in another mount namespace: its unpublish is still to come, or the next start.
         log.warn({ pool: name, volume_id: id, err: error }, 'cannot remove an ephemeral volume');
         return [];
       }
@@ -101,7 +101,10 @@ export class Deletion {
     return purged;
   }
 
-  /** A call that was cut short may have been told nothing, and its keys be there still: gone is what nobody can read. */
+  /**
+   * A call that was cut short may have given no answer, with its keys still there: a volume is gone only when it is
+   * unreadable.
+   */
   async #shredLeft(id: VolumeId): Promise<void> {
     const { provisioner, records } = this.#parts.backend;
     if (provisioner.shred === undefined) return;

@@ -2,7 +2,7 @@ import { isErrno } from '../../kernel/call/errno.ts';
 import { ResourceExhausted } from '../../volume/errors.ts';
 import { formatBytes } from '../../volume/size.ts';
 
-/** What a full disk answers, in words that say what to do. */
+/** The error of a full disk, in words that say what to do. */
 export function explainFull(error: unknown, poolName: string, sizeBytes: bigint): unknown {
   if (!isErrno(error, 'ENOSPC', 'EDQUOT')) return error;
   return new ResourceExhausted(

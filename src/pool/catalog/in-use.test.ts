@@ -15,7 +15,7 @@ const device: Attached = {
   readonly: false,
 };
 
-/** A volume with a device that nobody sees. @param isOpen somebody has it open, so it stays */
+/** A volume with a device that is not visible. @param isOpen a program has it open, so it stays */
 function backendOf(detaching: 'automatic' | 'explicit', isOpen: boolean) {
   const there = [device];
   const attacher = {
@@ -31,6 +31,6 @@ function backendOf(detaching: 'automatic' | 'explicit', isOpen: boolean) {
 test('lvm 13: a device that somebody has activated, and nobody uses, keeps no volume in use', async () => {
   assert.equal(await findUse(backendOf('explicit', false), id), undefined);
   assert.equal(await findUse(backendOf('explicit', true), id), device);
-  // It goes by itself, or somebody has it.
+  // It goes automatically, or it is open.
   assert.equal(await findUse(backendOf('automatic', false), id), device);
 });

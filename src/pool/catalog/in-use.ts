@@ -9,7 +9,7 @@ import { detachUnseen } from '../detach-unseen.ts';
 import type { Attached } from '../pool.ts';
 import type { CatalogParts } from './parts.ts';
 
-/** What cannot be done to a volume that is attached on this node: who has it, and what to do. */
+/** The refusal for a volume that is attached on this node, with its holders and advice. */
 export async function attachedHere(id: VolumeId, attached: Attached): Promise<FailedPrecondition> {
   const advice = 'end that first (see holdfast who)';
   const sought = soughtOf([attached]);

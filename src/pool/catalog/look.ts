@@ -16,7 +16,7 @@ export interface RecordsLook {
   readonly wanted: Wanted;
 }
 
-/** What the records of a pool say of it, whatever its kind. Changes nothing, so no driver needs to run. */
+/** Reads a pool's records, of any kind. Changes nothing, so no driver needs to run. */
 export async function lookAtRecords(
   pool: PoolSettings,
   { reader, source, wanted }: RecordsLook,
@@ -56,18 +56,18 @@ export async function lookAtRecords(
 }
 
 /** A directory without quota is counted file by file, which a list of volumes does not wait for. */
-const countingPatienceMs = 2_000;
+const countingTimeoutMs = 2_000;
 
 async function usedBytesOf(
   source: SpaceSource,
   records: readonly VolumeRecord[],
 ): Promise<ReadonlyMap<VolumeId, bigint>> {
   const used = new Map<VolumeId, bigint>();
-  const giveUpAtMs = performance.now() + countingPatienceMs;
+  const giveUpAtMs = performance.now() + countingTimeoutMs;
   for (const { id } of records) {
     const leftMs = giveUpAtMs - performance.now();
     if (leftMs <= 0) break;
-    // What cannot be measured is in the list all the same.
+    // A volume that cannot be measured is in the list anyway.
     const measured = source.allocatedBytes(source.dataOfVolume(id)).catch(() => undefined);
     const bytes = await withTimeout(leftMs, measured);
     if (typeof bytes === 'bigint') used.set(id, bytes);

@@ -22,14 +22,14 @@ export interface CatalogOptions extends CatalogSettings {
   readonly reserveBytes: bigint | undefined;
   /** 1: never provision more than there is. */
   readonly overcommit: number;
-  /** How long deleted volumes can be brought back, unless they say otherwise; 0: not at all. */
+  /** The time for which deleted volumes can be restored, unless they have their own; 0: not at all. */
   readonly undeleteSeconds: number;
   readonly log: PoolLog;
 }
 
 /**
  * Opens a pool over a backend that is ready, and reconciles it with what a crash or a reboot left: half-made and
- * half-removed volumes go, devices that nobody can see go, everything else is as it was.
+ * half-removed volumes go, devices that are not visible go, everything else is as it was.
  */
 export async function openCatalog(backend: Backend, options: CatalogOptions): Promise<Catalog> {
   const { log, name } = options;
@@ -41,7 +41,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
   const index = await readIndex(backend, options);
   const snapshotIndex = await readSnapshotIndex(backend, options);
   const onError = (ref: string, error: unknown) =>
-    log.error({ pool: name, path: ref, err: error }, 'cannot destroy what was deleted; it is tried again');
+    log.error({ pool: name, path: ref, err: error }, 'cannot destroy a deleted volume or snapshot; it is tried again');
   const trash = new Trash({ backend, queue, onError });
   const counts = () => backend.attacher.counts();
   const space = new SpaceLedger({

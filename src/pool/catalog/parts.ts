@@ -9,7 +9,7 @@ import type { SnapshotIndex } from './snapshot-index.ts';
 import type { Trash } from './trash.ts';
 import type { Unsettled } from './unsettled.ts';
 
-/** What an open pool consists of, put together once by `openCatalog` and shared by all that works on it. */
+/** The parts of an open pool, put together once by `openCatalog` and shared by all that works on it. */
 export interface CatalogParts {
   readonly name: string;
   readonly backend: Backend;

@@ -3,24 +3,24 @@ import type { RecordStore } from '../backend.ts';
 /** A longer time without a driver counts as no longer: it may be the clock that is ahead. */
 export const longestPauseMs = 3600_000;
 
-/** What a pool's age was at some time of the node's clock. */
+/** The age of a pool at some time of the node's clock. */
 export interface NotedAge {
   readonly ageMs: number;
   readonly atMs: number;
 }
 
 /**
- * How old a pool is when it is opened. The clock is believed a short pause only; one that went back counts for nothing.
- * @param leastMs something in the pool is known to have been there at this age
+ * The age of a pool when it is opened. The clock is believed for a short pause only; one that went back counts for nothing.
+ * @param minMs something in the pool is known to have been there at this age
  */
-export function ageWhenOpened(noted: NotedAge | undefined, nowMs: number, leastMs: number): number {
-  if (noted === undefined) return leastMs;
+export function ageWhenOpened(noted: NotedAge | undefined, nowMs: number, minMs: number): number {
+  if (noted === undefined) return minMs;
   const pauseMs = Math.min(longestPauseMs, Math.max(0, nowMs - noted.atMs));
-  return Math.max(leastMs, noted.ageMs + pauseMs);
+  return Math.max(minMs, noted.ageMs + pauseMs);
 }
 
 /**
- * For how long a pool has been open in all. What has to wait is measured by this: the node's clock may be wrong when it
+ * The total time for which a pool has been open. Waiting times are measured by this: the node's clock may be wrong when it
  * boots, and jump when it is put right.
  */
 export class PoolAge {
@@ -36,9 +36,9 @@ export class PoolAge {
     return Math.round(this.#ageWhenOpenedMs + performance.now() - this.#openedMs);
   }
 
-  /** @param leastMs as for `ageWhenOpened` */
-  async takeUp(leastMs: number): Promise<void> {
-    this.#ageWhenOpenedMs = ageWhenOpened(parseAge(await this.#records.readAge()), Date.now(), leastMs);
+  /** @param minMs as for `ageWhenOpened` */
+  async takeUp(minMs: number): Promise<void> {
+    this.#ageWhenOpenedMs = ageWhenOpened(parseAge(await this.#records.readAge()), Date.now(), minMs);
   }
 
   /** Always of one length. */
@@ -47,7 +47,7 @@ export class PoolAge {
   }
 }
 
-/** undefined if there is no note, or half of one: then the time begins anew, and nothing goes too early. */
+/** undefined if there is no note, or half of one: then the time begins again, and nothing goes too early. */
 export function parseAge(text = ''): NotedAge | undefined {
   const [, age = '', at = ''] = /^ *(\d{1,15}) (\S{24})\n$/.exec(text) ?? [];
   const noted = { ageMs: Number(age), atMs: Date.parse(at) };

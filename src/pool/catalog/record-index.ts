@@ -11,7 +11,7 @@ export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
   readonly #records = new Map<Id, Kind>();
   readonly #ids: SortedIds<Id>;
   readonly #damaged = new Map<Id, string>();
-  /** Hears of each change before anybody else can see it; undefined: it is gone. */
+  /** Called with each change before it is visible; undefined: it is gone. */
   onChange: ((id: Id, record: Kind | undefined) => void) | undefined;
 
   /** @param type for messages: `volume` */
@@ -29,7 +29,7 @@ export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
     return this.#records.get(id);
   }
 
-  /** Whether it is there, readable or not. */
+  /** True if it is there, readable or not. */
   has(id: Id): boolean {
     return this.#records.has(id) || this.#damaged.has(id);
   }
@@ -71,7 +71,7 @@ export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
     return this.#records.values();
   }
 
-  /** Those that are wanted, in the order of their ids, the first one behind `after`. */
+  /** The records that are wanted, in the order of their ids, the first one behind `after`. */
   list(after: Id | undefined, limit: number | undefined, isWanted: (record: Kind) => boolean): Kind[] {
     const page: Kind[] = [];
     for (const id of this.#ids.after(after)) {

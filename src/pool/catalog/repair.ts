@@ -9,10 +9,10 @@ import { refuseInUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
 import { deletedNow, originalName, type TrashEntry } from './trash-entry.ts';
 
-/** How long the original is kept at least: somebody has to notice, and to compare. */
+/** The minimum time for which the original is kept: an operator must notice, and compare. */
 const keptSeconds = 14 * 86_400;
 
-/** Repairs the filesystem of a volume that nobody uses, on a clone, so that a repair that goes wrong has harmed nothing. */
+/** Repairs the filesystem of a volume that is not in use, on a clone, so that a repair that goes wrong has harmed nothing. */
 export class Repair {
   readonly #parts: CatalogParts;
 
@@ -21,8 +21,8 @@ export class Repair {
   }
 
   /**
-   * Clone, check, repair, mount the clone to see that it can be; only then the original goes into the trash, as a volume
-   * of its own that can be brought back, and the clone takes its place.
+   * Clone, check, repair, mount the clone to see that it can be; only then the original goes into the trash, as a separate
+   * volume that can be restored, and the clone takes its place.
    * @throws DataLoss if it cannot be repaired, or no clone is possible: then nothing has changed
    */
   async repair(record: VolumeRecord, fsType: FilesystemType, secrets?: Secrets): Promise<void> {
@@ -58,7 +58,10 @@ export class Repair {
     }
   }
 
-  /** A clone too, so that it has a life of its own from the start; whether the repaired one ever takes its place or not. */
+  /**
+   * The original is kept as a clone too, so that it is independent from the start; whether the repaired one ever takes
+   * its place or not.
+   */
   async #keepOriginal(damaged: VolumeRecord, draft: RepairDraft): Promise<TrashEntry> {
     const { name, trash, undeleteSeconds, unsettled } = this.#parts;
     const deletion = deletedNow(Math.max(keptSeconds, damaged.undeleteSeconds ?? undeleteSeconds), trash.poolAgeMs);

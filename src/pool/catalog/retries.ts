@@ -1,6 +1,6 @@
 import type { TrashRef } from './trash-entry.ts';
 
-/** In looks for what is due: an hour, if there is one every 30 seconds. */
+/** In looks for entries that are due: an hour, if there is one every 30 seconds. */
 const longestPause = 120;
 
 interface Failure {

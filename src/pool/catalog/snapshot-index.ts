@@ -17,7 +17,7 @@ export class SnapshotIndex extends RecordIndex<SnapshotId, SnapshotRecord> {
     return [...this.groups.all()].filter(({ memberIds }) => !memberIds.some((id) => this.has(id)));
   }
 
-  /** Whether a snapshot that names a group has one; of a damaged group we cannot know, so it has. */
+  /** True if a snapshot that names a group has one; of a damaged group we cannot know, so it has. */
   hasItsGroup({ groupId, id }: SnapshotRecord): boolean {
     if (groupId === undefined || this.groups.isDamaged(groupId)) return true;
     return this.groups.get(groupId)?.memberIds.includes(id) ?? false;

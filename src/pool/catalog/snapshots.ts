@@ -32,8 +32,8 @@ export class Snapshots {
   }
 
   /**
-   * Made where nobody sees them, taken at one instant, committed when whole. Members of a group are there for nobody until
-   * the group's own record is: writing that is the step at which all of them become true.
+   * Made where they are not visible, taken at one instant, committed when whole. Members of a group are not visible until the
+   * group's own record is there: writing that is the step at which all of them become true.
    */
   async take(specs: readonly SnapshotSpec[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
     const { backend, space } = this.#parts;
@@ -52,7 +52,7 @@ export class Snapshots {
     }
   }
 
-  /** Members stay if their group's record is on the disk, or may be: without them it could neither be used nor made anew. */
+  /** Members stay if their group's record is on the disk, or may be: without them it could neither be used nor made again. */
   async #undo(takings: readonly Taking[], group: GroupSpec | undefined): Promise<void> {
     const { snapshotIndex, trash, unsettled } = this.#parts;
     if (group !== undefined) await unsettled.recheck([group.id]);
@@ -64,7 +64,7 @@ export class Snapshots {
     await unsettled.recheck(takings.map(({ spec }) => spec.id));
   }
 
-  /** A clone takes nothing yet, but its source will have to write anew what it has written; a copy takes all of it at once. */
+  /** A clone takes nothing yet, but its source will have to write its blocks again; a copy takes all of them at once. */
   async #neededSpace(takings: readonly Taking[]): Promise<SpaceRequest> {
     if (this.#parts.backend.space.sharesBlocks) {
       return { newBytes: 0n, sourceIds: takings.map(({ source }) => source.id) };
@@ -73,7 +73,7 @@ export class Snapshots {
     const copies = takings.map(async ({ draft, source }) => {
       const data = space.dataOfVolume(source.id);
       const wholeBytes = space.layouts?.copyBytes(data) ?? (await space.allocatedBytes(data));
-      // What a try that was cut short has copied it need not ask for again.
+      // A resumed copy needs no space for the part that an earlier try has copied.
       return larger(0n, wholeBytes - (await draft.takenBytes()));
     });
     return { newBytes: (await Promise.all(copies)).reduce((sum, bytes) => sum + bytes, 0n) };
@@ -97,7 +97,7 @@ export class Snapshots {
       snapshotIndex.groups.delete(id);
     }
     await this.#discard([...snapshotIndex.all()].filter(({ groupId }) => groupId === id).map((member) => member.id));
-    // Of a group that was never taken no record tells, but the names of its members follow from its own.
+    // No record tells of a group that was never taken, but the names of its members follow from its own.
     await this.#discardCopies(new Set(Array.from(index.all(), (volume) => memberIdFor(id, volume.id))));
   }
 
@@ -107,7 +107,7 @@ export class Snapshots {
     for (const ref of await backend.provisioner.discardDrafts(ids)) trash.destroy(ref);
   }
 
-  /** Members whose group was never committed, or is being removed: they exist for nobody. */
+  /** Members whose group was never committed, or is being removed: they are not visible. */
   async removeIncomplete(): Promise<SnapshotId[]> {
     const { snapshotIndex } = this.#parts;
     const ids = [...snapshotIndex.all()].filter((record) => !snapshotIndex.hasItsGroup(record)).map(({ id }) => id);
@@ -195,7 +195,7 @@ export class Snapshots {
   }
 }
 
-/** How all volumes are cloned; its result is when that was. */
+/** Clones all volumes; its result is the time of that. */
 function cutOf(takings: readonly Taking[]): Cut<string> {
   const clones = takings.map(({ draft, source, target }) => ({
     clone: draft.clone({ kind: 'volume', record: source }),

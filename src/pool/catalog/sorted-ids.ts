@@ -16,7 +16,7 @@ export class SortedIds<Id extends string> {
     if (this.#ids[index] === id) this.#ids.splice(index, 1);
   }
 
-  /** Those greater than this one; undefined: all. Nothing may come or go meanwhile. */
+  /** The ids greater than this one; undefined: all. Nothing may come or go meanwhile. */
   *after(id: Id | undefined): Generator<Id, void, void> {
     const first = id === undefined ? 0 : this.#indexOf(id);
     for (let index = first; index < this.#ids.length; index++) {
@@ -25,7 +25,7 @@ export class SortedIds<Id extends string> {
     }
   }
 
-  /** Of the first that is not smaller. */
+  /** The index of the first that is not smaller. */
   #indexOf(id: Id): number {
     let low = 0;
     let high = this.#ids.length;

@@ -4,8 +4,8 @@ import type { VolumeRecord } from '../../volume/record.ts';
 export type TrashRef = string;
 
 /**
- * When a volume was deleted, and when it goes for good; RFC 3339, UTC. Both are for people: the clock may have been
- * wrong. What counts is how old the pool was then, and how long the volume is to be kept. Drivers that do not know of its
+ * When a volume was deleted, and when it is removed permanently; RFC 3339, UTC. Both are for people: the clock may have been
+ * wrong. The pool's age then, and the time to keep the volume, are what counts. Drivers that do not know of its
  * age note none: then the time has not begun.
  */
 export interface Deletion {
@@ -30,12 +30,12 @@ export function deletedNow(keptSeconds: number, poolAgeMs: number): Deletion {
   };
 }
 
-/** How much of its time it still has; none: it is to go. */
+/** The rest of its time; none: it must be removed. */
 export function timeLeftMs({ deletedAt, poolAgeMs, purgeAt }: Deletion, nowAgeMs: number): number {
   return (poolAgeMs ?? nowAgeMs) + Date.parse(purgeAt) - Date.parse(deletedAt) - nowAgeMs;
 }
 
-/** The clock by which the time was told has been put right since, or stood still while the pool was not open. */
+/** The clock that gave the time has been put right since, or stood still while the pool was not open. */
 const toldWronglyMs = 60_000;
 
 /** When it goes, by the clock as it is now. */
@@ -57,7 +57,7 @@ export function originalName(name: string, deletedAt: string): string {
 }
 
 /**
- * Whether it is what a volume was before its repair. Somebody has to notice, and to compare, so its time is never cut
+ * True if it is the original of a repaired volume. An operator must notice, and compare, so its time is never cut
  * short; and as it shares its blocks with the volume, there would be little gained.
  */
 export function isOriginal({ deletedAt, record: { name, source } }: Pick<TrashEntry, 'deletedAt' | 'record'>): boolean {
@@ -66,7 +66,7 @@ export function isOriginal({ deletedAt, record: { name, source } }: Pick<TrashEn
 
 export interface TrashContents {
   readonly kept: TrashEntry[];
-  /** What is on its way out: nothing says that it is to be kept. */
+  /** Objects on their way out: nothing says that they must be kept. */
   readonly unkept: TrashRef[];
   /** To be kept, but not readable: left where they are, for a person to look at. */
   readonly unreadable: { readonly ref: TrashRef; readonly error: unknown }[];

@@ -6,7 +6,7 @@ import type { Provisioner, RecordStore } from '../backend.ts';
 import { Trash } from './trash.ts';
 import type { TrashEntry, TrashRef } from './trash-entry.ts';
 
-/** Of a kind that wipes: each destruction ends when it is told to. */
+/** A kind that wipes: each destruction ends when the test ends it. */
 class SlowKind {
   readonly begun: { readonly ref: TrashRef; readonly end: (error?: Error) => void }[] = [];
 

@@ -8,10 +8,13 @@ import { Retries } from './retries.ts';
 import { byDeletion, isOriginal, type TrashEntry, type TrashRef, timeLeftMs } from './trash-entry.ts';
 import { isForWantOfRoom } from './unreadable.ts';
 
-/** How often the trash is looked through for what has had its time. */
+/** The pause between two searches of the trash for entries whose time has ended. */
 const expiryIntervalMs = 30_000;
 
-/** How often the pool's age is noted while something is kept. Of a pause the driver counts more than that anyway. */
+/**
+ * The pause between two notes of the pool's age while something is kept. The driver counts more than that of a pause
+ * anyway.
+ */
 const notingIntervalMs = 600_000;
 
 export interface TrashOptions {
@@ -22,26 +25,26 @@ export interface TrashOptions {
 }
 
 /**
- * What was removed. Kept volumes wait here for their time to end; everything else is destroyed, one after another and
- * behind the answer, since to destroy a large volume takes long and nobody waits for it. What a stop or a crash leaves is
- * found by the next start.
+ * The removed volumes and snapshots. Kept volumes wait here for their time to end; everything else is destroyed, one after
+ * another and behind the answer, since to destroy a large volume takes long and no call waits for it. The rest after a
+ * stop or a crash is found by the next start.
  */
 export class Trash {
   readonly #options: TrashOptions;
   readonly #kept = new Map<TrashRef, TrashEntry>();
-  /** Whose time has ended, and that are not gone yet: nobody keeps them again, whatever mark they still have. */
+  /** Entries whose time has ended, and that are not gone yet: they are not kept again, whatever mark they still have. */
   readonly #ending = new Set<TrashRef>();
   readonly #retries = new Retries();
   readonly #expiry: NodeJS.Timeout;
-  /** What takes long to destroy, under way: it is not in the line that others wait in. Each is destroyed by one alone. */
+  /** Slow destructions in progress: they are not in the line that others wait in. Each entry is destroyed by only one. */
   readonly #slow = new Map<TrashRef, Promise<void>>();
   readonly #closing = new AbortController();
   readonly #age: PoolAge;
   #notedMs = Number.NEGATIVE_INFINITY;
   #last: Promise<void> = Promise.resolve();
-  /** Whether others may share blocks with something here. */
+  /** True if others may share blocks with something here. */
   isShared: (ref: TrashRef) => boolean = () => false;
-  /** Hears what has been destroyed. */
+  /** Called with each destroyed entry. */
   onGone: ((ref: TrashRef) => void) | undefined;
 
   constructor(options: TrashOptions) {
@@ -51,7 +54,7 @@ export class Trash {
   }
 
   /**
-   * At the start: learns what is kept, and queues everything else here and all that is half made.
+   * At the start: reads the kept entries, and queues everything else here and all that is half made.
    * @returns how much was queued
    */
   async sweep(): Promise<number> {
@@ -66,7 +69,7 @@ export class Trash {
     return left.length;
   }
 
-  /** The time by which what is kept here waits. */
+  /** The clock of the kept entries. */
   get poolAgeMs(): number {
     return this.#age.ms;
   }
@@ -80,14 +83,14 @@ export class Trash {
     return [...this.#kept.values()].sort(byDeletion);
   }
 
-  /** Those of one id, in no order. */
+  /** The entries of one id, in no order. */
   of(id: VolumeId): TrashEntry[] {
     const found: TrashEntry[] = [];
     for (const entry of this.#kept.values()) if (entry.record.id === id) found.push(entry);
     return found;
   }
 
-  /** What may go early when its space is needed; likewise. */
+  /** The entries that may go early when their space is needed, in the order of `entries`. */
   expendable(): TrashEntry[] {
     return this.entries().filter((entry) => !isOriginal(entry));
   }
@@ -98,8 +101,8 @@ export class Trash {
   }
 
   /**
-   * Learns anew what lies here of what had this id.
-   * @returns what nobody keeps
+   * Reads the entries of this id again.
+   * @returns the ones that are not kept
    */
   async reread(id: VolumeId | SnapshotId): Promise<readonly TrashRef[]> {
     const { kept, unkept } = await this.#options.backend.records.readTrash(id);
@@ -120,7 +123,7 @@ export class Trash {
     return purged.map(({ record }) => record.id);
   }
 
-  /** What is encrypted is unreadable before the answer, however slowly it goes. @throws what keeps it from that */
+  /** An encrypted volume is unreadable before the answer, however slowly it goes. @throws the error that prevents that */
   async #shred({ record, ref }: TrashEntry): Promise<void> {
     if (record.encryption === undefined) return;
     await this.#options.backend.provisioner.shred?.(ref).catch((error) => {
@@ -128,7 +131,7 @@ export class Trash {
     });
   }
 
-  /** What takes long to destroy, and is on its way: its space is going to be free. */
+  /** Slow destructions in progress: their space is going to be free. */
   get going(): readonly TrashRef[] {
     return [...this.#slow.keys()];
   }
@@ -151,7 +154,10 @@ export class Trash {
     await this.drained();
   }
 
-  /** Queues what nobody keeps, if there is anything. Never throws: what cannot be destroyed now is tried again, and at the next start. */
+  /**
+   * Queues an entry that is not kept, if there is one. Never throws: a destruction that fails is tried again, and at
+   * the next start.
+   */
   destroy(ref: TrashRef | undefined): void {
     if (ref !== undefined) this.#enqueueDestruction(ref);
   }
@@ -165,7 +171,7 @@ export class Trash {
     }
   }
 
-  /** Leaves what is queued to the next opening of the pool. */
+  /** Leaves the queue to the next opening of the pool. */
   abandon(): void {
     clearInterval(this.#expiry);
     this.#closing.abort();
@@ -206,7 +212,7 @@ export class Trash {
 
   /**
    * Begins the time of what a driver deleted that does not know of the pool's age, and notes it, so that it goes on after
-   * a restart. What cannot be noted costs nothing but that it begins anew then.
+   * a restart. If it cannot be noted, the time only begins again then.
    */
   async #begin(entry: TrashEntry): Promise<TrashEntry> {
     if (entry.poolAgeMs !== undefined) return entry;
@@ -216,7 +222,7 @@ export class Trash {
     return { ...entry, ...deletion };
   }
 
-  /** From now on it is nobody's to bring back. */
+  /** From now on it cannot be restored. */
   #end(entry: TrashEntry): void {
     this.forget(entry);
     this.#ending.add(entry.ref);
@@ -224,7 +230,7 @@ export class Trash {
 
   /**
    * Ends the time of a kept volume, durably, before anything of it goes: what still has its mark after a crash is whole.
-   * From here on nobody can bring it back.
+   * From here on it cannot be restored.
    */
   async #unmark(entry: TrashEntry): Promise<void> {
     const { provisioner } = this.#options.backend;
@@ -232,7 +238,7 @@ export class Trash {
     try {
       await step('remove/unmark', () => provisioner.unmark(entry.ref));
     } catch (error) {
-      // If it still has its mark nothing has changed, and nothing has as far as anybody knows if the disk does not tell.
+      // If it still has its mark nothing has changed; the same is assumed if the disk does not tell.
       // Otherwise it goes at the next start.
       if (await provisioner.isMarked(entry.ref).catch(() => true)) {
         this.#ending.delete(entry.ref);
@@ -242,7 +248,7 @@ export class Trash {
     }
   }
 
-  /** @param isNeeded somebody waits for its space */
+  /** @param isNeeded a call waits for its space */
   async #destroy(ref: TrashRef, isNeeded = false): Promise<void> {
     const how = { isNeeded, isShared: this.isShared(ref), signal: this.#closing.signal };
     try {

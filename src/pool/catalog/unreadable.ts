@@ -4,15 +4,15 @@ import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { CatalogParts } from './parts.ts';
 import type { TrashRef } from './trash-entry.ts';
 
-/** Of a volume or snapshot. */
+/** A volume or snapshot. */
 interface Recorded {
   readonly id: VolumeId | SnapshotId;
   readonly encryption?: Encryption | undefined;
 }
 
 /**
- * Destroys what was removed behind the answer; what is encrypted, nobody can read any more before the answer.
- * @throws what keeps its keys from being written over: who is told so asks again, and waits for that then
+ * Destroys a removed object behind the answer; an encrypted one is unreadable before the answer.
+ * @throws the error that keeps its keys from being overwritten: the caller asks again, and waits for that then
  */
 export async function destroyUnreadable(
   { backend, log, name, trash }: Pick<CatalogParts, 'backend' | 'log' | 'name' | 'trash'>,
@@ -22,14 +22,14 @@ export async function destroyUnreadable(
   try {
     if (encryption !== undefined) await backend.provisioner.shred?.(ref);
   } catch (error) {
-    log.warn({ pool: name, id, err: error }, 'the keys of what was deleted are not erased yet');
+    log.warn({ pool: name, id, err: error }, 'the keys of a deleted volume or snapshot are not erased yet');
     if (!isForWantOfRoom(error)) throw error;
   } finally {
     trash.destroy(ref);
   }
 }
 
-/** Its blocks are shared with what goes on living, and there is no room to write anew: to free some is what it is deleted for. */
+/** Its blocks are shared with a living object, and there is no room to write new ones: it is deleted to free some. */
 export function isForWantOfRoom(error: unknown): boolean {
   return isErrno(error, 'ENOSPC', 'EDQUOT');
 }

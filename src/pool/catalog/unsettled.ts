@@ -21,9 +21,9 @@ export interface UnsettledOptions {
 }
 
 /**
- * What a change has come to that failed half way, a commit whose sync failed say, only the disk can tell. So memory is
- * made to agree with it at once. And until a sync has succeeded nobody is told anything of the object: what a retry is
- * told must be durable.
+ * Changes that failed half way, e.g. a commit whose sync failed: only the disk knows their outcome. So memory is made to
+ * agree with it at once. And until a sync has succeeded nothing is reported of the object: the answer to a retry must be
+ * durable.
  */
 export class Unsettled {
   readonly #options: UnsettledOptions;
@@ -34,7 +34,7 @@ export class Unsettled {
     this.#options = options;
   }
 
-  /** Does a change of these objects that memory is told of afterwards. */
+  /** Does a change of these objects; the caller updates memory afterwards. */
   async change<T>(ids: readonly Id[], work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -55,12 +55,12 @@ export class Unsettled {
     for (const id of ids) if (this.#ids.has(id)) await this.#settleOnce(id);
   }
 
-  /** Whether it is not known what has become of it. */
+  /** True if its state is not known. */
   has(id: Id): boolean {
     return this.#ids.has(id);
   }
 
-  /** Two who ask at a time share one answer. */
+  /** Two callers at a time share one answer. */
   #settleOnce(id: Id): Promise<void> {
     const begun = this.#settling.get(id);
     if (begun !== undefined) return begun;
@@ -93,7 +93,7 @@ export class Unsettled {
     const { backend, snapshotIndex, trash } = this.#options;
     const read = await backend.records.readSnapshot(id);
     const [record] = read.records;
-    // Whether it has its group has to be known first.
+    // The group of the record has to be known first.
     if (record?.groupId !== undefined) await this.settle(record.groupId);
     if (record === undefined || snapshotIndex.hasItsGroup(record)) snapshotIndex.restate(id, read);
     else {

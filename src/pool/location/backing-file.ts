@@ -13,9 +13,10 @@ import { minimumLocationBytes, tooSmall } from './format.ts';
 import type { Trouble } from './trouble.ts';
 
 /**
- * Makes a sparse file with XFS in it, unless the file is there already. It is made under a name of its own, locked, and
- * then gets its place by link(2), which never replaces anything: it is whole and locked from the moment at which others
- * see it. Of several who make it at a time one succeeds, however long another one stalls, and the others find it there.
+ * Makes a sparse file with XFS in it, unless the file is there already. It is made under a separate name, locked, and
+ * then gets its place by link(2), which never replaces anything: it is whole and locked from the moment at which it is
+ * visible. Of several drivers that make it at a time one succeeds, however long another one stalls, and the others find
+ * it there.
  * @returns the lock on the file, if it was made here
  */
 export async function makeBackingFile(location: Trouble, sizeBytes: bigint): Promise<Descriptor | undefined> {
@@ -36,7 +37,7 @@ export async function makeBackingFile(location: Trouble, sizeBytes: bigint): Pro
       throw error;
     }
   } catch (error) {
-    // Somebody else was faster, and has perhaps removed our draft as a leftover (below).
+    // Another driver was faster, and has perhaps removed our draft as a leftover (below).
     if (isErrno(error, 'EEXIST') || (await exists(queue, path))) return undefined;
     throw error;
   } finally {
@@ -47,7 +48,7 @@ export async function makeBackingFile(location: Trouble, sizeBytes: bigint): Pro
 async function makeDraft(queue: DiskQueue, draft: string, sizeBytes: bigint): Promise<Descriptor> {
   await queue.run(async () => (await open(draft, 'wx', 0o600)).close());
   const lock = await lockExclusively(queue, draft);
-  if (lock === undefined) throw new InternalError(`${draft} has just been made, and somebody has locked it.`);
+  if (lock === undefined) throw new InternalError(`${draft} has just been made, and another program has locked it.`);
   try {
     await resizeFile(queue, draft, sizeBytes);
     const request = { path: draft, fsType: 'xfs', sizeBytes, blockSizeBytes: 512, extraArguments: [] } as const;
@@ -61,8 +62,8 @@ async function makeDraft(queue: DiskQueue, draft: string, sizeBytes: bigint): Pr
 }
 
 /**
- * What others who were making the file have left, killed or stalled; older drivers made it as `.new`. The caller has the
- * lock on the file: whoever still works on a draft finds that gone, and the file in its place.
+ * Removes drafts of other drivers that were killed or stalled; older drivers made them as `.new`. The caller has the
+ * lock on the file: a driver that still works on a draft finds that gone, and the file in its place.
  */
 export async function removeDrafts(queue: DiskQueue, path: string): Promise<void> {
   const directory = dirname(path);
@@ -74,7 +75,7 @@ export async function removeDrafts(queue: DiskQueue, path: string): Promise<void
   }
 }
 
-/** Whether something lies at a path; a path that leads through a plain file leads to nothing. */
+/** True if something lies at a path; a path that leads through a plain file leads to nothing. */
 export async function exists(queue: DiskQueue, path: string): Promise<boolean> {
   try {
     await queue.run(() => stat(path));

@@ -8,7 +8,7 @@ import { readContentOf, readUsers, usersOf } from './disk-survey.ts';
 import type { FoundDisk } from './found-disk.ts';
 import type { DiskFacts } from './free-disk.ts';
 
-/** All that speaks against a disk beside what was read of its ends. @param device undefined: what is on it is our own */
+/** All that speaks against a disk beside the content of its ends. @param device undefined: its content is our own */
 export async function factsOf(queue: DiskQueue, found: FoundDisk, device: Descriptor | undefined): Promise<DiskFacts> {
   const { disk: whole, part } = found.place;
   const disk: Disk =
@@ -36,7 +36,7 @@ export async function factsOf(queue: DiskQueue, found: FoundDisk, device: Descri
   };
 }
 
-/** Why it cannot be told whether programs have a disk open; undefined: it can. */
+/** The reason why it is not known whether programs have a disk open; undefined: it is known. */
 export async function whyUnseen(queue: DiskQueue): Promise<string | undefined> {
   if (await seesAllProcesses(queue)) return undefined;
   return 'whether a program has it open cannot be seen without the processes of the node (hostPID: true)';
@@ -45,7 +45,7 @@ export async function whyUnseen(queue: DiskQueue): Promise<string | undefined> {
 /** More than a busy node needs to look through its processes. */
 const holdersTimeoutMs = 30_000;
 
-/** udev, `holdfast disks` and other drivers open a disk for a moment to read what is on it. */
+/** udev, `holdfast disks` and other drivers open a disk for a moment to read its content. */
 const pausesMs = [100, 300, 1000];
 
 /**

@@ -50,7 +50,7 @@ describe('what is to be done with a disk', () => {
       blank,
       beginning((bytes) => bytes.fill(7, 32, 48)),
     );
-    // As xfs_admin leaves it: the new UUID where it is looked for, the old one behind it.
+    // The state that xfs_admin leaves: the new UUID in its usual place, the old one behind it.
     foreign(
       blank,
       beginning((bytes) => uuidBytes.copy(bytes.fill(7, 32, 48), 248)),

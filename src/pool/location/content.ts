@@ -1,9 +1,9 @@
 import type { Content } from '../../kernel/block/blkid.ts';
 
-/** How much of a disk's beginning must be zeros for it to be blank, besides that it has no signature anywhere. */
+/** The part of a disk's beginning that must be zeros for it to be blank, besides that it has no signature anywhere. */
 export const beginningBytes = 1 << 20;
 
-/** What is to be done with a disk that a pool is to live on. */
+/** The next step with a disk for a pool. */
 export type Verdict =
   /** It is blank, or has nothing but a part of what our own mkfs wrote: make the filesystem. */
   | { readonly kind: 'format' }
@@ -14,15 +14,15 @@ export type Verdict =
   | { readonly kind: 'foreign'; readonly what: string };
 
 export interface LocationContent {
-  /** What libblkid finds on it. */
+  /** The signatures that libblkid finds on it. */
   readonly content: Content;
   /** Its first `beginningBytes`. */
   readonly beginning: Buffer;
-  /** What mkfs was told when a format of this very disk was begun. */
+  /** The UUID for mkfs, noted when a format of this very disk was begun. */
   readonly begunUuid: string | undefined;
 }
 
-/** Decides without a doubt left: what cannot be shown to be blank or our own is somebody's data. */
+/** Decides strictly: content that cannot be shown to be blank or our own is foreign data. */
 export function judgeLocation({ beginning, begunUuid, content }: LocationContent): Verdict {
   if (content.kind === 'blank' && isZeros(beginning)) return { kind: 'format' };
   if (begunUuid !== undefined && isOwnFormat(content, beginning, begunUuid)) {
@@ -50,7 +50,7 @@ const uuidBytes = 16;
 /** sb_inprogress: mkfs.xfs writes 1 first, and 0 last (xfs_format.h). */
 const inProgressAt = 126;
 
-/** Whether there is nothing but zeros and blocks of the filesystem with this UUID. */
+/** True if there is nothing but zeros and blocks of the filesystem with this UUID. */
 export function isOwnFormat(content: Content, beginning: Buffer, uuid: string): boolean {
   const own = Buffer.from(uuid.replaceAll('-', ''), 'hex');
   const isOwnSignature = content.kind === 'filesystem' && content.type === 'xfs' && content.uuid === uuid;
@@ -84,8 +84,8 @@ const recordMagic = 0xfeedbabe;
 const logBlockBytes = 512;
 
 /**
- * Whether a log, of which this is the beginning, is as mkfs.xfs makes it: zeros, and perhaps one record. Whatever is done
- * with a mounted filesystem comes behind that, at the latest when it is unmounted.
+ * True if a log with this beginning is as mkfs.xfs makes it: zeros, and perhaps one record. Changes of a mounted
+ * filesystem come behind that, at the latest when it is unmounted.
  */
 export function isFreshLog(log: Buffer): boolean {
   if (isZeros(log)) return true;

@@ -21,7 +21,7 @@ const mounts = parseMountTable(
     '20 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw',
     '21 20 8:17 / /data rw shared:2 - xfs /dev/sdb1 rw',
     '22 20 8:17 /sub /bound rw shared:2 - xfs /dev/sdb1 rw',
-    // btrfs has numbers of its own.
+    // btrfs has separate device numbers.
     '23 20 0:50 / /pool rw - btrfs /dev/sdb2 rw',
     '24 20 0:51 / /other rw - btrfs /dev/sdc rw',
     // A raw block volume.

@@ -16,12 +16,12 @@ import { larger } from '../../volume/size.ts';
 import { beginningBytes, isZeros } from './content.ts';
 import type { DiskFacts, ReadContent } from './free-disk.ts';
 
-/** What the kernel has in memory of who uses disks. */
+/** The kernel's knowledge of the users of disks. */
 export interface Users {
   readonly mounts: readonly Mount[];
   readonly shows: ShowsDevice;
   readonly swaps: readonly string[];
-  /** Of devices of device-mapper, by the kernel's own: `vg0-data` of `dm-0`. */
+  /** Names of devices of device-mapper, by the kernel's own: `vg0-data` of `dm-0`. */
   readonly mappedNames: ReadonlyMap<string, string>;
   /** The loop devices over each device, by its path: of those the kernel knows no holder. */
   readonly loops: ReadonlyMap<string, readonly string[]>;
@@ -47,7 +47,7 @@ async function loopsByBacking(queue: DiskQueue): Promise<ReadonlyMap<string, rea
   return loops;
 }
 
-/** Who uses a disk, as far as the kernel tells without asking it. */
+/** The users of a disk, as far as the kernel knows them without a request to it. */
 export function usersOf(
   { device, devicePath, holders, partitions }: Disk,
   { loops, mappedNames, mounts, shows, swaps }: Users,
@@ -77,7 +77,7 @@ function isDeviceDirectory({ fsType }: Mount): boolean {
   return fsType === 'devtmpfs' || fsType === 'tmpfs';
 }
 
-/** Looks into a disk. Nothing is written to it, nor is it opened for writing: udev would look at it anew after that. */
+/** Looks into a disk. Nothing is written to it, nor is it opened for writing: udev would look at it again after that. */
 export async function readContentOf(queue: DiskQueue, devicePath: string): Promise<ReadContent | string> {
   try {
     const found = await probeContent(queue, devicePath);

@@ -23,9 +23,9 @@ export interface FindOptions {
   readonly dataDirectory: string;
   readonly poolName: string;
   readonly location: Location;
-  /** Of a directory or file that is named; unset: allow. */
+  /** For a directory or file that is named; unset: allow. */
   readonly systemDisk?: SystemDiskUse | undefined;
-  /** As its pool.json says it; unset: image. */
+  /** The kind in its pool.json; unset: image. */
   readonly poolKind?: string;
 }
 
@@ -85,7 +85,7 @@ export function absent(path: string): Pick<LocationSight, 'state' | 'advice'> {
   };
 }
 
-/** What cannot be reached counts as missing: what comes next says why. */
+/** A place that cannot be reached counts as missing: the next step says why. */
 async function exists(queue: DiskQueue, path: string): Promise<boolean> {
   try {
     await statusOf(queue, path);

@@ -18,7 +18,7 @@ const free: DiskFacts = {
 
 const partition = { name: 'sdb1', device: { major: 8, minor: 17 }, holders: [] };
 
-/** Each of these alone makes a disk somebody's, or of no use. */
+/** Each of these alone makes a disk foreign, or of no use. */
 const flaws: readonly [RegExp, (facts: DiskFacts) => DiskFacts][] = [
   [/no medium/, (facts) => ({ ...facts, disk: { ...facts.disk, sizeBytes: 0n } })],
   [/read-only/, (facts) => ({ ...facts, disk: { ...facts.disk, isReadonly: true } })],

@@ -4,37 +4,37 @@ import type { Disk } from '../../kernel/block/disks.ts';
 /** All that is known of a disk that may be given to a pool. */
 export interface DiskFacts {
   readonly disk: Disk;
-  /** Who takes it for himself: `pool fast`. */
+  /** The pools that claim it: `pool fast`. */
   readonly owners: readonly string[];
   /** Where it, or a part of it, is mounted, in whatever mount namespace. */
   readonly mountedAt: readonly string[];
-  /** What is swapped to of it. */
+  /** The swap devices on it. */
   readonly swaps: readonly string[];
-  /** What is made of it or of its partitions: `dm-0 (vg0-data)`. */
+  /** The devices made of it or of its partitions: `dm-0 (vg0-data)`. */
   readonly holders: readonly string[];
-  /** Somebody has it open exclusively: a mount, a volume manager, a program that formats. */
+  /** It is open exclusively: by a mount, a volume manager, a program that formats. */
   readonly isHeld: boolean;
   /** Other disks that the kernel has the same permanent name for: two ways to one disk, or two disks that lie. */
   readonly namesakes: readonly string[];
-  /** What was read of it; a string: why it cannot be read. */
+  /** The content that was read; a string: the reason why it cannot be read. */
   readonly content: ReadContent | string | undefined;
 }
 
 export interface ReadContent {
-  /** What libblkid finds on it. */
+  /** The signatures that libblkid finds on it. */
   readonly found: Content;
-  /** Whether its first and its last part are zeros. */
+  /** True if its first and its last part are zeros. */
   readonly isZeroAtBothEnds: boolean;
 }
 
-/** What does not speak against a disk where its pool can do without. */
+/** Flaws that do not matter for a certain pool. */
 export interface Lenience {
-  /** The pool is told by what lies in it, and not by the name of its disk. */
+  /** The pool is recognized by its content, and not by the name of its disk. */
   readonly needsNoName?: boolean;
 }
 
 /**
- * Why a disk is not free to be given to a pool; empty: it is. What cannot be shown to be blank and nobody's is somebody's:
+ * The reasons why a disk is not free for a pool; empty: it is. Content that cannot be shown to be blank is foreign:
  * a database on a raw disk has no signature.
  */
 export function whyNotFree(facts: DiskFacts, { needsNoName = false }: Lenience = {}): string[] {
@@ -48,7 +48,7 @@ export function whyNotFree(facts: DiskFacts, { needsNoName = false }: Lenience =
   ];
   return [
     ...used,
-    // Who it is, is told already.
+    // The user is in the list already.
     ...(isHeld && used.length === 0 ? ['it is in use (see lsblk)'] : []),
     ...(disk.isReadonly ? ['it is read-only'] : []),
     ...(disk.isRemovable ? ['it can be taken out (removable)'] : []),
@@ -83,9 +83,9 @@ function partitionsIn(count: number): string {
   return count === 1 ? ', 1 partition' : `, ${count} partitions`;
 }
 
-const mostListed = 3;
+const maxListed = 3;
 
 function listed(names: readonly string[]): string {
-  const [shown, more] = [names.slice(0, mostListed), names.length - mostListed];
+  const [shown, more] = [names.slice(0, maxListed), names.length - maxListed];
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
 }

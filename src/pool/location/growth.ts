@@ -29,7 +29,7 @@ async function growToDevice({ devicePath, freezes, queue, root }: GrowingLocatio
   return deviceBytes;
 }
 
-/** The sparse file that a location is in, the loop device that shows it, and how large it is to be. */
+/** The sparse file of a location, the loop device that shows it, and its wanted size. */
 export interface GrowingFile {
   readonly path: string;
   readonly device: DeviceNumber;
@@ -38,7 +38,7 @@ export interface GrowingFile {
 
 /**
  * A larger size in the configuration takes effect at the next start. It never shrinks. File, device and filesystem are
- * each looked at by themselves: a crash may have come after any of them had grown.
+ * looked at separately: a crash may have come after any of them had grown.
  */
 export async function growToFile(location: GrowingLocation, file: GrowingFile): Promise<void> {
   const { devicePath, queue } = location;
@@ -69,7 +69,7 @@ export class DiskFollower {
     this.#location = location;
   }
 
-  /** One look at a time: who comes meanwhile waits for the same. */
+  /** One look at a time: calls meanwhile wait for the same. */
   look(): Promise<void> {
     this.#growing ??= this.#look().finally(() => {
       this.#growing = undefined;
@@ -77,7 +77,7 @@ export class DiskFollower {
     return this.#growing;
   }
 
-  /** Until nothing is at work any more, well or not. */
+  /** Waits until nothing is in progress any more, well or not. */
   async rest(): Promise<void> {
     await Promise.allSettled([this.#growing]);
   }

@@ -9,21 +9,21 @@ import type { FoundDisk } from './found-disk.ts';
 interface HoldingPlace {
   readonly poolName: string;
   readonly queue: DiskQueue;
-  /** The caller has it locked himself. */
+  /** The caller holds the lock. */
   readonly isLocked?: boolean | undefined;
 }
 
 /**
- * Opens a disk for writing, and nobody else can have it. udev leaves alone whatever somebody has locked so
+ * Opens a disk for writing, exclusively. udev leaves alone a disk with this lock
  * (https://systemd.io/BLOCK_DEVICE_LOCKING).
- * @throws FailedPrecondition if somebody has it
+ * @throws FailedPrecondition if it is in use
  */
 export async function holdAlone(
   { isLocked, poolName, queue }: HoldingPlace,
   { devicePath, path }: FoundDisk,
 ): Promise<Descriptor> {
   const alone = await openDeviceAlone(queue, devicePath);
-  if (alone !== undefined && (isLocked === true || (await lockWithPatience(queue, alone)))) return alone;
+  if (alone !== undefined && (isLocked === true || (await lockWithRetries(queue, alone)))) return alone;
   await alone?.[Symbol.asyncDispose]();
   throw inUse(poolName, path);
 }
@@ -36,8 +36,8 @@ export function inUse(poolName: string, path: string): FailedPrecondition {
 
 const lockPausesMs = [0, 1, 10, 100, 1000];
 
-/** udev has it for a moment after the disk has appeared, or somebody has written to it. */
-export async function lockWithPatience(queue: DiskQueue, device: Descriptor): Promise<boolean> {
+/** udev has it for a moment after the disk has appeared, or was written to. */
+export async function lockWithRetries(queue: DiskQueue, device: Descriptor): Promise<boolean> {
   for (const pauseMs of lockPausesMs) {
     await delay(pauseMs);
     if (await tryLock(queue, device)) return true;

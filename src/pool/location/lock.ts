@@ -48,7 +48,7 @@ async function nameHolders(queue: DiskQueue, path: string): Promise<string> {
   return names.join(', ') || 'a process outside this namespace';
 }
 
-/** A lock on something that has lost its name since, or was replaced, keeps nobody out: then it is not held. */
+/** A lock on something that has lost its name since, or was replaced, keeps no other program out: then it is not held. */
 async function lockNow(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
   const lock = await lockExclusively(queue, path);
   if (lock === undefined) return undefined;

@@ -16,7 +16,7 @@ export type ReadContents = (location: FoundLocation) => Promise<PoolContents>;
 
 /**
  * Looks at a pool that lies in a location, as the driver would find it, and reads what it holds. One that is not mounted
- * is mounted for the look where nobody else sees it.
+ * is mounted for the look where it is not visible.
  */
 export async function lookInLocation(options: FindOptions, read: ReadContents): Promise<PoolSight> {
   const { poolName } = options;
@@ -59,7 +59,7 @@ async function readClosed(
   return sight ?? { location: { ...location, ...absent(location.path) }, contents: undefined };
 }
 
-/** What was read from a mount that nobody else sees, with the paths that it has where the driver mounts it. */
+/** The result from a private mount, with the paths that it has where the driver mounts it. */
 function asMounted(
   { location, contents }: PoolSight,
   readFrom: string,
@@ -86,7 +86,7 @@ async function readRoot(
   return { location: advice === undefined ? location : { ...location, state: 'broken', advice }, contents };
 }
 
-/** Its driver has to write; who only looks can read it all the same. */
+/** Its driver has to write; a command that only looks can read it anyway. */
 async function whyNotWritable(queue: DiskQueue, poolName: string, root: string): Promise<string | undefined> {
   try {
     await queue.run(() => access(root, constants.W_OK));
@@ -97,7 +97,7 @@ async function whyNotWritable(queue: DiskQueue, poolName: string, root: string):
   }
 }
 
-/** Who prints it puts the pool's name before it. */
+/** The text alone: the caller prints the pool's name before it. */
 function withoutName(text: string, poolName: string): string {
   return text.replace(`pool ${poolName}: `, '');
 }

@@ -24,7 +24,7 @@ export interface Place {
   readonly root: string;
 }
 
-/** As far as the configuration alone tells. */
+/** The place by the configuration alone. */
 export function configuredPlace(dataDirectory: string, poolName: string, location: Location): Place {
   const root = poolRoot(dataDirectory, poolName);
   if (location.type === 'directory') return { type: 'directory', path: location.path, root: location.path };

@@ -14,7 +14,7 @@ import { isMounted, readMounted, throughReadonly } from './unseen-mount.ts';
 /** A device or backing file that is a pool's location, and is not mounted in this mount namespace. */
 export interface ClosedLocation {
   readonly poolName: string;
-  /** What its lock is on. */
+  /** The file or device that its lock is on. */
   readonly source: string;
   readonly type: 'device' | 'file';
   /** The driver's own: whether a format was begun says a file in there. */
@@ -22,12 +22,12 @@ export interface ClosedLocation {
 }
 
 /**
- * Reads the XFS of a device or backing file that is not mounted in this mount namespace: through a mount that nobody else
- * sees and that goes with this process. Nothing is written to the disk.
+ * Reads the XFS of a device or backing file that is not mounted in this mount namespace: through a mount that is not visible
+ * elsewhere and that goes with this process. Nothing is written to the disk.
  *
- * If the filesystem is mounted elsewhere, by a driver in a container say, it is that very filesystem, so what is read is
- * what its driver sees. Else it is mounted read-only over a read-only device, with the driver's own lock. That the
- * kernel refuses if the log has to be replayed: what was acknowledged last is only there, and a look past it
+ * If the filesystem is mounted elsewhere, e.g. by a driver in a container, it is that very filesystem, so the look shows
+ * the same as its driver sees. Else it is mounted read-only over a read-only device, with the driver's own lock. The
+ * kernel refuses that if the log has to be replayed: the last acknowledged changes are only there, and a look past it
  * (`norecovery`) could miss volumes or show half of a change.
  * @returns undefined if the driver will make a filesystem there
  * @throws HoldfastError what the driver says, if it will not use it; NotReadable

@@ -5,7 +5,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { reflink } from '../../kernel/file/filesystem.ts';
 
-/** Whether files in this directory can share their blocks (ioctl_ficlone(2)): tried, not guessed from a name. */
+/** True if files in this directory can share their blocks (ioctl_ficlone(2)): tried, not guessed from a name. */
 export async function canReflink(queue: DiskQueue, directory: string): Promise<boolean> {
   const source = join(directory, `.reflink-${randomBytes(6).toString('hex')}`);
   const clone = `${source}-clone`;

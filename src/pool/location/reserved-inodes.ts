@@ -5,7 +5,7 @@ import { openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 
-/** Lies in the pool's own directory: empty files, each of which takes an inode that nobody else can take. */
+/** Lies in the pool's own directory: empty files, each of which keeps an inode from all others. */
 export const reservedInodesName = 'spares';
 
 /** To note a deletion takes one. */
@@ -46,7 +46,7 @@ export class ReservedInodes {
     for (;;) {
       const path = this.#paths.pop();
       if (path === undefined) return false;
-      // Of one that was removed by hand somebody else has the inode.
+      // If it was removed by hand, its inode may be in use elsewhere.
       const isUnlinked = await queue.run(() => unlink(path)).then(() => true, ignoreMissing);
       if (isUnlinked === true) return true;
     }

@@ -8,7 +8,7 @@ import { allocate } from '../../kernel/file/file.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import type { ReservedInodes } from './reserved-inodes.ts';
 
-/** Lies in the pool's own directory, and takes room that nobody else can take. */
+/** Lies in the pool's own directory, and keeps its room from all others. */
 export const reserveFileName = 'ballast';
 
 /** The same on the host of a backing file, beside it. */
@@ -17,12 +17,12 @@ export function hostReservePath(backingFile: string): string {
 }
 
 const wholeBytes = 16n << 20n;
-/** A record takes a block or two; whoever fills the disk may be faster than us, and take some of it. */
+/** A record takes a block or two; the program that fills the disk may be faster than us, and take some of it. */
 const pieceBytes = 1n << 20n;
 /** Taken only from a disk that has plenty. */
 const plentyFactor = 8n;
 
-/** Room that is held for the records: what is full can be emptied only if it can be noted what goes. */
+/** Room that is held for the records: a full pool can be emptied only if removals can be noted. */
 export class ReservedSpace {
   readonly #path: string;
   readonly #host: ReservedSpace | undefined;
@@ -30,8 +30,8 @@ export class ReservedSpace {
   #bytes = 0n;
 
   /**
-   * @param path of the file that is to take the room
-   * @param host of the filesystem below, where the pool's lies in a sparse file: what is free in that is of no use when
+   * @param path of the file that will take the room
+   * @param host of the filesystem below, where the pool's lies in a sparse file: free space in that is of no use when
    *     its host is full
    * @param inodes the inodes that go with it
    */
@@ -44,12 +44,12 @@ export class ReservedSpace {
     this.#inodes = inodes;
   }
 
-  /** How much of it there is. */
+  /** The bytes that it holds. */
   get bytes(): bigint {
     return this.#bytes;
   }
 
-  /** How much of it there is on the host. */
+  /** The bytes that it holds on the host. */
   get hostBytes(): bigint {
     return this.#host?.bytes ?? 0n;
   }
@@ -91,7 +91,7 @@ export class ReservedSpace {
       await queue.run(() => truncate(this.#path, Number(this.#bytes)));
       return true;
     } catch (error) {
-      // Removed by hand: somebody else has the room. Whoever throws it out must not think that his own file is missing.
+      // Removed by hand: the room is free for others. The caller must not take this error for one about its own file.
       ignoreMissing(error);
       this.#bytes = 0n;
       return isLighter;

@@ -6,7 +6,7 @@ import { statBlockBytes } from '../records/filesystem-space.ts';
 import { minimumLocationBytes } from './format.ts';
 import { type Trouble, tooFull } from './trouble.ts';
 
-/** A backing file as it is, on a host that has so much left. */
+/** A backing file that exists, on a host with this free space. */
 export interface PresentFile {
   readonly sizeBytes: bigint;
   readonly allocatedBytes: bigint;
@@ -17,7 +17,7 @@ const mebibyte = 1n << 20n;
 const largestBytes = 15n << 40n;
 
 /**
- * How large a backing file is to be if nobody says: four fifths of what it could take from its host. One that is there
+ * The default size of a backing file: four fifths of the space that it could take from its host. One that is there
  * grows when that would make a difference, as when the host's disk was enlarged; it never shrinks.
  */
 export function defaultFileBytes(hostFreeBytes: bigint, present?: PresentFile): bigint {

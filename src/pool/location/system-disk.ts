@@ -10,7 +10,7 @@ import { exists } from './backing-file.ts';
 import type { Location } from './location.ts';
 import { mountOf } from './mount-of.ts';
 
-/** Whether a new pool may be made on the disk of the system. */
+/** The rule for new pools on the disk of the system. */
 export const systemDiskUses = ['allow', 'refuse'] as const;
 export type SystemDiskUse = (typeof systemDiskUses)[number];
 
@@ -35,7 +35,8 @@ export async function refuseWrongDisk(check: WrongDiskCheck): Promise<void> {
   const real = await resolve(queue, path);
   const [mount, own] = await Promise.all([mountOf(queue, real), mountOf(queue, dataDirectory)]);
   if (mount === undefined || own === undefined) throw new Unavailable(`${path} was unmounted just now; try again.`);
-  // Of the node, where its processes are seen: so a part of its filesystem is known as well, a subvolume that is the root.
+  // The node's mounts, where its processes are seen: so a part of its filesystem is known as well, a subvolume that is
+  // the root.
   const root = (await mountTableOf(queue, 1)).findLast(({ target }) => target === '/');
   const isSystem = [own, root].some((each) => sameDevice(mount.device, each?.device));
   if (!isRootFilesystem(mount, real) && !isSystem) return;

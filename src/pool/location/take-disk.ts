@@ -9,15 +9,15 @@ import { factsOf, whoHasItOpen, whyUnseen } from './candidate.ts';
 import { beginningBytes, isZeros } from './content.ts';
 import { type FoundDisk, requireStill } from './found-disk.ts';
 import { type Lenience, whyNotFree } from './free-disk.ts';
-import { holdAlone, lockWithPatience } from './hold-alone.ts';
+import { holdAlone, lockWithRetries } from './hold-alone.ts';
 
 export interface Taking<Own> extends Lenience {
   readonly queue: DiskQueue;
   readonly poolName: string;
-  /** What the disk is now. It is asked again when nobody else can have it any more. */
+  /** Finds the disk. Called again once the disk is held exclusively. */
   locate(): Promise<FoundDisk>;
   /**
-   * What of it is known to be ours, from a start that was cut short; undefined: nothing, so it must be blank.
+   * The part of it that is known to be ours, from a start that was cut short; undefined: none, so it must be blank.
    * @throws if it is of no use
    */
   findOwn(disk: HeldDevice): Promise<Own | undefined>;
@@ -28,7 +28,7 @@ export interface Taking<Own> extends Lenience {
   readonly log?: PoolLog | undefined;
 }
 
-/** A disk that nobody else can have. */
+/** A disk that is held exclusively. */
 export interface HeldDevice {
   readonly found: FoundDisk;
   /** For reading and writing. */
@@ -47,22 +47,22 @@ export interface TakenDisk<Own> extends HeldDevice, AsyncDisposable {
 }
 
 /**
- * The one way in which a disk is taken that is to be written to for the first time, whatever is to be made on it. All that
- * speaks against it is looked for; then it is held, so that nobody else can have it; then all is looked for again, past what
- * memory has of it. Writes nothing.
+ * The one way in which a disk is taken that is written to for the first time, whatever is made on it. All that speaks
+ * against it is looked for; then it is held exclusively; then all is looked for again, past the page
+ * cache. Writes nothing.
  * @throws FailedPrecondition if it is not blank, or not free
  */
 export async function takeDisk<Own>(taking: Taking<Own>): Promise<TakenDisk<Own>> {
   const { queue } = taking;
   const seen = await taking.locate();
-  // In words that say who has it; what counts is asked again below.
+  // Its message names the user; the decision is made again below.
   refuse(taking, seen, whyNotFree(await factsOf(queue, seen, undefined), taking));
   const device = await holdAlone(taking, seen);
   let pin: Descriptor | undefined;
   try {
     const found = await taking.locate();
     await requireStill(queue, found, device);
-    // What memory has of it may be older than what others have written, past this kernel.
+    // The page cache may be older than writes of others, past this kernel.
     await dropCache(queue, device);
     const limits = limitsOfDevice(device);
     const own = await taking.findOwn({ found, device, limits });
@@ -76,11 +76,11 @@ export async function takeDisk<Own>(taking: Taking<Own>): Promise<TakenDisk<Own>
       ...{ found, device, limits, own },
       async yieldToProgram(isStill = (disk) => hasBlankBeginning(queue, disk)) {
         await device[Symbol.asyncDispose]();
-        const isLocked = taking.isLocked === true || (await lockWithPatience(queue, pinned));
+        const isLocked = taking.isLocked === true || (await lockWithRetries(queue, pinned));
         if (!isLocked) refuse(taking, found, ['it is in use (see lsblk)']);
         await requireStill(queue, found, pinned);
         await dropCache(queue, pinned);
-        if (!(await isStill(pinned))) refuse(taking, found, ['somebody has written to it just now']);
+        if (!(await isStill(pinned))) refuse(taking, found, ['it was written to just now']);
       },
       async [Symbol.asyncDispose]() {
         await device[Symbol.asyncDispose]();
@@ -94,14 +94,14 @@ export async function takeDisk<Own>(taking: Taking<Own>): Promise<TakenDisk<Own>
   }
 }
 
-/** A disk that is only like what is wanted is not taken by who cannot see whether a program has it open. */
+/** A disk that is only similar to the wanted one is not taken if this process cannot see whether a program has it open. */
 async function requireSight(taking: Taking<unknown>, found: FoundDisk): Promise<void> {
   const unseen = await whyUnseen(taking.queue);
   if (unseen === undefined) return;
   if (!taking.isNamed) refuse(taking, found, [unseen]);
   taking.log?.warn(
     { pool: taking.poolName, disk: found.path, reason: unseen },
-    'a disk is taken all the same, as it is named',
+    'a disk is taken anyway, as it is named',
   );
 }
 
@@ -113,7 +113,7 @@ function refuse(place: Pick<Taking<unknown>, 'poolName'>, { path }: FoundDisk, r
   if (reasons.length > 0) throw cannotBeTaken(place.poolName, path, reasons);
 }
 
-/** @param advice a sentence of its own */
+/** @param advice a separate sentence */
 export function cannotBeTaken(
   poolName: string,
   path: string,
@@ -122,6 +122,6 @@ export function cannotBeTaken(
 ): FailedPrecondition {
   const more = advice === undefined ? '' : ` ${advice}`;
   return new FailedPrecondition(
-    `pool ${poolName}: ${path} cannot be taken: ${reasons.join('; ')}. Only a blank disk that nobody uses is.${more} Nothing was changed (docs/disks.md).`,
+    `pool ${poolName}: ${path} cannot be taken: ${reasons.join('; ')}. Only a blank disk that is not in use is.${more} Nothing was changed (docs/disks.md).`,
   );
 }

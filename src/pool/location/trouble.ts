@@ -10,12 +10,12 @@ import { mountOf } from './mount-of.ts';
 export interface Trouble {
   readonly queue: DiskQueue;
   readonly poolName: string;
-  /** Where it was to be made or opened: there already, or not yet. */
+  /** The place where it should be made or opened: there already, or not yet. */
   readonly path: string;
 }
 
 /**
- * What keeps a pool from being made or opened, in words that name the filesystem and what to do, where it is one of the
+ * The obstacle to making or opening a pool, in words that name the filesystem and what to do, where it is one of the
  * two things that happen to every disk: it is read-only, or full.
  * @returns the error itself if it is anything else
  */
@@ -26,7 +26,7 @@ export async function explainTrouble(error: unknown, trouble: Trouble): Promise<
   // Node makes an ENOENT of what the kernel says of a directory below others that cannot be made either.
   if (queue.closedFor !== undefined || !(isReadonly || isFull || isErrno(error, 'ENOENT'))) return error;
   const failed = error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : path;
-  // What failed at a device, or at something that is open, says nothing of where that lies.
+  // An error at a device, or at an open file, says nothing of its place.
   const place = [failed, path].find((each) => /^\/(?!dev\/|proc\/)/.test(each));
   const mount = place === undefined ? undefined : await mountOf(queue, place);
   if (mount === undefined) return error;
@@ -37,7 +37,7 @@ export async function explainTrouble(error: unknown, trouble: Trouble): Promise<
   );
 }
 
-/** For who has found out by himself that there is not enough room at a path. */
+/** For a caller that has found out that there is not enough room at a path. */
 export async function tooFull({ queue, path, poolName }: Trouble): Promise<FailedPrecondition> {
   const mount = await mountOf(queue, path);
   if (mount !== undefined) return full(poolName, mount, await freeBytesAt(queue, mount.target));
@@ -46,7 +46,7 @@ export async function tooFull({ queue, path, poolName }: Trouble): Promise<Faile
 
 function full(poolName: string, mount: Mount, freeBytes: bigint): FailedPrecondition {
   return new FailedPrecondition(
-    `pool ${poolName}: the filesystem at ${describe(mount)} is full: ${formatBytes(freeBytes)} free. Free some of it, or give the pool a disk of its own.`,
+    `pool ${poolName}: the filesystem at ${describe(mount)} is full: ${formatBytes(freeBytes)} free. Free some of it, or give the pool its own disk.`,
   );
 }
 

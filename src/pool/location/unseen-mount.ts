@@ -5,7 +5,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { type MountAttributes, type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
 
-/* Mounts of XFS that nobody else sees, and that go with this process. */
+/* Mounts of XFS that are not visible elsewhere, and that go with this process. */
 
 const attributes: MountAttributes = { readonly: true, nosuid: true, nodev: true, noexec: true, atime: 'noatime' };
 
@@ -13,7 +13,7 @@ const attributes: MountAttributes = { readonly: true, nosuid: true, nodev: true,
 export const passive: readonly MountParameter[] = [['ro'], ['norecovery']];
 
 /**
- * Whether the device's filesystem is mounted, in whatever mount namespace: then the kernel refuses to mount it read-only,
+ * True if the device's filesystem is mounted, in whatever mount namespace: then the kernel refuses to mount it read-only,
  * as a filesystem is one or the other for all its mounts.
  */
 export async function isMounted(queue: DiskQueue, devicePath: string): Promise<boolean> {
@@ -37,7 +37,7 @@ export async function readMounted<T>(
   return await mount.during(read);
 }
 
-/** Shows a device or file by another device, through which nobody can write. */
+/** Shows a device or file by another device, which is read-only. */
 export async function throughReadonly<T>(
   queue: DiskQueue,
   source: string,
@@ -57,12 +57,12 @@ export async function throughReadonly<T>(
   }
 }
 
-const detachPatienceMs = 2_000;
+const detachTimeoutMs = 2_000;
 const pauseMs = 5;
 
 /** Before the lock goes: a driver that comes now must not find a device that can only be read. */
 async function detached({ descriptor, number }: LoopDevice): Promise<void> {
   await descriptor[Symbol.asyncDispose]();
-  const giveUpAt = performance.now() + detachPatienceMs;
+  const giveUpAt = performance.now() + detachTimeoutMs;
   while (isAttached(number) && performance.now() < giveUpAt) await delay(pauseMs);
 }

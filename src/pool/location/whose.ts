@@ -12,8 +12,8 @@ export interface UnmountedLocation extends Pick<PoolPlace, 'dataDirectory' | 'po
 }
 
 /**
- * That the XFS of a location is the pool's, or may become one, before it is mounted for writing: that would write to it,
- * whosever it is. It is read through a device through which nobody can write. After a power cut the newest of it lies in its
+ * Checks that the XFS of a location is the pool's, or may become one, before it is mounted for writing: that would write to it,
+ * also if it is foreign. It is read through a read-only device. After a power cut its newest changes lie in its
  * log alone, which is not read here; a pool.json that this node remembers never does (`settle` of a location).
  * @throws FailedPrecondition as the driver would, mounted
  */
@@ -39,7 +39,7 @@ function passOverDamage(error: unknown): void {
   if (!(error instanceof KernelError) && !isErrno(error, 'EUCLEAN', 'EBADMSG', 'ENOENT')) throw error;
 }
 
-/** A driver in a container may have it. Whoever else has it mounted has it for himself. */
+/** A driver in a container may have it. Any other program that has it mounted keeps it. */
 async function requireMountedPool(location: UnmountedLocation): Promise<void> {
   const { devicePath, poolName, queue, source } = location;
   await readMounted(queue, devicePath, [], async (root) => {

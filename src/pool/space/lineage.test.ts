@@ -75,7 +75,7 @@ describe('what may share blocks, by its records', () => {
         for (const each of [fresh, deleted]) assert.ok(lineage.sharers(each).includes('s'), each.createdAt);
         assert.deepEqual(lineage.sharers(snapshot).sort(), ['v', 'v']);
         assert.ok(lineage.isAlone(other));
-        // The live one is the source of what is made next.
+        // The live one is the source of the next one.
         lineage.add({ id: 'clone', createdAt: '2026-01-04T00:00:00.000Z', sourceId: 'v' });
         assert.ok(lineage.sharers(fresh).includes('clone'));
       }),

@@ -3,7 +3,7 @@ export interface Relative {
   readonly id: string;
   /** RFC 3339. */
   readonly createdAt: string;
-  /** What it was made from. */
+  /** The id of the object that it was made from. */
   readonly sourceId?: string | undefined;
 }
 
@@ -34,7 +34,7 @@ export class Lineage {
   /** Number of other trees that were there at the start. */
   #oldTrees = 0;
 
-  /** What was there at the start, in any order. */
+  /** The objects at the start, in any order. */
   begin(relatives: Iterable<Relative>): void {
     const all = [...relatives].sort((a, b) => compareText(a.createdAt, b.createdAt));
     const byId = new Map<string, Node[]>();
@@ -52,7 +52,7 @@ export class Lineage {
     }
   }
 
-  /** Something was made, or came back. What is known already is left as it is. */
+  /** Something was made, or came back. A known object is left as it is. */
   add(relative: Relative): void {
     if (this.#nodes.has(keyOf(relative))) return;
     const source = relative.sourceId === undefined ? undefined : (this.#newest.get(relative.sourceId) ?? this.#unknown);
@@ -158,7 +158,7 @@ function rootOf(node: Node): Node {
   return root;
 }
 
-/** Those of a tree that are there. */
+/** The members of a tree that still exist. */
 function membersOf(root: Node): Node[] {
   const members: Node[] = [];
   const waiting = [root];

@@ -1,17 +1,17 @@
 import type { Place } from '../../kernel/file/fiemap.ts';
 
 /** Only numbers are kept of a place, and sorted in a moment; more of them would hold the driver up. */
-const mostPlaces = 1 << 18;
+const maxPlaces = 1 << 18;
 
-/** What images share, when each block counts once. */
+/** The shared blocks of images, when each block counts once. */
 export interface SharedBlocks {
   /** By how much the sum of what all images take is too large. */
   readonly duplicateBytes: bigint;
-  /** What only snapshots have: what would be free without them. */
+  /** The bytes of snapshots alone: they would be free without them. */
   readonly snapshotBytes: bigint;
 }
 
-/** The places of blocks on the disk, some of them told several times. */
+/** The places of blocks on the disk, some of them more than once. */
 class Places {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
@@ -27,7 +27,7 @@ class Places {
     this.totalBytes += lengthBytes;
   }
 
-  /** How many bytes are told at least once. */
+  /** The number of bytes that are in at least one of them. */
   unionBytes(): number {
     const starts = Float64Array.from(this.#starts).sort();
     const ends = Float64Array.from(this.#ends).sort();
@@ -70,7 +70,7 @@ export async function findSharedBlocks(images: Iterable<SharingImage>): Promise<
         if (place.isShared && !isSnapshot) others.add(place);
         if (!place.isShared && isSnapshot) ownedBySnapshots += place.lengthBytes;
       }
-      if (all.count > mostPlaces) return undefined;
+      if (all.count > maxPlaces) return undefined;
     }
   }
   const union = all.unionBytes();

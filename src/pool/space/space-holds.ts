@@ -2,26 +2,26 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
 import type { VolumeSpace } from './volume-space.ts';
 
-/** What an operation is going to need. */
+/** The space that an operation is going to need. */
 export interface SpaceRequest {
-  /** What it makes, or adds. */
+  /** The bytes that it makes, or adds. */
   readonly newBytes: bigint;
   /** thick: the blocks are taken at once, so they must be there, whatever may be provisioned. */
   readonly provisioning?: Provisioning;
   /** Promised already, but taken at once. */
   readonly takenBytes?: bigint;
-  /** How much of that it has taken so far. */
+  /** The part of that which it has taken so far. */
   readonly taken?: () => Promise<bigint>;
   /** A volume that exists grows: a size that it cannot have is final, so that the caller asks for a smaller one. */
   readonly isGrowth?: boolean;
-  /** Volumes whose blocks it is going to share: they own nothing afterwards, and may have to write all of it anew. */
+  /** Volumes whose blocks it is going to share: they own nothing afterwards, and may have to write all of it again. */
   readonly sourceIds?: readonly VolumeId[];
 }
 
 /** Space that is held for operations under way. */
 export class SpaceHolds {
   readonly #volumes: VolumeSpace;
-  /** Asks the operations what they have taken of what is held for them; and when they end. */
+  /** For each operation that takes space: a function that notes what it has taken, and a promise of its end. */
   readonly #taking = new Map<() => Promise<void>, Promise<void>>();
 
   constructor(volumes: VolumeSpace) {
@@ -47,7 +47,7 @@ export class SpaceHolds {
     };
   }
 
-  /** What has been taken is not free any more: held as well it would count twice, and the trash be emptied for nothing. */
+  /** Taken bytes are not free any more: held as well they would count twice, and the trash would be emptied for nothing. */
   async noteTaken(): Promise<void> {
     await Promise.all(Array.from(this.#taking.keys(), (note) => note()));
   }

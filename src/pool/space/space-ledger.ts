@@ -20,17 +20,17 @@ import { SpaceHolds, type SpaceRequest } from './space-holds.ts';
 import { type Observation, SpaceObserver, type SpaceSources } from './space-observer.ts';
 
 /** Fewer are gone in a moment. */
-const leastFreeBytes = 4n << 20n;
+const minFreeBytes = 4n << 20n;
 
-/** What is made meanwhile takes a few blocks for itself. */
+/** Objects that are made meanwhile take a few blocks. */
 const toleratedBytes = 1n << 20n;
 
-const patienceMs = 1_000;
-const takingPatienceMs = 2_000;
-/** Less than those who call wait. What is destroyed goes on, and a later call finds its space. */
-const goingPatienceMs = 8_000;
+const drainTimeoutMs = 1_000;
+const takingTimeoutMs = 2_000;
+/** Less than the callers wait. The destruction continues, and a later call finds its space. */
+const purgeTimeoutMs = 8_000;
 
-/** What the maps of fragmented images may take beside the images themselves, and their writes for a moment. */
+/** The space that the maps of fragmented images may take beside the images, and their writes for a moment. */
 const overheadBytes = 16n << 20n;
 
 export interface SpaceOptions extends SpaceSources {
@@ -40,7 +40,7 @@ export interface SpaceOptions extends SpaceSources {
   readonly overcommit: number;
 }
 
-/** Space that is held until it is disposed of: once the record of what was made is in its index, or the work has failed. */
+/** Space that is held until it is disposed of: once the record of the new object is in its index, or the work has failed. */
 export interface HeldSpace extends Disposable {
   /**
    * To be called when sources share their blocks, while that can still be undone: they may have been written to until
@@ -69,7 +69,7 @@ export class SpaceLedger {
     return this.#tryHold(await this.#observer.look('known'), request) ?? this.#makeRoom(request);
   }
 
-  /** Space that is there, and that nobody has to make room for. @returns undefined if it is not */
+  /** Space that is free without making room for it. @returns undefined if it is not */
   async holdSpare(newBytes: bigint): Promise<HeldSpace | undefined> {
     return this.#tryHold(await this.#observer.look('known'), { newBytes });
   }
@@ -92,7 +92,7 @@ export class SpaceLedger {
     this.#observer.volumes.unsee(id);
   }
 
-  /** Whether other files may share blocks with what was removed. */
+  /** True if other files may share blocks with the removed one. */
   mayBeShared(ref: TrashRef): boolean {
     return this.#observer.mayBeShared(ref);
   }
@@ -102,21 +102,21 @@ export class SpaceLedger {
     this.#observer.gone(ref);
   }
 
-  /** What can be provisioned, measured as a request would be. */
+  /** The capacity that can be provisioned, measured as a request would be. */
   async measure(): Promise<PoolCapacity> {
-    // A request that needs it would wait for what is being unlinked; who only asks does not wait long.
-    await withTimeout(patienceMs, this.#options.trash.drained());
+    // A request that needs it would wait for the files being unlinked; a question does not wait long.
+    await withTimeout(drainTimeoutMs, this.#options.trash.drained());
     await this.#observer.settle();
     await this.#holds.noteTaken();
     return this.#compute(await this.#observer.look('maps'));
   }
 
-  /** The same for whoever watches, with what lies in the trash. */
+  /** The same for metrics and status, with the content of the trash. */
   async survey(): Promise<SpaceSurvey> {
     const observer = this.#observer;
     const look = await observer.look('maps');
     await withTimeout(
-      patienceMs,
+      drainTimeoutMs,
       observer.findShared().catch(() => undefined),
     );
     const { ownedBytes: owned, provisionedBytes } = this.#use(look, 0n);
@@ -135,8 +135,8 @@ export class SpaceLedger {
   }
 
   /**
-   * Whether the disk is nearly full, whoever filled it: half of what is never provisioned is gone, or only a few MiB are
-   * left beside the reserve. Measured once a second at most, whoever asks.
+   * True if the disk is nearly full, also of foreign data: half of the space that is never provisioned is used, or only a few
+   * MiB are left beside the reserve. Measured once a second at most, for all callers.
    */
   async isNearlyFull(): Promise<boolean> {
     const nowMs = performance.now();
@@ -151,19 +151,19 @@ export class SpaceLedger {
 
   /** One at a time, so that two requests never empty the trash for each other's sake. */
   async #makeRoom(request: SpaceRequest): Promise<HeldSpace> {
-    const giveUpAtMs = performance.now() + goingPatienceMs;
+    const giveUpAtMs = performance.now() + purgeTimeoutMs;
     const turn = this.#makingRoom.then(() => this.#holdExactly(request, giveUpAtMs));
     this.#makingRoom = turn.catch(() => undefined);
     return turn;
   }
 
   /**
-   * What was chosen to go is enough: as long as it is on its way, no more is chosen for its space. So the trash never goes
-   * for nothing, however long it takes until the space of what was destroyed is free.
+   * The entries that were chosen to be purged are enough: as long as they are on their way, no more is chosen for their space.
+   * So the trash is never purged for nothing, however long it takes until the space of destroyed entries is free.
    */
   async #holdExactly(request: SpaceRequest, giveUpAtMs: number): Promise<HeldSpace> {
     const { trash } = this.#options;
-    // What is being unlinked already may be enough.
+    // The files being unlinked already may be enough.
     await trash.drained();
     await this.#observer.settle();
     for (let isFirst = true; ; isFirst = false) {
@@ -178,8 +178,8 @@ export class SpaceLedger {
       const needed = this.#missing(look, request);
       const others = isFirst ? this.#holds.ended : undefined;
       if (others !== undefined) {
-        // What they take just now has counted twice. Some, a copy say, take too long to be waited for.
-        await withTimeout(takingPatienceMs, others);
+        // The space that they take just now has counted twice. Some, e.g. a copy, take too long to be waited for.
+        await withTimeout(takingTimeoutMs, others);
         continue;
       }
       const goingBytes = await this.#goingBytes();
@@ -207,7 +207,7 @@ export class SpaceLedger {
 
   #beingWiped(goingBytes: bigint): ResourceExhausted {
     return new ResourceExhausted(
-      `pool ${this.#options.poolName} has too little space until what was deleted is wiped (${formatBytes(goingBytes)}): try again later.`,
+      `pool ${this.#options.poolName} has too little space until deleted volumes are wiped (${formatBytes(goingBytes)}): try again later.`,
     );
   }
 
@@ -220,22 +220,22 @@ export class SpaceLedger {
   }
 
   async #confirm(slackThen: bigint): Promise<void> {
-    const leastSlack = smaller(0n, slackThen) - toleratedBytes;
+    const minSlack = smaller(0n, slackThen) - toleratedBytes;
     for (const depth of ['known', 'exact'] as const) {
-      if (slackBytes(this.#use(await this.#observer.look(depth), 0n)) >= leastSlack) return;
+      if (slackBytes(this.#use(await this.#observer.look(depth), 0n)) >= minSlack) return;
     }
     throw new ResourceExhausted(
-      `pool ${this.#options.poolName} has too little space left for what was to be cloned: more was written to it meanwhile than can be provisioned once more. Delete volumes or give the pool more space.`,
+      `pool ${this.#options.poolName} has too little space left for the clone: more was written to its source meanwhile than can be provisioned once more. Delete volumes or give the pool more space.`,
     );
   }
 
-  /** How much has to become free before the request can be granted, the trash left as it is. */
+  /** The number of bytes that must become free before the request can be granted, with the trash left as it is. */
   #missing(look: Observation, request: SpaceRequest): bigint {
     const use = this.#use(look, 0n);
     const neededBytes = this.#neededBytes(request);
     const takenBytes = request.provisioning === 'thick' ? request.newBytes : (request.takenBytes ?? 0n);
-    // What asks for nothing is granted also where too much is provisioned already: it makes nothing worse. But that it
-    // asks for nothing only maps tell.
+    // A request for no space is granted also where too much is provisioned already: it makes nothing worse. But only maps
+    // tell that it needs none.
     const isFree = neededBytes === 0n && look.depth === 'exact';
     const missing = isFree ? 0n : larger(neededBytes - slackBytes(use), this.#fullBytes(look));
     const unwritable = takenBytes > 0n ? takenBytes - writableBytes(use) : 0n;
@@ -259,7 +259,7 @@ export class SpaceLedger {
     );
   }
 
-  /** What lies in the trash gives its inodes back. */
+  /** The trash would give its inodes back. */
   #isOutOfInodes({ isOutOfInodes }: StorageSpace): boolean {
     return isOutOfInodes && this.#options.trash.expendable().length === 0;
   }
@@ -274,18 +274,18 @@ export class SpaceLedger {
     return this.#fullBytes(filesystem) > reclaimableBytes;
   }
 
-  /** What has to become free before the disk is no longer nearly full. */
+  /** The number of bytes that must become free before the disk is no longer nearly full. */
   #fullBytes({ filesystemBytes, freeBytes }: StorageSpace): bigint {
     const { isForVolumesAlone, reservedBytes } = this.#options.source;
     if (isForVolumesAlone === true) return 0n;
-    const leastBytes = larger(leastFreeBytes, (this.#reserveBytes(filesystemBytes) - reservedBytes) / 2n);
-    return larger(0n, leastBytes - (freeBytes - reservedBytes));
+    const minBytes = larger(minFreeBytes, (this.#reserveBytes(filesystemBytes) - reservedBytes) / 2n);
+    return larger(0n, minBytes - (freeBytes - reservedBytes));
   }
 
   #compute(look: Observation): PoolCapacity {
     const reclaimableBytes = this.#reclaimableBytes();
     const capacity = computeCapacity(this.#use(look, reclaimableBytes));
-    // However often it may be provisioned, what is not there cannot be written.
+    // Overcommitment does not help: bytes that are not there cannot be written.
     const isClosed = look.obstacle !== undefined || this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);
     return isClosed ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;
   }
@@ -309,7 +309,7 @@ export class SpaceLedger {
     };
   }
 
-  /** What the reserve holds no volume can write, and to note where blocks lie the filesystem needs some of its own. */
+  /** No volume can write to the reserve, and the filesystem needs a part of it to note where blocks lie. */
   #reserveBytes(filesystemBytes: bigint): bigint {
     const { reserveBytes = defaultReserveBytes(filesystemBytes), source } = this.#options;
     if (source.isForVolumesAlone === true) return 0n;

@@ -18,19 +18,19 @@ export interface SpaceSources {
   readonly index: CatalogParts['index'];
   readonly snapshotIndex: SnapshotIndex;
   readonly trash: Pick<Trash, 'entries' | 'expendable' | 'of'>;
-  /** How often each volume is attached. */
+  /** The number of devices of each volume. */
   readonly counts: () => Promise<ReadonlyMap<string, number>>;
 }
 
-/** What was there to be seen at a moment. */
+/** The measurements of one moment. */
 export interface Observation extends StorageSpace {
   readonly then: SumsThen;
   readonly depth: Depth;
 }
 
 /**
- * known: what has changed is looked at, and no image is opened. maps: maps of extents are read as well that operations have
- * made untrue, and now and then of volumes that are written to. exact: those in any case.
+ * known: changed objects are looked at, and no image is opened. maps: maps of extents are read as well, if operations have
+ * made them untrue, and now and then those of volumes that are written to. exact: those in any case.
  */
 export type Depth = 'known' | 'maps' | 'exact';
 
@@ -45,7 +45,7 @@ export class SpaceObserver {
   readonly #snapshots = new StillSpace();
   readonly #trashed = new StillSpace();
   readonly #lineage = new Lineage();
-  /** What each object is in the lineage, by its id: those that exist, and those whose data is on its way out. */
+  /** The place of each object in the lineage, by its id: existing ones, and those whose data is on its way out. */
   readonly #relatives = new Map<string, Relative>();
   readonly #leaving = new Map<string, Relative[]>();
   /** Deleted volumes whose blocks others may share. */
@@ -60,14 +60,14 @@ export class SpaceObserver {
   #sharedAt: number | undefined;
   #sharedDueMs = Number.NEGATIVE_INFINITY;
   #finding: Promise<void> = Promise.resolve();
-  /** How often something that is not written came or went. */
+  /** The number of times that something that is not written came or went. */
   #revision = 0;
 
   constructor(sources: SpaceSources) {
     this.#sources = sources;
   }
 
-  /** At the first look, as what is in the trash is known only then. */
+  /** Runs at the first look, as the content of the trash is known only then. */
   async #begin(): Promise<void> {
     const { index, snapshotIndex, source, trash } = this.#sources;
     const counts = await this.#sources.counts();
@@ -108,7 +108,7 @@ export class SpaceObserver {
     };
   }
 
-  /** What all images take, each block counted once as far as `findShared` has told; never more than there is. */
+  /** The bytes of all images, each block counted once as far as `findShared` knows; never more than there is. */
   usedBytes({ takenBytes }: StorageSpace): bigint {
     const { allocatedBytes, templateBytes } = this.volumes.sums;
     const allocated = allocatedBytes + this.#snapshots.allocatedBytes + this.#trashed.allocatedBytes;
@@ -119,7 +119,7 @@ export class SpaceObserver {
     return larger(0n, smaller(takenBytes, withTemplates - duplicateBytes));
   }
 
-  /** What would be free without snapshots, likewise. */
+  /** The bytes that would be free without snapshots, with the same limits. */
   get snapshotBytes(): bigint {
     return this.#shared?.snapshotBytes ?? this.#snapshots.allocatedBytes;
   }
@@ -155,7 +155,7 @@ export class SpaceObserver {
     return this.#trashed.allocatedBytes;
   }
 
-  /** What the end of something in the trash would give back for certain. */
+  /** The bytes that the end of something in the trash would certainly free. */
   givesBytes({ ref }: TrashEntry): bigint {
     return this.#trashed.ownedBytes(ref);
   }
@@ -202,7 +202,7 @@ export class SpaceObserver {
     this.#leaving.set(relative.id, [...others, relative]);
   }
 
-  /** What lies there, as far as that is known: something that is on its way out, and that the trash does not keep. */
+  /** The object in that place, as far as it is known: it is on its way out, and the trash does not keep it. */
   #leavingIn(ref: TrashRef): Relative | undefined {
     const { source, trash } = this.#sources;
     const id = source.idInTrash(ref);
@@ -223,7 +223,7 @@ export class SpaceObserver {
     return true;
   }
 
-  /** Whether others may share blocks of what is on its way out. */
+  /** True if others may share blocks of an object on its way out. */
   mayBeShared(ref: TrashRef): boolean {
     const { source } = this.#sources;
     if (!source.sharesBlocks) return false;
@@ -233,19 +233,19 @@ export class SpaceObserver {
     return id !== undefined && (this.#onceShared.has(id) || this.volumes.sharingOf(id) === 'anything');
   }
 
-  /** Waits until what is unlinked is free. */
+  /** Waits until the blocks of unlinked files are free. */
   settle(): Promise<void> {
     return this.#sources.source.settle();
   }
 
-  /** What an image takes that lies in the trash. */
+  /** The space that an image in the trash takes. */
   async lookAt({ record, ref }: TrashEntry): Promise<ImageUse> {
     const data = this.#sources.source.dataInTrash(ref);
     if (this.#sharingOf(record) !== 'nothing') return this.#readMap(data, relativeOf(record), false);
     return { sharedBytes: 0n, allocatedBytes: await this.#allocatedBytes(data) };
   }
 
-  /** What is free is asked last: what is written meanwhile makes the answer smaller, not larger. */
+  /** The free space is read last: writes meanwhile make the answer smaller, not larger. */
   async look(depth: Depth): Promise<Observation> {
     if (!this.#hasBegun) await this.#begin();
     if (depth === 'known') await this.#see(!this.#isCountedLate);
@@ -256,7 +256,7 @@ export class SpaceObserver {
     return { ...filesystem, then, depth };
   }
 
-  /** Who only asks has maps of volumes in use read, and data written back, for a tenth of the time at most. */
+  /** For questions, maps of volumes in use are read, and data is written back, for a tenth of the time at most. */
   async #seeAndMap(depth: Depth): Promise<void> {
     const startedMs = performance.now();
     const isThorough = depth === 'exact' || startedMs >= this.#thoroughDueMs;
@@ -271,7 +271,7 @@ export class SpaceObserver {
     return this.#sources.source.storage();
   }
 
-  /** @param canRaise whether all that is told to be taken has been taken from what is free */
+  /** @param canRaise true if all bytes that are reported as taken have already been subtracted from the free ones */
   async #see(canRaise: boolean): Promise<void> {
     if (canRaise) await this.#rest();
     const { source, trash } = this.#sources;
@@ -297,7 +297,7 @@ export class SpaceObserver {
     this.#leaves(relative);
   }
 
-  /** What has no device any more is not written to. */
+  /** A volume without a device is not written to. */
   async #rest(): Promise<void> {
     if (this.volumes.live.size === 0 || performance.now() - this.#restLookedAtMs < restIntervalMs) return;
     this.#restLookedAtMs = performance.now();
@@ -333,11 +333,11 @@ export class SpaceObserver {
   }
 
   /**
-   * What a volume takes is asked last: what is written anew meanwhile then counts as shared, not as owned.
+   * The allocated bytes of a volume are read last: new writes meanwhile then count as shared, not as owned.
    *
    * When shared blocks are written, XFS takes more than it writes, for what may be written next, and gives the rest back
    * minutes later (xfs(5), speculative preallocation). The file takes them, but its map does not have them.
-   * @param isLive false: nobody will look when they go, so they count as shared
+   * @param isLive false: there will be no look when they go, so they count as shared
    */
   async #readMap(path: string, relative: Relative | undefined, isLive: boolean): Promise<ImageUse> {
     const { source } = this.#sources;
@@ -400,7 +400,7 @@ export class SpaceObserver {
     };
   }
 
-  /** What a volume may share blocks with that comes back, or is gone. */
+  /** The objects with which a volume that comes back, or is gone, may share blocks. */
   #sharingOf({ id, source }: VolumeRecord): Sharing {
     if (!this.#sources.source.sharesBlocks) return 'nothing';
     if (source !== undefined || this.#onceShared.has(id)) return 'anything';
@@ -414,7 +414,10 @@ export class SpaceObserver {
     return isFresh && sharing !== 'anything' ? 'fresh' : sharing;
   }
 
-  /** What a volume may share that was there before. One that is thick may have become so, and shares what it shared. */
+  /**
+   * The objects with which a volume from before the start may share. One that is thick may have become so, and shares
+   * its old blocks.
+   */
   #sharingBefore(record: VolumeRecord): Sharing {
     const { content } = record;
     const { sharesBlocks, templates } = this.#sources.source;

@@ -5,27 +5,27 @@ import type { PoolCapacity } from '../pool.ts';
  * The model of a pool's space; docs/space.md tells it. What a volume alone owns it can write over in place. Everything
  * else that it may still write takes new blocks: holes, and blocks that it shares with a snapshot or clone. So the free
  * space must be at least the sum, over all volumes, of size less what the volume alone owns. A write of a volume takes
- * as much of what is free as it adds to what the volume owns, so no write changes whether that is so, and no trim.
+ * as much of the free space as it adds to what the volume owns, so no write breaks that rule, and no trim.
  */
 
-/** What one image takes. */
+/** The space of one image. */
 export interface ImageUse {
   /** Its blocks, shared or not. */
   readonly allocatedBytes: bigint;
-  /** Of those, what other files share. */
+  /** The blocks among them that other files share. */
   readonly sharedBytes: bigint;
 }
 
-/** How much of its size a volume can write without new blocks. */
+/** The part of its size that a volume can write without new blocks. */
 export function ownedBytes(sizeBytes: bigint, { allocatedBytes, sharedBytes }: ImageUse): bigint {
   return larger(0n, smaller(sizeBytes, allocatedBytes - sharedBytes));
 }
 
-/** What the filesystem and the records say at one moment. All in bytes. */
+/** The figures of the filesystem and of the records at one moment. All in bytes. */
 export interface SpaceUse {
-  /** What the pool's filesystem could hold in all. */
+  /** The size of the pool's filesystem. */
   readonly filesystemBytes: bigint;
-  /** What can still be written to it. */
+  /** The bytes that can still be written to it. */
   readonly freeBytes: bigint;
   /** Kept free, so that records can always be written and the filesystem never runs full. */
   readonly reserveBytes: bigint;
@@ -33,19 +33,19 @@ export interface SpaceUse {
   readonly overcommit: number;
   /** The sizes of all volumes. */
   readonly provisionedBytes: bigint;
-  /** Of that, what volumes alone own. */
+  /** The part of them that volumes alone own. */
   readonly ownedBytes: bigint;
-  /** What all images take: of volumes, of snapshots, and in the trash. */
+  /** The space of all images: of volumes, of snapshots, and in the trash. */
   readonly usedBytes: bigint;
-  /** What the trash would give back: it goes as soon as its space is needed. */
+  /** The space that the trash would give back: it is purged as soon as its space is needed. */
   readonly reclaimableBytes: bigint;
-  /** What operations under way are going to need. */
+  /** The space that operations in progress are going to need. */
   readonly heldBytes: bigint;
 }
 
 /**
- * What the pool can still provision. A thin volume may yet claim all that it does not own; so the free space that existing
- * volumes may claim is not available, however empty the disk looks (GC04).
+ * The capacity that the pool can still provision. A thin volume may yet claim all that it does not own; so the free
+ * space that existing volumes may claim is not available, however empty the disk looks (GC04).
  */
 export function computeCapacity(use: SpaceUse): PoolCapacity {
   const slack = slackBytes(use);
@@ -58,7 +58,7 @@ export function computeCapacity(use: SpaceUse): PoolCapacity {
   };
 }
 
-/** What could be provisioned, if it is positive; what is missing, if not. */
+/** The bytes that could be provisioned, if positive; the missing bytes, if negative. */
 export function slackBytes(use: SpaceUse): bigint {
   const outstandingBytes = use.provisionedBytes - use.ownedBytes + use.heldBytes;
   const total = totalBytes(use);
@@ -66,12 +66,12 @@ export function slackBytes(use: SpaceUse): bigint {
   return use.freeBytes + use.reclaimableBytes - use.reserveBytes - outstandingBytes + overcommittedBytes;
 }
 
-/** What can be written at once, whatever is provisioned. */
+/** The bytes that can be written at once, whatever else is provisioned. */
 export function writableBytes(use: SpaceUse): bigint {
   return use.freeBytes + use.reclaimableBytes - use.reserveBytes - use.heldBytes;
 }
 
-/** What others have on the same filesystem is not the pool's. */
+/** Data of others on the same filesystem is not the pool's. */
 function totalBytes(use: SpaceUse): bigint {
   return larger(0n, smaller(use.filesystemBytes, use.freeBytes + use.usedBytes) - use.reserveBytes);
 }
@@ -83,8 +83,8 @@ export interface Expendable<T> {
 }
 
 /**
- * What has to go from the trash to make room for so much: what was deleted first goes first, but nothing that can stay.
- * What gives nothing, as others share all of it, stays in any case.
+ * The entries that must be purged to make room for this number of bytes: the oldest deletions first, but none that can stay.
+ * An entry that frees nothing, as others share all of it, stays in any case.
  * @param oldestFirst in the order in which they were deleted
  */
 export function chooseToPurge<T>(oldestFirst: readonly Expendable<T>[], neededBytes: bigint): T[] {
@@ -108,7 +108,7 @@ export function chooseToPurge<T>(oldestFirst: readonly Expendable<T>[], neededBy
 const mebibyte = 1n << 20n;
 const gibibyte = 1n << 30n;
 
-/** The reserve nobody chose: 2 % of the filesystem, at least 16 MiB, at most 1 GiB. */
+/** The default reserve: 2 % of the filesystem, at least 16 MiB, at most 1 GiB. */
 export function defaultReserveBytes(filesystemBytes: bigint): bigint {
   return smaller(gibibyte, larger(16n * mebibyte, filesystemBytes / 50n));
 }

@@ -1,6 +1,6 @@
 import type { Relative } from './lineage.ts';
 
-/** What is known of an image that nobody writes to. */
+/** The known figures of an image that is not written to. */
 interface Figure {
   readonly path: string;
   readonly relative: Relative | undefined;
@@ -18,19 +18,19 @@ export interface StillImage {
   readonly path: string;
   /** Unset: it is not asked for. */
   readonly relative?: Relative | undefined;
-  /** Whether anything may share its blocks. */
+  /** True if anything may share its blocks. */
   readonly mayShare: boolean;
-  /** Whether that is a template at most: what goes gives it little. */
+  /** True if only a template may share them: removing it frees little. */
   readonly isOfTemplate?: boolean;
 }
 
-/** What images take that nobody writes to: snapshots, and what is in the trash. Each is looked at once. */
+/** The space of images that are not written to: snapshots, and those in the trash. Each is looked at once. */
 export class StillSpace {
   readonly #figures = new Map<string, Figure>();
   readonly #unseen = new Set<string>();
   #allocatedBytes = 0n;
 
-  /** What all of them take, with what they share. */
+  /** The space of all of them, with the shared blocks. */
   get allocatedBytes(): bigint {
     return this.#allocatedBytes;
   }
@@ -69,14 +69,14 @@ export class StillSpace {
     this.#unseen.delete(key);
   }
 
-  /** Forgets what is not among these, and learns what is new. */
+  /** Forgets images that are not among these, and adds new ones. */
   keepOnly(images: readonly StillImage[]): void {
     const keys = new Set(images.map(({ key }) => key));
     for (const key of this.#figures.keys()) if (!keys.has(key)) this.delete(key);
     for (const image of images) this.put(image);
   }
 
-  /** What was seen of the image there may be wrong by now. */
+  /** The figures of the image there may be wrong by now. */
   unsee(path: string): void {
     for (const [key, figure] of this.#figures) {
       if (figure.path !== path) continue;
@@ -101,8 +101,8 @@ export class StillSpace {
   }
 
   /**
-   * Those whose blocks others may share: how many, only their maps tell.
-   * @param again those too whose maps were read before
+   * The images whose blocks others may share: only their maps tell how many blocks.
+   * @param again also those whose maps were read before
    */
   toMap(again: boolean): Pick<Figure & StillImage, 'key' | 'path' | 'relative'>[] {
     return Array.from(this.#figures).flatMap(([key, { isOfTemplate, mayShare, path, relative, sharedBytes }]) =>
@@ -121,7 +121,7 @@ export class StillSpace {
     if (figure !== undefined) figure.sharedBytes = sharedBytes;
   }
 
-  /** What its end would give back for certain. */
+  /** The bytes that its end would certainly free. */
   ownedBytes(key: string): bigint {
     const { allocatedBytes = 0n, sharedBytes } = this.#figures.get(key) ?? {};
     return sharedBytes === undefined || sharedBytes > allocatedBytes ? 0n : allocatedBytes - sharedBytes;

@@ -10,14 +10,14 @@ interface Counted {
   readonly dueMs: number;
 }
 
-const patienceMs = 1_000;
-const leastPauseMs = 60_000;
-/** Of the time at most this part is spent with one tree. */
+const countTimeoutMs = 1_000;
+const minPauseMs = 60_000;
+/** The share of the time that is spent with one tree is at most 1 in 50. */
 const pauseFactor = 50;
 
 /**
- * What trees take that no quota counts. They are walked now and then, one at a time and mostly behind the answer; what has
- * not been counted yet takes nothing, so that too little is provisioned until then, and not too much.
+ * The space of trees that no quota counts. They are walked now and then, one at a time and mostly behind the answer; a
+ * tree that has not been counted yet takes nothing, so that too little is provisioned until then, and not too much.
  */
 export class TreeSizes {
   readonly #queue: DiskQueue;
@@ -43,7 +43,7 @@ export class TreeSizes {
       this.#turn = this.#turn.then(() => this.#count(path));
     }
     if (counted !== undefined) return counted.bytes;
-    await withTimeout(patienceMs, this.#turn);
+    await withTimeout(countTimeoutMs, this.#turn);
     return this.#counted.get(path)?.bytes ?? 0n;
   }
 
@@ -67,7 +67,7 @@ export class TreeSizes {
     this.#counted.delete(path);
   }
 
-  /** Lets go of what is being counted: a filesystem with something open in it cannot be unmounted. */
+  /** Ends a walk that is in progress: a filesystem with something open in it cannot be unmounted. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#turn;
@@ -82,11 +82,11 @@ export class TreeSizes {
     try {
       bytes = await this.#sum(path);
     } catch (error) {
-      // Of a tree that cannot be walked the last count stays, so that capacity does not flap.
+      // The last count of a tree that cannot be walked stays, so that capacity does not flap.
       isGone = isErrno(error, 'ENOENT');
     }
     const endedMs = performance.now();
-    const pauseMs = Math.max(leastPauseMs, pauseFactor * (endedMs - startedMs));
+    const pauseMs = Math.max(minPauseMs, pauseFactor * (endedMs - startedMs));
     this.#waiting.delete(path);
     if (isGone) this.#counted.delete(path);
     else this.#counted.set(path, { bytes, dueMs: this.#outdated.delete(path) ? 0 : endedMs + pauseMs });

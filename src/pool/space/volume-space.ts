@@ -4,24 +4,27 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import { smaller } from '../../volume/size.ts';
 import { ownedBytes } from './space.ts';
 
-/** What is known of one volume's image. */
+/** The known figures of one volume's image. */
 interface Figure {
   readonly id: VolumeId;
   sizeBytes: bigint;
   allocatedBytes: bigint;
-  /** As the map of its extents told; it may have become less since, but not more. undefined: no map was read yet. */
+  /** By the last map of its extents; it may have become less since, but not more. undefined: no map was read yet. */
   sharedBytes: bigint | undefined;
-  /** Whether anything may share its blocks at all. */
+  /** True if anything may share its blocks at all. */
   mayShare: boolean;
-  /** Whether anything may have shared them since a map was read of it at rest: it may take blocks that it gives back. */
+  /**
+   * True if anything may have shared them since a map was read of it while not in use: it may take blocks that it gives
+   * back.
+   */
   hasShared: boolean;
-  /** Whether that is a template at most. */
+  /** True if only a template may. */
   isOfTemplate: boolean;
-  /** Whether it is as it was cloned from one: never written to, and never changed. */
+  /** True if it is as it was cloned from one: never written to, and never changed. */
   isFresh: boolean;
-  /** How many operations are about to share its blocks. */
+  /** The number of operations that are about to share its blocks. */
   pins: number;
-  /** As many maps of others had become untrue when its own was read. */
+  /** The number of maps of others that had become untrue when its own was read. */
   mapAge: number;
   /** A map that was begun at another one is of no use: its blocks have been shared since. */
   version: number;
@@ -32,20 +35,20 @@ export interface VolumeSums {
   readonly provisionedBytes: bigint;
   readonly ownedBytes: bigint;
   readonly allocatedBytes: bigint;
-  /** What volumes share with templates. */
+  /** The bytes that volumes share with templates. */
   readonly templateBytes: bigint;
 }
 
-/** What a volume shares blocks with; fresh: with a template, and it was never written to. */
+/** The objects with which a volume shares blocks; fresh: with a template, and it was never written to. */
 export type Sharing = 'nothing' | 'anything' | 'template' | 'fresh';
 
 /** Bytes that are held. */
 export interface Hold extends Disposable {
-  /** So much of them has been taken in all, and is not free any more. */
+  /** The number of them that has been taken in all, and is not free any more. */
   took(takenBytes: bigint): void;
 }
 
-/** The sums at a moment, to be used with what was free just after it. */
+/** The sums at a moment, to be used with the free space just after it. */
 export interface SumsThen {
   readonly ownedBytes: bigint;
   readonly loweredBytes: bigint;
@@ -53,22 +56,22 @@ export interface SumsThen {
 }
 
 /**
- * What each volume's image takes and owns, as it was seen last, in running sums. It changes where the driver is told: only
- * a volume that is in use, or that an operation has changed, has to be looked at again. What a volume owns is never put
- * too high: of blocks whose sharing is not known, all are shared.
+ * The allocated and owned bytes of each volume's image at the last look, in running sums. The driver's operations change them:
+ * only a volume that is in use, or that an operation has changed, has to be looked at again. The owned bytes of a volume are
+ * never too high: blocks whose sharing is not known count as shared.
  */
 export class VolumeSpace {
   readonly #figures = new Map<VolumeId, Figure>();
-  /** Those that have changed since they were looked at, and when. */
+  /** Volumes that have changed since they were looked at, and when. */
   readonly #unseen = new Map<VolumeId, number>();
-  /** Those of which others may share blocks, and whose maps may tell something new. */
+  /** Volumes of which others may share blocks, and whose maps may have something new. */
   readonly #sharing = new Set<VolumeId>();
-  /** Those that share with templates alone, and whose maps were read: looked at again only where space is short. */
+  /** Volumes that share with templates alone, and whose maps were read: looked at again only where space is short. */
   readonly #mappedOfTemplates = new Set<VolumeId>();
-  /** Those that may be written at any moment, and when they became so. */
+  /** Volumes that may be written at any moment, and when they became so. */
   readonly #live = new Map<VolumeId, number>();
   #sums: VolumeSums = { provisionedBytes: 0n, ownedBytes: 0n, allocatedBytes: 0n, templateBytes: 0n };
-  /** All by which what volumes own was ever put lower. */
+  /** The sum of all decreases of `ownedBytes`. */
   #loweredBytes = 0n;
   #heldBytes = 0n;
   /** All that was ever held and is not any more. */
@@ -89,19 +92,22 @@ export class VolumeSpace {
   }
 
   /**
-   * What volumes own, to be added to what was free a moment ago. What has been written since was free then, so nothing
-   * that came to be owned since counts; what is no longer owned does not count either.
+   * The owned bytes as of a snapshot of the sums, to be added to the free space just after it: the sum then, less all decreases
+   * since. Bytes written since were free then, so increases do not count.
    */
   ownedSince({ loweredBytes, ownedBytes: then }: SumsThen): bigint {
     return then - (this.#loweredBytes - loweredBytes);
   }
 
-  /** What is held, to be set against what was free then: what was held at that moment may have been taken since. */
+  /**
+   * The held bytes to be subtracted from the free space just after the snapshot: holds released since then still count,
+   * as their space may have been taken since.
+   */
   heldSince({ releasedBytes }: SumsThen): bigint {
     return this.#heldBytes + this.#releasedBytes - releasedBytes;
   }
 
-  /** Of no volume yet. */
+  /** Holds bytes without a volume. */
   hold(bytes: bigint): Hold {
     this.#heldBytes += bytes;
     let restBytes = bytes;
@@ -156,7 +162,7 @@ export class VolumeSpace {
     return this.#changeCount;
   }
 
-  /** Those whose blocks others than templates may share. */
+  /** Volumes whose blocks others than templates may share. */
   get sharing(): readonly VolumeId[] {
     return [...this.#sharing].filter((id) => this.#figures.get(id)?.isOfTemplate === false);
   }
@@ -203,8 +209,8 @@ export class VolumeSpace {
   }
 
   /**
-   * Nobody uses it any more, unless somebody has begun to since: it is looked at a last time. What a map told while it
-   * was in use was true only with what it took at that moment.
+   * The volume is not in use any more, unless a new use has begun since: it is looked at a last time. A map that was read
+   * while it was in use is true only with the bytes allocated at that moment.
    */
   rest(id: VolumeId, since: number): void {
     if (this.#live.get(id) !== since) return;
@@ -235,7 +241,10 @@ export class VolumeSpace {
     };
   }
 
-  /** What its image takes. @param isWritten false: it may yet have to be taken from what is free, so it is no more than it was */
+  /**
+   * The allocated bytes of its image. @param isWritten false: they may yet have to be subtracted from the free space,
+   * so they are not raised
+   */
   saw(id: VolumeId, allocatedBytes: bigint, isWritten: boolean): void {
     const figure = this.#figures.get(id);
     if (figure === undefined) return;
@@ -247,7 +256,7 @@ export class VolumeSpace {
     this.#mapAge++;
   }
 
-  /** The same where only these can own more. What is no volume is passed over. */
+  /** The same where only this one can own more. An id that is no volume's is passed over. */
   outdateMap(id: string): void {
     const figure = this.#figures.get(id as VolumeId);
     if (figure === undefined) return;
@@ -270,7 +279,7 @@ export class VolumeSpace {
     });
   }
 
-  /** To be called before a map is read; what it returns, with what the map told. */
+  /** To be called before a map is read; its result is called with the shared bytes of the map. */
   beginMap(id: VolumeId): (sharedBytes: bigint) => void {
     const figure = this.#figures.get(id);
     const { version } = figure ?? {};
@@ -310,7 +319,7 @@ export class VolumeSpace {
 /** All may be shared, until a map tells. */
 const unknownSharing = { mayShare: true, hasShared: true, sharedBytes: undefined } as const;
 
-/** Of what was not looked at yet, all. */
+/** All of its bytes if no map was read yet. */
 function templateBytesOf({ allocatedBytes, isOfTemplate, mayShare, sharedBytes }: Figure): bigint {
   if (!isOfTemplate || !mayShare) return 0n;
   return smaller(allocatedBytes, sharedBytes ?? allocatedBytes);

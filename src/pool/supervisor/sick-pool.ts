@@ -5,8 +5,8 @@ import type { Attached, Pool, Seen, SeenVolume, Traits } from '../pool.ts';
 import type { PoolQuarantined } from '../quarantine.ts';
 
 /**
- * What is left of a pool whose disk is sick: its records are in memory, and the kernel alone tells what is attached, so
- * that volumes can be unmounted. All else is refused with the reason.
+ * The rest of a pool whose disk is sick: its records are in memory, and the kernel alone shows which volumes are attached, so
+ * that they can be unmounted. All else is refused with the reason.
  */
 export class SickPool implements Pool {
   readonly name: string;
@@ -15,7 +15,7 @@ export class SickPool implements Pool {
   readonly cluster: Pool['cluster'];
   readonly defaultFilesystem: FilesystemType;
   readonly trimming = 'off';
-  /** Closed; what must be done all the same, it rescues. */
+  /** Closed; work that must be done anyway goes through `rescue`. */
   readonly queue: DiskQueue;
   readonly rescue: Pool['rescue'];
   readonly find: Pool['find'];

@@ -7,8 +7,8 @@ import { Question } from './question.ts';
 import { SickPool } from './sick-pool.ts';
 
 /**
- * Opens a configured pool; which kind it is, only the registry knows (`kinds.ts`). Its blocking calls take the queue. Once
- * `stopping` is aborted nobody wants the pool any more, and nothing is waited for.
+ * Opens a configured pool; only the registry knows its kind (`kinds.ts`). Its blocking calls take the queue. Once
+ * `stopping` is aborted the pool is not wanted any more, and nothing is waited for.
  */
 export type PoolOpener = (queue: DiskQueue, stopping: AbortSignal) => Promise<Pool>;
 
@@ -24,7 +24,7 @@ export interface SupervisorOptions {
   readonly opener: PoolOpener;
   /** A new queue for the pool each time that it is opened: one that was closed is of no use. */
   readonly makeQueue: () => DiskQueue;
-  /** A disk that has not answered for so long is sick. */
+  /** A disk that has not answered for this time is sick. */
   readonly sickAfterMs: number;
   readonly log: SupervisorLog;
 }
@@ -36,7 +36,7 @@ export type PoolState =
   | { readonly state: 'failed'; readonly error: Unavailable }
   | { readonly state: 'quarantined'; readonly pool: SickPool; readonly error: PoolQuarantined };
 
-/** How often a supervisor looks at its watch. Nothing but a look: no disk is asked. */
+/** The pause between two looks of a supervisor at its clock. No disk is asked. */
 const tickMs = 1_000;
 
 /** A pool that takes longer to open, an XFS with a long log say, is as good as one that cannot be opened. */
@@ -46,13 +46,13 @@ const longOpeningMs = 30_000;
  * One configured pool, from its opening to the end, whatever becomes of its disk. The disk is asked how it is by a small
  * durable write, now and then, and at once if a call takes long or fails with an I/O error. If it does not answer, or
  * answers with an error, the pool is given up as if the driver had been killed: callers get the reason, the other pools
- * notice nothing. When the disk is well, and nothing is at work any more that was begun before, the pool is opened anew,
- * as after a start. So what a call leaves half done is what a crash leaves (test/crash).
+ * notice nothing. When the disk is well, and nothing is in progress any more that was begun before, the pool is opened again,
+ * as after a start. So a call leaves behind the same as a crash (test/crash).
  */
 export class PoolSupervisor {
   readonly #options: SupervisorOptions;
   readonly #healthQueue: DiskQueue;
-  /** Queues that were closed while something was at work in them. */
+  /** Queues that were closed while something was in progress in them. */
   #leftQueues: DiskQueue[] = [];
   #state: PoolState = { state: 'opening' };
   #timer: NodeJS.Timeout | undefined;
@@ -73,7 +73,7 @@ export class PoolSupervisor {
     return this.#state;
   }
 
-  /** Whether it is known how the pool is; one that takes too long to open is sick. */
+  /** True if the state of the pool is known; one that takes too long to open is sick. */
   get isSettled(): boolean {
     return this.#state.state !== 'opening' || performance.now() - this.#begunMs > longOpeningMs;
   }
@@ -117,7 +117,7 @@ export class PoolSupervisor {
     if (this.#isSuspect || isSlow || silentMs > 2 * sickAfterMs) void this.#ask(pool);
   }
 
-  /** Only when nothing of what was begun before is at work: it might still do what it was to do. */
+  /** Only when nothing that was begun before is in progress: it might still have an effect. */
   #tryAgain(nowMs: number): void {
     if (this.#isOpening || this.#stopping.signal.aborted || nowMs - this.#triedMs < this.#options.sickAfterMs / 4)
       return;

@@ -9,7 +9,7 @@ import type { WipePolicy } from '../../volume/wipe-policy.ts';
 
 export interface WipeRequest {
   readonly queue: DiskQueue;
-  /** Open for writing, and nobody else's. */
+  /** Open for writing, and exclusively. */
   readonly device: Descriptor;
   /** Whole sectors of it. */
   readonly range: ByteRange;
@@ -20,7 +20,7 @@ export interface WipeRequest {
   readonly onProgress?: ((doneBytes: bigint) => void) | undefined;
 }
 
-/** How the last piece was wiped. */
+/** The way in which the last piece was wiped. */
 export type WipeMethod = 'deallocated' | 'zeroed' | 'written' | 'none';
 
 interface Way {
@@ -50,8 +50,8 @@ const ways: { readonly [Policy in WipePolicy]: readonly Way[] } = {
 };
 
 /**
- * Makes a range of a device read as zeros, durably. It is not read again: what the disk says is believed. Done anew, from
- * the beginning, after a crash; what is zeros already is soon done with.
+ * Makes a range of a device read as zeros, durably. It is not read again: the disk's answer is believed. After a crash it
+ * starts again from the beginning; zeros are passed over quickly.
  * @throws what the disk answers; the reason of an abort
  */
 export async function wipe(request: WipeRequest): Promise<WipeMethod> {
@@ -78,7 +78,7 @@ export async function wipe(request: WipeRequest): Promise<WipeMethod> {
   return left[0]?.method ?? 'none';
 }
 
-/** The disk, or what is in between, does not know the command: SCSI disks say so only when they get it (EREMOTEIO). */
+/** The disk, or a layer in between, does not know the command: SCSI disks say so only when they get it (EREMOTEIO). */
 function isUnable(error: unknown): boolean {
   return isErrno(error, 'ENOTSUP', 'ENOTTY', 'EREMOTEIO');
 }

@@ -6,35 +6,35 @@ import { type WipeRequest, wipe } from './wipe.ts';
 export interface WiperOptions {
   readonly poolName: string;
   readonly log: PoolLog;
-  /** The pool's, beside which wipes have places of their own. */
+  /** The pool's, beside which wipes have separate places. */
   readonly queue: DiskQueue;
-  /** How many wipes run at a time; the others wait. */
+  /** The number of wipes that run at a time; the others wait. */
   readonly atOnce: number;
 }
 
 /** A wipe that is asked for. */
 export interface Wipe extends Omit<WipeRequest, 'queue' | 'onProgress' | 'device'> {
-  /** Of what, for the log. */
+  /** The wiped object, for the log. */
   readonly what: string;
-  /** Where its calls run, if it is a disk by itself; unset: in a queue for all wipes of the pool. */
+  /** The queue of its calls, if it is a separate disk; unset: one queue for all wipes of the pool. */
   readonly queue?: DiskQueue | undefined;
   /** Called when its turn has come. It is closed at the end. @returns undefined: it is gone, and needs no wipe */
   open(queue: DiskQueue): Promise<WipeRequest['device'] | undefined>;
 }
 
-/** How far a wipe is. */
+/** The progress of a wipe. */
 export interface WipeProgress {
   readonly what: string;
   readonly totalBytes: bigint;
   readonly doneBytes: bigint;
 }
 
-/** How often a wipe is told of in the log. */
+/** The pause between two log lines about a wipe. */
 const tellingIntervalMs = 60_000;
 
 /**
- * Wipes devices of a pool, behind all answers: in places of its own, so that nobody waits for it. What is to be wiped, and
- * is still to be wiped after a restart, the caller's trash knows; a wipe begins anew then.
+ * Wipes devices of a pool, behind all answers: in separate places, so that no call waits for it. The caller's trash knows the
+ * devices to be wiped, also after a restart; a wipe then starts again.
  */
 export class Wiper {
   readonly #options: WiperOptions;
@@ -48,7 +48,7 @@ export class Wiper {
     this.#calls = options.queue.beside('wipe', options.atOnce);
   }
 
-  /** Those that wait for their turn, too. */
+  /** All wipes, with those that wait for their turn. */
   progress(): readonly WipeProgress[] {
     return [...this.#underWay];
   }
@@ -74,7 +74,7 @@ export class Wiper {
     await using device = await request.open(queue);
     if (device === undefined) return;
     const fields = { pool, of: what, bytes: range.lengthBytes.toString(), policy };
-    log.info(fields, 'wiping what was deleted');
+    log.info(fields, 'wiping a deleted volume or snapshot');
     const startedMs = performance.now();
     let toldMs = startedMs;
     const onProgress = (doneBytes: bigint) => {
@@ -82,7 +82,7 @@ export class Wiper {
       progress.doneBytes = doneBytes;
       if (performance.now() - toldMs < tellingIntervalMs) return;
       toldMs = performance.now();
-      log.info({ ...fields, done_bytes: doneBytes.toString() }, 'still wiping what was deleted');
+      log.info({ ...fields, done_bytes: doneBytes.toString() }, 'still wiping a deleted volume or snapshot');
     };
     const method = await wipe({ queue, device, range, policy, signal, onProgress });
     log.info({ ...fields, method, seconds: Math.round((performance.now() - startedMs) / 1000) }, 'wiped');

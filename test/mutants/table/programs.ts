@@ -97,8 +97,8 @@ export const programMutants: readonly Mutant[] = [
     name: 'a volume is called gone only by a group that is whole',
     file: 'src/pool/kinds/lvm/volume-group.ts',
     killer: 'src/pool/kinds/lvm/volume-group.test.ts',
-    text: '    await this.refresh();\n    if (this.isIncomplete()) throw incompleteGroup(this.poolName, this.name);\n  }\n\n  /** Makes durable what LVM',
-    replacement: '  }\n\n  /** Makes durable what LVM',
+    text: '    await this.refresh();\n    if (this.isIncomplete()) throw incompleteGroup(this.poolName, this.name);\n  }\n\n  /** Makes the metadata that LVM',
+    replacement: '  }\n\n  /** Makes the metadata that LVM',
     only: 'gone only if',
   },
   {

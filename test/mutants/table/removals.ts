@@ -68,7 +68,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'a pool is as old as what lies in it',
     ...age,
-    text: 'return Math.max(leastMs, noted.ageMs + pauseMs);',
+    text: 'return Math.max(minMs, noted.ageMs + pauseMs);',
     replacement: 'return noted.ageMs + pauseMs;',
   },
   {

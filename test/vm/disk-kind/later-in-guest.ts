@@ -36,7 +36,7 @@ async function withAdopted(work: (adopted: Adopted) => Promise<void>): Promise<v
   const pool = await openTestDisk(scratch, usual, { adopt: true, log: keepErrors(errors) });
   const refused = () =>
     eventually(() =>
-      assert.match(errors.join('\n'), /cannot destroy what was deleted.*does not hold the ext4 with UUID/),
+      assert.match(errors.join('\n'), /cannot destroy a deleted volume or snapshot.*does not hold the ext4 with UUID/),
     );
   try {
     await adopt(pool, 'db', usual);
@@ -117,7 +117,7 @@ test('what is written to a deleted volume by who has it open is wiped before the
   const minor = shell(`dmsetup info --columns --noheadings -o minor ${name}`).trim();
   const late = openSync(`/dev/dm-${minor}`, 'r+');
   await pool.purge(spec.id);
-  await eventually(() => assert.match(errors.join('\n'), /was deleted and is in use all the same/));
+  await eventually(() => assert.match(errors.join('\n'), /was deleted and is still open/));
   writeSync(late, 'what nobody may see');
   fsyncSync(late);
   closeSync(late);

@@ -295,7 +295,7 @@ describe('a disk that is not taken is not written to', () => {
     const { id } = await pool.create(volumeSpec('shared', { content: { type: 'block' } }));
     writeLabelAgain(victim);
     const before = digestOf(victim);
-    const foreign = /somebody else has written the label of \/dev\/sd/;
+    const foreign = /another program has written the label of \/dev\/sd/;
     for (let time = 0; time < 2; time++) {
       await assert.rejects(pool.attach(id, { persistent: false }), foreign);
       await assert.rejects(pool.remove(id), foreign);

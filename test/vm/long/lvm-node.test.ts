@@ -48,7 +48,10 @@ describe('a node with pools in volume groups', () => {
     for (const volume of [mounted, block]) await leaveKeepsake(node, volume);
     for (const volume of [mounted, block]) await volume.expand(2n * sizeBytes);
     assert.equal(BigInt(await node.vm.run(`blockdev --getsize64 ${block.targetPath}`)), 2n * sizeBytes);
-    await assert.rejects(mounted.snapshot('in-use'), /\(lvm\) copies volumes only at rest: stop its pod for that time/);
+    await assert.rejects(
+      mounted.snapshot('in-use'),
+      /\(lvm\) copies only volumes that are not in use: stop its pod for that time/,
+    );
     await mounted.leave();
     await mounted.snapshot('at-rest');
     const restored = newVolume(node, 'fast');

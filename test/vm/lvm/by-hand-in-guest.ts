@@ -133,7 +133,7 @@ describe('volumes that somebody changes by hand', () => {
       );
       await pool.remove(idOf('origin'));
       await eventually(
-        () => assert.match(errors.join(), /somebody has a snapshot of it that would go with it/),
+        () => assert.match(errors.join(), /a snapshot of it made by hand would be removed with it/),
         patienceMs,
       );
       lvm('lvchange', '--yes', '--activate', 'y', `${volumeGroup}/backup`);

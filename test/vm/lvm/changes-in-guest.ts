@@ -156,7 +156,7 @@ test('SM14: all that differs is told, byte for byte, and what thin_delta tells; 
   const theirs = heldBlock(volumeGroup);
   await assert.rejects(changedRanges(pool, undefined, fifth), (error) => {
     assert.ok(error instanceof Unavailable && error.message.length <= 200, `${error}`);
-    return /somebody else has its thin pool's metadata snapshot/.test(error.message);
+    return /another program has its thin pool's metadata snapshot/.test(error.message);
   });
   for (const [pair, chunks] of told) {
     const [base, target] = pair.split(' ').map((word) => seen[Number(word)]);

@@ -7,10 +7,10 @@ import { FailedPrecondition } from '../../../volume/errors.ts';
 import { shortPath } from '../../../volume/short-path.ts';
 
 /** Files of several names of which not all have been met yet; more are not remembered. */
-const mostIncomplete = 100_000;
+const maxIncomplete = 100_000;
 
 /**
- * Looks through a tree that is to become a volume.
+ * Looks through a tree that will become a volume.
  * @throws FailedPrecondition if something in it is not its own: mounts, files of another project or with a name elsewhere
  */
 export async function surveyTree(
@@ -35,7 +35,7 @@ export async function surveyTree(
     if (isErrno(error, 'ELOOP'))
       throw new FailedPrecondition(`${root.path} has more directories inside each other than Holdfast follows.`);
     if (isErrno(error, 'ENOENT'))
-      throw new FailedPrecondition(`Somebody changes ${root.path} just now: stop the workload first.`);
+      throw new FailedPrecondition(`${root.path} is being changed just now: stop the workload first.`);
     throw error;
   }
   names.refuseOutside();
@@ -46,7 +46,7 @@ async function refuseOtherProject(queue: DiskQueue, file: Descriptor): Promise<v
   const { id } = await readProject(queue, file);
   if (id === 0) return;
   throw new FailedPrecondition(
-    `${shortPath(file.path)} belongs to quota project ${id}, which somebody else counts by. If nobody does any more: chattr -R -f -p 0 on the directory.`,
+    `${shortPath(file.path)} belongs to quota project ${id}, which is in use for something else. If it is not any more: chattr -R -f -p 0 on the directory.`,
   );
 }
 
@@ -60,7 +60,7 @@ class Names {
     if (links <= 1) return;
     const known = this.#left.get(inode);
     if (known === undefined) {
-      if (this.#left.size < mostIncomplete) this.#left.set(inode, { path, left: links - 1 });
+      if (this.#left.size < maxIncomplete) this.#left.set(inode, { path, left: links - 1 });
       else this.#isOverfull = true;
     } else if (--known.left === 0) this.#left.delete(inode);
   }
@@ -70,7 +70,7 @@ class Names {
     const [outside] = this.#left.values();
     if (outside === undefined || this.#isOverfull) return;
     throw new FailedPrecondition(
-      `${shortPath(outside.path)} has another name outside of the directory (a hard link): what is written here is seen there.`,
+      `${shortPath(outside.path)} has another name outside of the directory (a hard link): writes here are seen there.`,
     );
   }
 }

@@ -12,14 +12,14 @@ import { shortPath } from '../../../volume/short-path.ts';
 import type { DirectoryParts } from './directory-backend.ts';
 
 /*
- * Paths that an operator names: those of directories that are to become volumes, and where volumes are to become
+ * Paths that an operator names: of directories that will become volumes, and of places where volumes will become
  * directories. Others may write on the way to them, so no symbolic link is followed.
  */
 
 type Parts = Pick<DirectoryParts, 'layout' | 'name' | 'place' | 'queue'>;
 
 /**
- * The directory that has, or is to have, the name at the end of the path; open as O_PATH.
+ * The directory that has, or will have, the name at the end of the path; open as O_PATH.
  * @throws InvalidArgument, NotFound, FailedPrecondition if nothing can be renamed between it and the pool
  */
 export async function openParent(parts: Parts, path: string): Promise<Descriptor> {
@@ -42,7 +42,7 @@ export async function openParent(parts: Parts, path: string): Promise<Descriptor
 }
 
 /**
- * A directory that is to become a volume; open as O_PATH.
+ * A directory that will become a volume; open as O_PATH.
  * @throws InvalidArgument, NotFound, FailedPrecondition
  */
 export async function openAdoptable(parts: Parts, path: string): Promise<Descriptor> {
@@ -69,25 +69,25 @@ export async function openAdoptable(parts: Parts, path: string): Promise<Descrip
   }
 }
 
-/** Whoever adopts or releases would rather wait than not know. */
-const patienceMs = 60_000;
+/** For adoption and release: an operator would rather wait than not know. */
+const holdersTimeoutMs = 60_000;
 
 /**
- * @param exceptPid a process that is no user of it: this one, which may count what is in it
- * @throws FailedPrecondition if anybody has a directory mounted, works in it or has a file of it open
+ * @param exceptPid a process that does not count as a user: this one, which may count the files in it
+ * @throws FailedPrecondition if a process has the directory mounted, works in it or has a file of it open
  */
 export async function refuseHolders(path: string, exceptPid?: number): Promise<void> {
-  const found = await findHolders({ devices: [], directories: [path] }, 'all', patienceMs);
+  const found = await findHolders({ devices: [], directories: [path] }, 'all', holdersTimeoutMs);
   const holders = found.holders.filter((holder) => holder.kind !== 'process' || holder.pid !== exceptPid);
   if (holders.length > 0) {
     const whom = describeHolders({ ...found, holders });
     throw new FailedPrecondition(`${shortPath(path)} is in use ${whom}: stop the workload first.`);
   }
   if (found.isComplete) return;
-  throw new Unavailable(`There was no time to look who uses ${path}; try again.`);
+  throw new Unavailable(`There was no time to find the users of ${path}; try again.`);
 }
 
-/** Why something could not be moved between a path and the pool. */
+/** The reason why something could not be moved between a path and the pool. */
 export function explainMove(error: unknown, poolName: string, path: string): unknown {
   if (isErrno(error, 'ENOENT')) return new NotFound(`${path} is gone.`);
   if (isErrno(error, 'EEXIST')) return taken(path);
@@ -98,12 +98,12 @@ export function explainMove(error: unknown, poolName: string, path: string): unk
   );
 }
 
-/** What `release` finds where it is to put a volume. */
+/** The refusal if something is where `release` must put a volume. */
 export function taken(path: string): AlreadyExists {
   return new AlreadyExists(`${shortPath(path)} exists: move it away, or release to another path (--to PATH).`);
 }
 
-/** NAME_MAX of Linux, in bytes; what has more characters has more of those. */
+/** NAME_MAX of Linux, in bytes; a name with more characters has more bytes, too. */
 const longestNameCharacters = 255;
 
 function tooLong(): InvalidArgument {
@@ -134,14 +134,14 @@ async function notBesidePool({ name, place, queue }: Parts, parent: Descriptor, 
   return new FailedPrecondition(
     isSame
       ? `${shortPath(path)} and pool ${name} lie on two mounts of one filesystem, and nothing can be renamed between those: give the driver one mount that has both.`
-      : `${shortPath(path)} is not on the filesystem of pool ${name}: only what is can be adopted, or released to.`,
+      : `${shortPath(path)} is not on the filesystem of pool ${name}: volumes are adopted from there, and released to there, only.`,
   );
 }
 
-/** What a pool's own directory has, whatever its kind. */
+/** Names in a pool's own directory, whatever its kind. */
 const poolNames = ['pool.json', 'volumes', 'trash'];
 
-/** What lies in a pool, this one or another, belongs to that. */
+/** A path inside of a pool, this one or another, belongs to that pool. */
 async function refuseInPool(queue: DiskQueue, path: string): Promise<void> {
   for (let directory = path; directory !== '/'; directory = dirname(directory)) {
     const found = await Promise.all(poolNames.map((name) => isThere(queue, join(directory, name))));

@@ -82,7 +82,7 @@ export class DirectoryAdoption implements Adoption {
       await step('release/move', () => this.#moveOut(id, parent, path));
     } catch (error) {
       const isHere = await isThere(queue, layout.data(id)).catch(() => false);
-      // What cannot be settled now is before the next call for the volume, or at the next start.
+      // A handover that cannot be settled now is settled before the next call for the volume, or at the next start.
       if (isHere) await handovers.settle(id).catch(() => undefined);
       throw error;
     }
@@ -99,7 +99,7 @@ export class DirectoryAdoption implements Adoption {
 
   async reconcile(): Promise<readonly VolumeId[]> {
     const { dataless, ids } = await this.#parts.handovers.reconcile();
-    // What is in the trash by that is destroyed by the sweep that follows.
+    // The sweep that follows destroys everything that this puts into the trash.
     for (const id of dataless) {
       await this.#provisioner.removeVolume(id, undefined);
       await this.#parts.handovers.end(id);
@@ -180,7 +180,7 @@ export class DirectoryAdoption implements Adoption {
     const { handovers, layout, queue } = this.#parts;
     const hasVolume = await isThere(queue, layout.volume(id));
     if (hasVolume && (await isThere(queue, layout.data(id)))) return;
-    // The catalog looks at the trash after a failure, and destroys what is in there.
+    // After a failure the catalog looks at the trash, and destroys its entries.
     await moveAway(queue, hasVolume ? layout.volume(id) : draft, layout.newTrash(id));
     await handovers.end(id);
   }

@@ -35,7 +35,7 @@ export class DirectoryAttacher implements Attacher {
     const { handovers, layout, projects, queue } = this.#parts;
     const path = layout.data(id);
     await handovers.settled(id);
-    // Somebody may have changed it by hand.
+    // The limit may have been changed by hand.
     await projects?.limitIn(layout.volume(id), sizeBytes);
     try {
       const descriptor = await openDirectory(queue, path);
@@ -50,12 +50,12 @@ export class DirectoryAttacher implements Attacher {
     return this.#attached(this.#parts.queue, id);
   }
 
-  /** Also by who sees mounts of it that the driver does not: a container that lives on has them in a namespace of its own. */
+  /** Counts mounts that the driver does not see, too: a container that lives on has them in its own namespace. */
   async inUse(id: VolumeId): Promise<readonly Attached[]> {
     await this.#parts.handovers.settled(id);
     const here = await this.attached(id);
     if (here.length > 0) return here;
-    const mounts = await withTimeout(patienceMs, mountsElsewhere(id));
+    const mounts = await withTimeout(lookTimeoutMs, mountsElsewhere(id));
     if (mounts === 'late') {
       throw new Unavailable(`volume ${id}: there was no time to look whether a container has it mounted; try again.`);
     }
@@ -103,7 +103,7 @@ export class DirectoryAttacher implements Attacher {
 }
 
 /** A look takes a few milliseconds, but a node may have thousands of containers. */
-const patienceMs = 20_000;
+const lookTimeoutMs = 20_000;
 
 /** Where volumes lie below the pool's root (`Layout`), those on their way out too: `<id>.<random>`. */
 const parents = ['volumes', 'trash'];

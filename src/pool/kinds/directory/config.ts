@@ -3,13 +3,13 @@ import { absolutePath, oneOf } from '../../../settings/values.ts';
 import { type SystemDiskUse, systemDiskUses } from '../../location/system-disk.ts';
 
 /**
- * Whether the sizes of volumes are held by project quota. required: without it the pool is not opened. whenAvailable: they
- * are where the filesystem has it switched on. none: they are not.
+ * The role of project quota. required: without it the pool is not opened. whenAvailable: it holds the sizes of volumes
+ * where the filesystem has it switched on. none: it is not used.
  */
 export const quotaUses = ['required', 'whenAvailable', 'none'] as const;
 export type QuotaUse = (typeof quotaUses)[number];
 
-/** What only directory pools are configured by. */
+/** The options that only directory pools have. */
 export interface DirectoryOptions {
   /** The pool's own directory, on a filesystem that the operator looks after; empty only if there is a mistake. */
   readonly path: string;
@@ -24,7 +24,7 @@ export const directoryKeys: readonly string[] = Object.keys(readers);
 
 export function readDirectoryOptions(section: SectionReader): DirectoryOptions {
   const { path, quota, systemDisk } = section.readAll(readers);
-  if (!section.has('path')) section.mistake([], 'needs a path: the directory that its volumes are to lie in');
+  if (!section.has('path')) section.mistake([], 'needs a path: the directory for its volumes');
   const disk = systemDisk === undefined ? {} : { systemDisk };
   return { path: path ?? '', quota: quota ?? 'whenAvailable', ...disk };
 }

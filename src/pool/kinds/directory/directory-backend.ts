@@ -14,7 +14,7 @@ import { DirectoryProvisioner } from './provisioner.ts';
 import { DirectorySpace } from './space.ts';
 import { directoryTraits } from './traits.ts';
 
-/** What the parts of a directory backend work with. */
+/** The shared tools of the parts of a directory backend. */
 export interface DirectoryParts extends FileParts {
   readonly name: string;
   readonly place: FilesystemPlace;
@@ -27,11 +27,11 @@ export interface DirectoryParts extends FileParts {
 }
 
 export interface DirectoryBackendOptions extends DirectoryParts {
-  /** What is held for as long as the pool is open. */
+  /** Resources that are held for as long as the pool is open. */
   readonly held: Held;
 }
 
-/** Volumes as directories on a filesystem that somebody else looks after. */
+/** Volumes as directories on a filesystem that the operator looks after. */
 export class DirectoryBackend implements Backend {
   readonly kind = 'directory';
   readonly traits: Traits;

@@ -14,13 +14,13 @@ import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts'
 import { refuseMountsInside } from '../../records/mounts-inside.ts';
 import type { DirectoryParts } from './directory-backend.ts';
 
-/** As an emptyDir has it: a pod may run as anybody, and nobody else gets here, as the pool's own directory is root's. */
+/** The mode of an emptyDir: a pod may run as any user. Others on the node are kept out by the pool's own directory, root's. */
 const newMode = 0o777;
 
-/** As quota has it. */
+/** The quota's number for "no limit". */
 const noLimit = 0n;
 
-/** A volume on its way. Its data is a directory, in a quota project of its own where there is quota. */
+/** A volume being made. Its data is a directory, in its own quota project where there is quota. */
 export class DirectoryVolumeDraft extends VolumeFileDraft<DirectoryParts> implements VolumeDraft {
   override async takenBytes(): Promise<bigint> {
     return 0n;

@@ -33,18 +33,21 @@ const storedHandover = z.strictObject({ inode: z.string().regex(/^[0-9]+$/) });
 /** Deeper than anything that programs make, something mounted in it, or damaged. */
 const unwalkable = ['ELOOP', 'EXDEV', 'EUCLEAN', 'EBADMSG', 'EIO'] as const;
 
-/** How long the opening of the pool, and a call, waits for trees to be put into their projects: a million files take minutes. */
-const patienceMs = 5_000;
+/**
+ * The time that the opening of the pool, and a call, waits for trees to be put into their projects: a million files
+ * take minutes.
+ */
+const settlingTimeoutMs = 5_000;
 
 /**
- * Volumes that are on their way in or out. Each has a note, `handovers/<id>.json`, from before anything is done until all is
- * done. What it means, the data tells: where it is missing there is no volume, and where it is there is one, and the tree
- * may have to be put into the volume's project. So a crash undoes what had not come to the one rename, or finishes it.
+ * Volumes that are being adopted or released. Each has a note, `handovers/<id>.json`, from before the first step until after
+ * the last. The data gives the note its meaning: without data there is no volume; with data there is one, and the tree may
+ * have to be put into the volume's project. A handover that crashed before its one rename is undone, a later one finished.
  */
 export class Handovers {
   readonly #options: HandoversOptions;
   readonly #directory: string;
-  /** What is to be settled yet; undefined: nobody is at it. */
+  /** Handovers that are not settled yet, each with the run that settles it; undefined: no run is in progress. */
   readonly #pending = new Map<VolumeId, Promise<void> | undefined>();
   /** Volumes with a tree that cannot be walked to its end: some of it is in no project, or in another one. */
   readonly #unsettled = new Set<VolumeId>();
@@ -97,11 +100,11 @@ export class Handovers {
       if (!isErrno(error, ...unwalkable)) throw error;
       this.#unsettled.add(id);
     });
-    if ((await withTimeout(patienceMs, settling)) !== 'late') return;
+    if ((await withTimeout(settlingTimeoutMs, settling)) !== 'late') return;
     throw new Unavailable(`volume ${id}: its files are still being put into its quota project; try again later.`);
   }
 
-  /** Whether some of its tree may be in another project than the volume's. */
+  /** True if a part of its tree may be in another project than the volume's. */
   isUnsettled(id: VolumeId): boolean {
     return this.#unsettled.has(id);
   }
@@ -125,11 +128,11 @@ export class Handovers {
         if (!this.#stop.signal.aborted) log.error({ pool: name, err: error }, 'cannot settle an adopted directory yet');
       }),
     );
-    await withTimeout(patienceMs, Promise.all(all));
+    await withTimeout(settlingTimeoutMs, Promise.all(all));
     return { ids, dataless };
   }
 
-  /** What is not settled yet is left to the next opening. */
+  /** Handovers that are not settled yet are left to the next opening. */
   async close(): Promise<void> {
     this.#stop.abort();
     await Promise.allSettled([...this.#pending.values()]);
@@ -150,7 +153,7 @@ export class Handovers {
 
   /**
    * @returns whether there is anything to be settled
-   * @throws FailedPrecondition if somebody had put something else in its place before it was moved
+   * @throws FailedPrecondition if something else had been put in its place before it was moved
    */
   async #verify(id: VolumeId): Promise<boolean> {
     const { layout, queue } = this.#options;
@@ -161,7 +164,7 @@ export class Handovers {
     const status = await statusOf(queue, layout.data(id));
     if (status.kind === 'directory' && status.inode.toString() === inode) return true;
     throw new FailedPrecondition(
-      `volume ${id}: what lies at ${layout.data(id)} is not what was to be adopted. Stop the driver, and move it away.`,
+      `volume ${id}: ${layout.data(id)} is not the directory that was being adopted. Stop the driver, and move it away.`,
     );
   }
 

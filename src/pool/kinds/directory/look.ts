@@ -34,7 +34,7 @@ export async function lookAtDirectoryPool(
   return { ...sight, location: { ...sight.location, state: 'broken', advice } };
 }
 
-/** Whether quota is enforced where the pool is to be made. */
+/** True if quota is enforced where the pool will be made. */
 async function hasQuota({ own }: Configured<DirectoryOptions>, { queue }: LookRequest): Promise<boolean> {
   await using directory = await openReadOnly(queue, own.path).catch((error) => {
     if (!isErrno(error, 'ENOENT')) throw error;

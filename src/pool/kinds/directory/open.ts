@@ -24,7 +24,7 @@ export interface DirectoryPoolOptions extends OpenContext, DirectoryOptions {
 /** Trees that are copied at a time. */
 const copiesAtOnce = 2;
 
-/** Opens the storage of a pool of directories. Its filesystem is mounted by whoever it belongs to. */
+/** Opens the storage of a pool of directories. The operator mounts its filesystem. */
 export async function openDirectoryBackend(options: DirectoryPoolOptions): Promise<ReadyBackend> {
   const { dataDirectory, name, path, queue } = options;
   const held = new Held();
@@ -37,7 +37,7 @@ export async function openDirectoryBackend(options: DirectoryPoolOptions): Promi
     const quota = new ProjectQuota(queue, root);
     const { isEnforced } = await quota.state();
     if (options.quota === 'required' && !isEnforced) {
-      // Before anything is made: its disk may not be mounted. Of one that was there before, that is told first.
+      // Before anything is made: its disk may not be mounted. If the pool existed before, that error comes first.
       await readPoolFile({ queue, layout, poolName: name, dataDirectory, kind: 'directory' });
       throw noQuota(name, layout.root);
     }

@@ -28,8 +28,8 @@ export interface ProjectsOptions {
 }
 
 /**
- * The quota projects of a pool's volumes: one for each, noted durably before it is used, and nobody else's: what has no
- * note of ours is taken only if the filesystem counts nothing for it.
+ * The quota projects of a pool's volumes: one for each, noted durably before it is used, and used for nothing else: a
+ * project without a note of ours is taken only if the filesystem counts nothing for it.
  */
 export class Projects {
   readonly #options: ProjectsOptions;
@@ -43,7 +43,7 @@ export class Projects {
     this.#next = Number.parseInt(options.poolId.slice(0, 6), 16) % projectCount;
   }
 
-  /** Reads all notes, also of what is half made or half gone. */
+  /** Reads all notes, also those of half made or half removed volumes and snapshots. */
   static async read(options: ProjectsOptions): Promise<Projects> {
     const { layout, queue } = options;
     const taken = new Set<number>();
@@ -55,19 +55,19 @@ export class Projects {
     return new Projects(options, taken);
   }
 
-  /** Of the volume or snapshot whose directory this is; undefined: it was made without quota. */
+  /** The project of the volume or snapshot in this directory; undefined: it was made without quota. */
   of(directory: string): Promise<number | undefined> {
     return readNote(this.#options.queue, directory);
   }
 
-  /** What the data in a directory takes, and may take; undefined: it was made without quota. */
+  /** The usage and the limit of the data in a directory; undefined: it was made without quota. */
   async usageIn(directory: string): Promise<ProjectUsage | undefined> {
     const id = await this.of(directory);
     if (id === undefined) return undefined;
     return (await this.#options.quota.find(id)) ?? { id, usedBytes: 0n, usedInodes: 0n, limits: noLimits };
   }
 
-  /** Gives the data in a draft's directory a project of its own. The note is durable with the directory. */
+  /** Gives the data in a draft's directory its own project. The note is durable with the directory. */
   async assign(directory: string, sizeBytes: bigint): Promise<void> {
     const { queue } = this.#options;
     const id = await this.reserve(directory);
@@ -76,7 +76,7 @@ export class Projects {
     await writeProject(queue, data, { id, isInherited: true });
   }
 
-  /** Notes a project, without a limit, for data that is to come into the directory. */
+  /** Notes a project, without a limit, for data that will be put into the directory. */
   async reserve(directory: string): Promise<number> {
     const id = await this.#allocate();
     try {
@@ -94,7 +94,7 @@ export class Projects {
     if (id !== undefined) await this.#putTree(directory, id, signal);
   }
 
-  /** The reverse: it is nobody's. What nothing was noted for is left as it is. */
+  /** Takes the data out of its project. Data without a noted project is left as it is. */
   async leave(directory: string): Promise<void> {
     if ((await this.of(directory)) !== undefined) await this.#putTree(directory, 0);
   }

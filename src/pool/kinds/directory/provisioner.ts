@@ -21,7 +21,7 @@ const sizeNotEnforced: Condition = {
   message: 'Not all of its files can be read, or put into its quota project: its size is not enforced.',
 };
 
-/** How directories are made, changed and removed. */
+/** Makes, changes and removes directories. */
 export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements Provisioner {
   draft(id: VolumeId): VolumeDraft {
     return new DirectoryVolumeDraft(this.parts, id);
@@ -41,7 +41,7 @@ export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements
       if (project === undefined || (await readProject(queue, data)).id === project) return undefined;
       return { abnormal: true, message: 'Its directory was put into another quota project: its size is not enforced.' };
     } catch (error) {
-      // The pool is in quarantine by now, say.
+      // For example, the pool is in quarantine by now.
       if (error instanceof HoldfastError) throw error;
       if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The directory is missing.' };
       return { abnormal: true, message: 'The directory cannot be read; see the kernel log of the node.' };
@@ -60,7 +60,7 @@ export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements
     await projects?.limitIn(layout.volume(id), sizeBytes);
   }
 
-  /** The note of its project goes last: as long as it is there, nobody else gets that. */
+  /** The note of its project goes last: as long as it is there, no other volume gets that project. */
   async destroy(ref: TrashRef): Promise<void> {
     const { projects, queue } = this.parts;
     try {

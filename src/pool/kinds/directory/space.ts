@@ -11,7 +11,7 @@ export interface DirectorySpaceParts extends SpaceParts {
   readonly canShareBlocks: boolean;
 }
 
-/** What directories take: by their quota, else counted now and then. */
+/** The space that directories take: by their quota, else counted now and then. */
 export class DirectorySpace extends TreeSpace<DirectorySpaceParts> {
   constructor(parts: DirectorySpaceParts) {
     super(parts, { sharesBlocks: parts.canShareBlocks });
@@ -22,7 +22,7 @@ export class DirectorySpace extends TreeSpace<DirectorySpaceParts> {
     return usage?.usedBytes ?? super.allocatedBytes(data);
   }
 
-  /** As df(1) in the volume tells it. */
+  /** The usage that df(1) shows in the volume. */
   async quotaUsage(id: VolumeId): Promise<QuotaUsage | undefined> {
     const usage = await this.parts.projects?.usageIn(this.dataOfVolume(id));
     if (usage === undefined || usage.limits.bytes === 0n) return undefined;

@@ -5,7 +5,7 @@ import type { VolumeContent } from '../../../volume/capability.ts';
 import { parseFilesystemType } from '../../../volume/filesystem.ts';
 import type { FoundDisk } from '../../location/found-disk.ts';
 
-/** What a disk of somebody else's becomes a volume with. @returns why it cannot become one, if it cannot */
+/** The content with which a foreign disk becomes a volume. @returns the reason why it cannot become one, if it cannot */
 export function contentOf(content: Content): VolumeContent | string {
   switch (content.kind) {
     case 'filesystem': {
@@ -24,13 +24,13 @@ export function contentOf(content: Content): VolumeContent | string {
   }
 }
 
-/** Whether it is worth a word that a disk can be kept as it is. */
+/** True if it is worth mentioning that a disk can be kept as it is. */
 export function holdsFilesystemOfVolumes(content: Content): boolean {
   const found = contentOf(content);
   return typeof found !== 'string' && found.type === 'mount';
 }
 
-/** Why a disk does not become a volume as a whole; undefined: no partition keeps it from that. */
+/** The reason why a disk does not become a volume as a whole; undefined: no partition keeps it from that. */
 export async function whyNotWhole(
   queue: DiskQueue,
   { path, place }: Pick<FoundDisk, 'path' | 'place'>,
@@ -46,11 +46,11 @@ export function partitionPath(name: string, diskPath: string, links: readonly st
   return links.find((link) => link.startsWith(`${diskPath}-part`)) ?? links[0] ?? `/dev/${name}`;
 }
 
-const mostListed = 3;
+const maxListed = 3;
 
 /** @param paths at least one */
 export function partitionAdvice(paths: readonly string[]): string {
   if (paths.length === 1) return `it has 1 partition. Name that as device instead: ${paths[0]}`;
-  const more = paths.length > mostListed ? ', …' : '';
-  return `it has ${paths.length} partitions. Name one as device instead: ${paths.slice(0, mostListed).join(', ')}${more}`;
+  const more = paths.length > maxListed ? ', …' : '';
+  return `it has ${paths.length} partitions. Name one as device instead: ${paths.slice(0, maxListed).join(', ')}${more}`;
 }

@@ -27,8 +27,8 @@ export interface AdoptedDisk {
 
 /**
  * Changes nothing.
- * @param mayAdopt what the disk holds, if it is not ours, is to become a volume
- * @returns undefined if the disk has a label of its own, or is to have one
+ * @param mayAdopt the disk's content, if it is not ours, will become a volume
+ * @returns undefined if the disk has our label, or will get one
  * @throws FailedPrecondition, DataLoss if it is not the disk that was adopted
  */
 export async function findAdopted(place: LabelledPlace, mayAdopt: boolean): Promise<AdoptedDisk | undefined> {
@@ -74,7 +74,7 @@ interface AdoptedParts {
   readonly label: NoteLabel;
   readonly mapped: MappedParts;
   readonly adoption: DiskAdoption;
-  /** Nothing of ours holds such a disk while its volume is not attached: somebody may have formatted it since it was opened. */
+  /** No device of ours holds such a disk while its volume is not attached: it may have been formatted since it was opened. */
   readonly requireOwn: (queue: DiskQueue, device: Descriptor) => Promise<void>;
 }
 
@@ -103,7 +103,7 @@ async function requireAdopted(
   );
 }
 
-/** What a disk is found to be. */
+/** The observed disk. */
 interface SeenDisk {
   readonly name: string | undefined;
   readonly sizeBytes: bigint;
@@ -122,7 +122,8 @@ export function differenceFrom(
   if (name !== disk.name) return 'disk';
   if (sizeBytes < data.lengthBytes) return 'size';
   if (filesystem === undefined) return undefined;
-  // What is being wiped has lost its own by and by. Another one is somebody's: the note has come back with a backup, say.
+  // A volume being wiped loses its filesystem by and by. Another filesystem is foreign: e.g. the note has come back
+  // with a backup.
   if (object?.state === 'removed' && content.kind === 'blank') return undefined;
   return content.kind === 'filesystem' && content.uuid === filesystem.uuid ? undefined : 'filesystem';
 }

@@ -29,13 +29,13 @@ export interface DiskAdoptionParts {
   readonly sectorBytes: number;
 }
 
-/** What is on a disk that nobody else has. */
+/** The disk and its content, while no other program has it. */
 interface SeenDisk {
   readonly adoptable: Adoptable;
   readonly filesystem: FilesystemName | undefined;
 }
 
-/** What a disk or partition of somebody else's holds becomes the pool's volume, as it is: nothing is written to it. */
+/** The content of a foreign disk or partition becomes the pool's volume, as it is: nothing is written to it. */
 export class DiskAdoption implements Adoption {
   readonly #parts: DiskAdoptionParts;
 

@@ -48,7 +48,7 @@ export class DiskAttacher implements Attacher {
     return this.attached(id);
   }
 
-  /** Somebody else may have it open, in another mount namespace: it stays. */
+  /** Another program may have it open, in another mount namespace: it stays. */
   async detach(attached: Attached): Promise<void> {
     const { calls, label, mapped } = this.#parts;
     const name = attached.kind === 'device' ? this.#objectOf(attached) : undefined;
@@ -72,7 +72,7 @@ export class DiskAttacher implements Attacher {
     return new Map(isAttached && object !== undefined ? [[idOfObject(object.name) ?? '', 1]] : []);
   }
 
-  /** What is neither open nor shown to anybody, and what shows something that is gone. */
+  /** Removes devices that are neither open nor shown, and those that show a volume that is gone. */
   async detachOrphans(): Promise<VolumeId[]> {
     const { calls, mapped, queue } = this.#parts;
     const orphans: VolumeId[] = [];

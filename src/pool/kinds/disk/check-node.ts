@@ -2,7 +2,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { checkMapper } from '../../mapped-device.ts';
 import type { Finding } from '../../sight.ts';
 
-/** Whether device-mapper is there. */
+/** Checks that device-mapper is there. */
 export async function checkNode(queue: DiskQueue): Promise<Finding[]> {
   return [await checkMapper(queue)];
 }

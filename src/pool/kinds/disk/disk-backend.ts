@@ -27,15 +27,15 @@ export interface DiskBackendOptions {
   readonly wipePolicy: WipePolicy;
   /** The logical block size of the disk. */
   readonly blockSizeBytes: number;
-  /** Of a disk that was adopted, or can be. */
+  /** For a disk that was adopted, or can be. */
   readonly adoption?: Adoption | undefined;
-  /** As the section says. */
+  /** The value in the section. */
   readonly mayAdopt: boolean;
-  /** Of such a disk: that what a device shows of it is still what was adopted. @throws FailedPrecondition, DataLoss */
+  /** For such a disk: a device of it still shows the adopted content. @throws FailedPrecondition, DataLoss */
   readonly requireOwn?: ((queue: DiskQueue, device: Descriptor) => Promise<void>) | undefined;
 }
 
-/** What the parts of the backend work with. */
+/** The shared tools of the parts of the backend. */
 export interface DiskParts extends DiskBackendOptions {
   missing(id: string): DataLoss;
   /** Opens what the disk has, made sure of. */
@@ -98,7 +98,7 @@ function whyNoAdoption(mayAdopt: boolean): string {
     : 'adopts and releases nothing: its section has no adopt: true (docs/disks.md).';
 }
 
-/** A device that shows what is somebody else's goes again: it would keep the disk from him. */
+/** A device that shows foreign data is removed: it would keep the disk from its owner. */
 async function openOwn(
   { label, mapped, requireOwn }: DiskBackendOptions,
   queue: DiskQueue,

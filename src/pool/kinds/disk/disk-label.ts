@@ -2,15 +2,15 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { HoldfastError } from '../../../volume/errors.ts';
 import type { Payload } from './label/payload.ts';
 
-/** What is known of a pool's disk, wherever that is written: which pool it is, and what the disk has in it. */
+/** The stored state of a pool's disk, wherever that is written: the pool's id, and the disk's content. */
 export interface DiskLabel extends AsyncDisposable {
-  /** Told also while the disk fails: what was attached must still be found. */
+  /** Known also while the disk fails: attached volumes must still be found. */
   readonly payload: Payload;
-  /** Why no volume can be made on the disk though it has none; undefined: one can. */
+  /** The reason why no volume can be made on the disk though it has none; undefined: one can. */
   readonly obstacle: HoldfastError | undefined;
   /** Aborted once another node or program is known to have written it: work on the disk that has begun stops. */
   readonly lost: AbortSignal;
-  /** What is stored, not what memory has of it, and durably: after a write that failed they differ. */
+  /** Reads the stored state again, and makes it durable: after a failed write it differs from the state in memory. */
   refresh(): Promise<void>;
   /** Durable when it returns. If it throws, either is stored. */
   change(edit: (payload: Payload) => Payload): Promise<void>;

@@ -57,7 +57,7 @@ function poolWith(state: ObjectState, lost: AbortSignal = new AbortController().
 
 const destruction = { isNeeded: true, isShared: false, signal: new AbortController().signal };
 
-/** Whatever reads or writes what the disk has: of which state, and how. */
+/** All that reads or writes the disk's content: the state that it needs, and the call. */
 const ways: Readonly<Record<string, readonly [ObjectState, (backend: DiskBackend) => Promise<unknown>]>> = {
   'an attach': ['volume', ({ attacher }) => attacher.attach({ id } as VolumeRecord)],
   'a wipe': ['removed', ({ provisioner }) => provisioner.destroy(name, destruction)],

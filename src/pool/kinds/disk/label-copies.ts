@@ -148,7 +148,7 @@ export class LabelCopies {
       memory.own = [read.slot];
     } else if (isUndisturbed() && !memory.own.some((own) => isOwn(read.slot, own))) {
       throw this.#lose(
-        `pool ${poolName}: somebody else has written the label of ${path}, e.g. another node that has the disk, too. Nothing was changed. Stop one of them, then restart the driver.`,
+        `pool ${poolName}: another program has written the label of ${path}, e.g. on another node that has the disk, too. Nothing was changed. Stop one of them, then restart the driver.`,
       );
     }
     return read;

@@ -25,8 +25,8 @@ export function payloadIn({ found, front, shape }: LabelledDisk, poolName: strin
 export type LabelOptions = Pick<LocationOptions, 'queue' | 'lockTimeoutMs' | 'log' | 'poolName' | 'stopping'>;
 
 /**
- * The label of a pool's disk, locked: which pool it is, and what the disk has in it. It is written and read through a device
- * of its own, so that nobody takes a change of it for a change of the partition table.
+ * The label of a pool's disk, locked: the pool's id, and the disk's content. It is written and read through a separate
+ * device, so that no program takes a change of it for a change of the partition table.
  */
 export class Label implements DiskLabel {
   readonly obstacle = undefined;

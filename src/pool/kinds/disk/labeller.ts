@@ -27,9 +27,9 @@ export interface LabelledPlace {
   readonly queue: DiskQueue;
   readonly poolName: string;
   readonly dataDirectory: string;
-  /** As the configuration names the disk. */
+  /** The disk's path in the configuration. */
   readonly path: string;
-  /** What names it permanently, where that is known: no other disk is taken for it. */
+  /** The disk's permanent name, where that is known: no other disk is taken for it. */
   readonly identity?: string | undefined;
   readonly log?: PoolLog | undefined;
 }
@@ -73,7 +73,7 @@ export async function readLabelled(place: LabelledPlace, isFresh = false): Promi
 }
 
 /**
- * Whether the disk has something that is neither ours nor blank. Changes nothing.
+ * True if the disk has something that is neither ours nor blank. Changes nothing.
  * @throws FailedPrecondition if this node had a pool of that name there
  */
 export async function hasSomethingElse(place: LabelledPlace): Promise<boolean> {
@@ -105,7 +105,7 @@ async function judge(place: LabelledPlace, isFresh = false): Promise<JudgedDisk>
   }
 }
 
-/** As `readLabelled`; a blank disk gets a label, and a labelling that was cut short is finished. */
+/** Does the same as `readLabelled`; and a blank disk gets a label, and a labelling that was cut short is finished. */
 export async function readOrLabel(place: LabelledPlace): Promise<LabelledDisk> {
   await markerOf(place).removeVoid();
   const found = (await readLabelled(place, true)) ?? (await label(place));
@@ -115,14 +115,14 @@ export async function readOrLabel(place: LabelledPlace): Promise<LabelledDisk> {
   return found;
 }
 
-/** A disk whose labelling may be gone on with, or that may be labelled. */
+/** A disk whose labelling may be finished, or that may be labelled. */
 interface Labelable {
   readonly ends: DiskEnds;
   /** The pool whose labelling was cut short; undefined: it is blank. */
   readonly begunId: string | undefined;
 }
 
-/** Writes a label on a disk that is shown to be blank and nobody's, while nobody else can have it. */
+/** Writes a label on a disk that is shown to be blank and not in use, while no other program can have it. */
 async function label(place: LabelledPlace): Promise<LabelledDisk> {
   const { identity, log, path, poolName, queue } = place;
   let seen: Labelable | undefined;
@@ -177,7 +177,7 @@ async function examine(
   const { front, tail } = endsOf(shape);
   const ends = { front: await readPart(queue, descriptor, front), tail: await readPart(queue, descriptor, tail) };
   const begun = await markerOf(place).read();
-  // Without a name of its own it cannot be told to be the one that was begun.
+  // Without a permanent name it cannot be recognized as the one that was begun.
   const disk = { name: name ?? '', sizeBytes: shape.sizeBytes };
   const isBegun = begun !== undefined && name !== undefined && isSameDisk(begun.disk, disk);
   return { ends, verdict: judgeDisk(ends, shape, disk, isBegun ? begun.uuid : undefined) };
@@ -188,8 +188,8 @@ function readPart(queue: DiskQueue, device: Descriptor, { lengthBytes, offsetByt
 }
 
 /**
- * A disk of ours holds no signature, neither as a whole nor in its partition: whoever has made one there since has something
- * on it. What cannot be read says nothing.
+ * A disk of ours holds no signature, neither as a whole nor in its partition: a program that made one there since has data
+ * on it. A part that cannot be read says nothing.
  */
 async function refuseSignatures(
   place: LabelledPlace,
@@ -218,7 +218,7 @@ function nameOf(content: Content): string {
 
 function notOurs({ path, poolName }: LabelledPlace, what: string): FailedPrecondition {
   return new FailedPrecondition(
-    `pool ${poolName}: ${path} has the label of a pool, but ${what}. Somebody else has used the disk since. Nothing was changed (docs/disks.md).`,
+    `pool ${poolName}: ${path} has the label of a pool, but ${what}. Another program has used the disk since. Nothing was changed (docs/disks.md).`,
   );
 }
 

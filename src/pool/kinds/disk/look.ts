@@ -102,7 +102,10 @@ async function contentsOf(
   };
 }
 
-/** What memory has of the disk itself is older than what a driver has written through the device. */
+/**
+ * Reads the label, through its device if there is one: the kernel's cache of the disk itself is older than a driver's
+ * writes through that device.
+ */
 async function readLabel(
   queue: DiskQueue,
   mapped: MappedParts,
@@ -134,6 +137,6 @@ function tableFinding({ found, isWhole }: LabelledDisk): Finding {
   return warn(
     check,
     `${found.devicePath}: one half of it is damaged`,
-    'Who wrote to the disk? The volume is not touched by it. sgdisk -v shows what is wrong.',
+    'Which program wrote to the disk? The volume is not affected. sgdisk -v shows the damage.',
   );
 }

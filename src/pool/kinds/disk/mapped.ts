@@ -26,13 +26,13 @@ export interface MappedNode {
   readonly devicePath: string;
 }
 
-/** Whoever only looks whether a disk is free has it exclusively for a moment: `holdfast disks`, or another driver. */
+/** A program that checks whether a disk is free has it exclusively for a moment: `holdfast disks`, or another driver. */
 const busyPausesMs = [1, 10, 100, 1000];
 const goingPausesMs = [10, 30, 100, 300, 1000, 3000];
 
 /**
- * The devices of device-mapper that show parts of a pool's disk: its label, and what it has in it. As long as there is one,
- * nobody else can have the disk or its partition exclusively: no mkfs, no mount, no volume manager.
+ * The devices of device-mapper that show parts of a pool's disk: its label, and its volume. As long as there is one, no other
+ * program can have the disk or its partition exclusively: no mkfs, no mount, no volume manager.
  */
 export class MappedParts {
   readonly poolName: string;
@@ -55,13 +55,13 @@ export class MappedParts {
     return dataDevice(this.poolId, objectName);
   }
 
-  /** As the kernel has it now; no disk is asked. undefined: there is none, or it goes with its last user. */
+  /** The kernel's current device; no disk is asked. undefined: there is none, or it goes with its last user. */
   find(wanted: MappedName): MappedState | undefined {
     const found = this.#mapper.find(wanted.name);
     return found?.uuid === wanted.uuid && !found.isGoing ? found : undefined;
   }
 
-  /** What a device shows of this pool's disk; undefined: nothing. */
+  /** The object of this pool's disk that a device shows; undefined: none. */
   objectOf(device: DeviceNumber): string | undefined {
     const mapped = this.#mapper.find(device);
     return mapped?.uuid.startsWith(mappedUuidPrefix(this.poolId)) === true ? objectOfMapped(mapped) : undefined;
@@ -73,15 +73,15 @@ export class MappedParts {
     return mapped.flatMap(({ device }) => this.objectOf(device) ?? []);
   }
 
-  /** Whether a device is made of the disk as it is there now: not of one that was pulled, even if it was put back. */
+  /** True if a device is made of the disk as it is there now: not of one that was pulled, even if it was put back. */
   isOverDisk({ device, isLive }: MappedState): boolean {
     const backing = mappedDevice(device)?.backing ?? [];
     return isLive && backing.length === 1 && sameDevice(backing[0], this.#found.device);
   }
 
   /**
-   * Opens the device, making it if need be. Its number is given to another as soon as it is gone, so what was opened is compared
-   * with what the kernel says then.
+   * Opens the device, making it if need be. Its number is given to another as soon as it is gone, so the opened device is
+   * compared with the kernel's answer after that.
    */
   async open(
     queue: DiskQueue,
@@ -106,14 +106,14 @@ export class MappedParts {
     throw new FailedPrecondition(`${devicePath} is not the device ${wanted.name} any more; try again.`);
   }
 
-  /** Removes the device unless somebody has it open. @returns whether it is gone */
+  /** Removes the device unless it is open. @returns whether it is gone */
   async remove(queue: DiskQueue, wanted: MappedName): Promise<boolean> {
     const isThere = () => this.#mapper.find(wanted.name)?.uuid === wanted.uuid;
     if (isThere()) await this.#mapper.removeUnused(queue, wanted.name);
     return !isThere();
   }
 
-  /** Removes it, or lets it go with its last user: somebody who only looks, udev say, must not keep it. */
+  /** Removes it, or lets it go with its last user: a program that only looks, e.g. udev, must not keep it. */
   async letGo(queue: DiskQueue, wanted: MappedName): Promise<void> {
     if (this.find(wanted) !== undefined) await this.#mapper.removeWhenUnused(queue, wanted.name);
   }
@@ -122,7 +122,7 @@ export class MappedParts {
     await this.#waitUntilGone(wanted);
     const before = this.find(wanted);
     if (before !== undefined && this.isOverDisk(before)) return before;
-    // That of a disk that was pulled, or one that was never finished.
+    // The device of a disk that was pulled, or one that was never finished.
     if (before !== undefined && !(await this.remove(queue, wanted))) throw this.#overAnother(wanted, before);
     await requireStill(queue, this.#found, undefined);
     await this.#refuseOthers(queue);
@@ -144,7 +144,7 @@ export class MappedParts {
   }
 
   async #make(queue: DiskQueue, wanted: MappedName, part: Extent): Promise<void> {
-    await this.#createWithPatience(queue, wanted, part);
+    await this.#createWithRetries(queue, wanted, part);
     try {
       // Until it is part of a device, its number could come to mean another disk.
       await requireStill(queue, this.#found, undefined);
@@ -154,7 +154,7 @@ export class MappedParts {
     }
   }
 
-  async #createWithPatience(queue: DiskQueue, wanted: MappedName, part: Extent): Promise<void> {
+  async #createWithRetries(queue: DiskQueue, wanted: MappedName, part: Extent): Promise<void> {
     const { device: over, path } = this.#found;
     for (const pauseMs of [...busyPausesMs, undefined]) {
       try {

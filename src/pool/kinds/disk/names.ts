@@ -5,7 +5,7 @@ const objectPattern = /^(vol-[a-z2-7]{26})\.[0-9a-f]{8}$/;
 const mappedPrefix = 'holdfast-disk-';
 const uuidPrefix = 'HOLDFAST-';
 
-/** A name that nothing has had, so that a volume is made anew while what it was before is still being wiped. */
+/** A new name each time, so that a volume can be made again while its predecessor is still being wiped. */
 export function newObjectName(id: VolumeId): string {
   return `${id}.${randomBytes(4).toString('hex')}`;
 }
@@ -15,7 +15,7 @@ export function idOfObject(name: string): VolumeId | undefined {
   return parseVolumeId(objectPattern.exec(name)?.[1] ?? '');
 }
 
-/** What a device of device-mapper is called, and whose it is. */
+/** The name and the UUID of a device of device-mapper. */
 export interface MappedName {
   readonly name: string;
   readonly uuid: string;
@@ -31,12 +31,12 @@ export function dataDevice(poolId: string, objectName: string): MappedName {
   return { name: `${mappedPrefix}${objectName}`, uuid: `${mappedUuidPrefix(poolId)}${objectName}` };
 }
 
-/** What the UUID of each device of a pool begins with. */
+/** The prefix of the UUID of each device of a pool. */
 export function mappedUuidPrefix(poolId: string): string {
   return `${uuidPrefix}${poolId}-`;
 }
 
-/** @returns undefined if it is not the device of a disk's data, of whichever pool */
+/** @returns undefined if it is not the device of a disk's data, of any pool */
 export function objectOfMapped({ name, uuid }: MappedName): string | undefined {
   if (!uuid.startsWith(uuidPrefix) || !name.startsWith(mappedPrefix)) return undefined;
   const objectName = name.slice(mappedPrefix.length);

@@ -9,17 +9,17 @@ import { poolsDirectory } from '../../location/place.ts';
 import { replaceFile } from '../../records/durable-file.ts';
 import { fromStored, type Payload, storedPayload, toStored } from './label/payload.ts';
 
-/** What a filesystem is known by. */
+/** The identity of a filesystem. */
 export interface FilesystemName {
-  /** As libblkid has it. */
+  /** The name that libblkid gives. */
   readonly type: string;
   readonly uuid: string;
 }
 
-/** What is noted of a disk that was adopted. */
+/** The note about a disk that was adopted. */
 export interface Note {
   readonly payload: Payload;
-  /** What it held then; undefined: no filesystem. */
+  /** The filesystem that it held then; undefined: none. */
   readonly filesystem: FilesystemName | undefined;
 }
 

@@ -23,7 +23,7 @@ export class NoteLabel implements DiskLabel {
   readonly lost = new AbortController().signal;
   readonly #file: NoteFile;
   readonly #lock: Descriptor;
-  /** So that no other disk can have its number as long as the pool is open. */
+  /** Held open, so that no other disk can have its number as long as the pool is open. */
   readonly #device: Descriptor;
   readonly #poolName: string;
   #note: Note;
@@ -41,7 +41,7 @@ export class NoteLabel implements DiskLabel {
   }
 
   /**
-   * @param empty what is known of the disk if there is no note
+   * @param empty the state of the disk if there is no note
    * @param device the disk, which is closed with the label, and if there is none
    * @throws FailedPrecondition if another driver has it
    */
@@ -53,7 +53,7 @@ export class NoteLabel implements DiskLabel {
       await mkdir(dirname(file.lockPath), { recursive: true, mode: 0o700 });
       await writeFile(file.lockPath, '', { flag: 'a', mode: 0o600 });
     });
-    // The note is to be found after a power cut.
+    // The note must be found after a power cut.
     await syncFile(queue, dirname(dirname(file.lockPath)));
     const lock = held.use(await takeLock(options, file.lockPath));
     // A driver that had the lock until now may have changed it.
@@ -66,7 +66,7 @@ export class NoteLabel implements DiskLabel {
     return this.#note.payload;
   }
 
-  /** What the disk was when it was adopted. */
+  /** The state of the disk when it was adopted, and its changes since. */
   get note(): Note {
     return this.#note;
   }
@@ -74,7 +74,7 @@ export class NoteLabel implements DiskLabel {
   get obstacle(): FailedPrecondition | undefined {
     if (this.payload.object !== undefined) return undefined;
     return new FailedPrecondition(
-      `pool ${this.#poolName}: its disk can be adopted (holdfast adopt), and holds no volume. If it is blank by now, start the driver anew.`,
+      `pool ${this.#poolName}: its disk can be adopted (holdfast adopt), and holds no volume. If it is blank by now, restart the driver.`,
     );
   }
 
@@ -82,7 +82,7 @@ export class NoteLabel implements DiskLabel {
     return this.#afterLast(() => this.#read());
   }
 
-  /** What the disk has may change, but nothing new is put on it: it has no label of its own. */
+  /** The volume may change, but no new one is made on the disk: it has no label of ours. */
   change(edit: (payload: Payload) => Payload): Promise<void> {
     return this.#afterLast(async () => {
       if (this.#isDoubtful) await this.#read();
@@ -115,7 +115,7 @@ export class NoteLabel implements DiskLabel {
   /** The disk says nothing of it. */
   async leave(): Promise<void> {}
 
-  /** What others have written to the disk is on it from now on, and what is read of it is not from memory. */
+  /** From now on, writes of others to the disk are on it, and reads do not come from the page cache. */
   dropCache(queue: DiskQueue): Promise<void> {
     return dropCache(queue, this.#device);
   }

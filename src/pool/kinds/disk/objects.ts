@@ -3,17 +3,17 @@ import type { VolumeId } from '../../../volume/id.ts';
 import type { DiskLabel } from './disk-label.ts';
 import { idOf, type ObjectState, type Payload, type StoredObject } from './label/payload.ts';
 
-/** What the disk has, if it is a volume with this id: neither a draft nor on its way out. */
+/** The disk's object, if it is a volume with this id: neither a draft nor on its way out. */
 export function volumeOf({ object }: Payload, id: VolumeId): StoredObject | undefined {
   return object?.state === 'volume' && idOf(object) === id ? object : undefined;
 }
 
-/** What the disk has, if it has this name. */
+/** The disk's object, if it has this name. */
 export function objectNamed({ object }: Payload, name: string): StoredObject | undefined {
   return object?.name === name ? object : undefined;
 }
 
-/** Changes what the disk has in one commit, if it is what is meant. @throws DataLoss if it is not */
+/** Changes the disk's object in one commit, if it is the one that is meant. @throws DataLoss if it is not */
 export async function changeObject(
   label: DiskLabel,
   wanted: VolumeId | string,

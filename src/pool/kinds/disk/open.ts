@@ -65,7 +65,7 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
     if (!isKnown) await remember({ queue, syncs: new DirectorySync() }, markerPath, poolId);
   } catch (error) {
     await label?.[Symbol.asyncDispose]();
-    // The disk is for whoever is to mend it.
+    // The disk is free for its repair.
     await mapped.remove(queue, mapped.label).catch(() => undefined);
     throw error;
   }

@@ -21,11 +21,11 @@ import { changeObject, objectNamed, volumeOf } from './objects.ts';
 /** At either end of a draft, where filesystems have what they are known by. */
 const endBytes = 4n << 20n;
 
-/** How the one volume of a disk is made, removed and brought back: one write of its label each. */
+/** Makes, removes and restores the one volume of a disk: one write of its label each. */
 export class DiskProvisioner implements Provisioner {
   readonly destroysSlowly = true;
   readonly #parts: DiskParts;
-  /** What is wiped, and could not be removed: it is not wiped again each time that is tried. */
+  /** Volumes that are wiped, but could not be removed yet: a retry does not wipe them again. */
   readonly #wiped = new Set<TrashRef>();
 
   constructor(parts: DiskParts) {
@@ -64,7 +64,7 @@ export class DiskProvisioner implements Provisioner {
     if (device === undefined || mapped.isOverDisk(device)) return undefined;
     return {
       abnormal: true,
-      message: 'Its disk was pulled while it was in use. Stop its pod: then it is attached anew.',
+      message: 'Its disk was pulled while it was in use. Stop its pod: then it is attached again.',
     };
   }
 
@@ -81,7 +81,7 @@ export class DiskProvisioner implements Provisioner {
   async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
     const { label } = this.#parts;
     const object = volumeOf(label.payload, id);
-    // What remains to be done is to forget it (DV05).
+    // It remains to forget it (DV05).
     if (object === undefined) return { ref: id, isKept: false };
     const removed = (before: StoredObject): StoredObject =>
       deletion === undefined ? { name: before.name, state: 'removed' } : { ...before, state: 'trash', deletion };
@@ -115,18 +115,18 @@ export class DiskProvisioner implements Provisioner {
     return this.#inTrash(ref);
   }
 
-  /** The disk is free only when nothing can be read on it any more; done anew from the beginning after a crash. */
+  /** The disk is free only when nothing can be read on it any more; starts again from the beginning after a crash. */
   async destroy(ref: TrashRef, how: Destruction): Promise<void> {
     const { calls, label, mapped } = this.#parts;
     const object = this.#ofNobody(ref);
     if (object === undefined) return;
     if (!this.#wiped.has(ref)) {
-      // Nobody has written to a draft but mkfs.
+      // Only mkfs has written to a draft.
       if (object.state === 'draft') await this.#clearEnds(ref);
       else await this.#wipe(ref, how);
       this.#wiped.add(ref);
     }
-    // Through a device that somebody has open he would read, and write, what the next volume has.
+    // Through an open device a program would read, and write, the data of the next volume.
     if (!(await mapped.remove(calls, mapped.data(ref)))) {
       this.#wiped.delete(ref);
       throw inUseStill(ref);
@@ -135,7 +135,7 @@ export class DiskProvisioner implements Provisioner {
     this.#wiped.delete(ref);
   }
 
-  /** Also while somebody has it open, who is to read nothing any more. */
+  /** Also while another program has it open, which must read nothing any more. */
   async openInTrash(ref: TrashRef): Promise<Descriptor | undefined> {
     const { calls, openData } = this.#parts;
     if (this.#ofNobody(ref) === undefined) return undefined;
@@ -146,7 +146,7 @@ export class DiskProvisioner implements Provisioner {
     return objectNamed(this.#parts.label.payload, ref)?.state === 'trash';
   }
 
-  /** What is written over. Its name is the same in whatever state it is. @throws InternalError if somebody keeps it */
+  /** The object to be wiped. Its name is the same in any state. @throws InternalError if it is kept */
   #ofNobody(ref: TrashRef): StoredObject | undefined {
     const object = objectNamed(this.#parts.label.payload, ref);
     if (object === undefined || object.state === 'draft' || object.state === 'removed') return object;
@@ -178,7 +178,7 @@ export class DiskProvisioner implements Provisioner {
     await syncFile(calls, device);
   }
 
-  /** Nobody else has it open, not exclusively either: what he writes after its wipe, the next one would read. */
+  /** Exclusively: whatever another program wrote after the wipe, the next volume would read. */
   async #openAlone(queue: DiskQueue, ref: TrashRef): Promise<Descriptor | undefined> {
     const { mapped, openData } = this.#parts;
     if (this.#ofNobody(ref) === undefined) return undefined;
@@ -201,6 +201,6 @@ export class DiskProvisioner implements Provisioner {
 
 function inUseStill(ref: TrashRef): FailedPrecondition {
   return new FailedPrecondition(
-    `${ref} was deleted and is in use all the same (see lsblk): its disk is free once nobody has it open.`,
+    `${ref} was deleted and is still open (see lsblk): its disk is free once it is closed.`,
   );
 }

@@ -8,7 +8,7 @@ import type { DiskLabel } from './disk-label.ts';
 import { idOf, type Payload, recordOf, storedRecord } from './label/payload.ts';
 import { changeObject } from './objects.ts';
 
-/** What a label says, wherever it was read. */
+/** The records in a label, wherever it was read. */
 export function readRecords({ object, poolId }: Payload): ReadRecords<VolumeId, VolumeRecord> {
   const read: ReadRecords<VolumeId, VolumeRecord> = { records: [], damaged: [] };
   const id = object?.state === 'volume' ? idOf(object) : undefined;
@@ -45,7 +45,7 @@ function whereOf(poolId: string): string {
 
 const none = { records: [], damaged: [] };
 
-/** For who only looks. */
+/** For programs that only look. */
 export function readerOf(payload: Payload): RecordReader {
   return {
     readVolumes: async () => readRecords(payload),
@@ -75,7 +75,7 @@ export class LabelStore implements RecordStore {
     return { records: [], damaged: [] };
   }
 
-  /** Asked after something has failed: what was known may be wrong. */
+  /** Called after a failure: the state in memory may be wrong. */
   async readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
     await this.#label.refresh();
     const { damaged, records } = readRecords(this.#label.payload);

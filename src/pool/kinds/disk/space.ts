@@ -10,9 +10,8 @@ const taken = 'has its one volume already: delete that, or use another pool.';
 const reasons: Readonly<Record<ObjectState, string>> = {
   draft: taken,
   volume: taken,
-  trash:
-    'has one volume, and what was deleted can still be brought back (holdfast trash): purge it, or use another pool.',
-  removed: 'has one volume, and what was deleted is still being wiped: try again later, or use another pool.',
+  trash: 'has one volume, and the deleted one can still be restored (holdfast trash): purge it, or use another pool.',
+  removed: 'has one volume, and the deleted one is still being wiped: try again later, or use another pool.',
 };
 
 /** All of the disk, or nothing. Data is named by an id, or by the name of what the disk has. */
@@ -26,7 +25,7 @@ export class DiskSpace implements SpaceSource {
     this.#label = label;
   }
 
-  /** What is being wiped is not free yet. */
+  /** A volume being wiped is not free yet. */
   async storage(): Promise<StorageSpace> {
     const { obstacle, payload } = this.#label;
     const { data, object } = payload;

@@ -1,7 +1,7 @@
 import { filesystemTypes } from '../../../volume/filesystem.ts';
 import type { Traits } from '../../pool.ts';
 
-/** Of a disk that is one volume. */
+/** The traits of a disk that is one volume. */
 export function diskTraits(dataBytes: bigint): Traits {
   return {
     block: true,

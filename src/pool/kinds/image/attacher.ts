@@ -47,7 +47,7 @@ interface SeenDevice {
 export class ImageAttacher implements Attacher {
   readonly #queue: DiskQueue;
   readonly #layout: Layout;
-  /** Whose the devices were when they were looked at, by number: true for as long as nothing else is attached. */
+  /** The volumes of the devices at the last look, by number: valid for as long as nothing else is attached. */
   readonly #seen = new Map<number, SeenDevice>();
 
   readonly rescue: Attacher['rescue'];
@@ -65,12 +65,12 @@ export class ImageAttacher implements Attacher {
   async attach(record: VolumeRecord, options: { persistent: boolean }): Promise<Attachment> {
     const { id } = record;
     const image = await openImage(this.#queue, imageOf(this.#layout, { kind: 'volume', record }), 'write');
-    // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
+    // Open nowhere else, so no device shows it, and a new device will show the file that was opened for the look.
     if (isSoleOpener(image)) return this.#attachNew(record, image, options);
     await image[Symbol.asyncDispose]();
     const isGoing = (loop: LoopStatus) => loop.label !== id || (options.persistent && loop.autoclear && !loop.readonly);
     const inUse = await this.#settled(id, async (loops) => loops.some(isGoing));
-    // That through which a clone was given its identity, say: what is mounted from it would be no volume's.
+    // For example the device through which a clone was given its identity: a mount of it would not be the volume's.
     const other = inUse.find(({ label }) => label !== id);
     if (other !== undefined) throw deviceOfOthers(id, other);
     const found = inUse.find((loop) => !loop.readonly);
@@ -122,7 +122,7 @@ export class ImageAttacher implements Attacher {
 
   /**
    * The devices of all volumes of the pool. Not of those whose image is gone: another pool may lie on the same
-   * filesystem, and what is done to its devices here it would not know.
+   * filesystem, and would not know of changes to its devices here.
    */
   async all(): Promise<AttachedLoop[]> {
     const loops = await listLoops(this.#queue, isOfVolume);
@@ -131,8 +131,8 @@ export class ImageAttacher implements Attacher {
   }
 
   /**
-   * How many devices show each volume, by the names of their files alone: nothing is opened, as that would keep a device
-   * that is about to go.
+   * The number of devices that show each volume, by the names of their files alone: nothing is opened, as that would keep
+   * a device that is about to go.
    */
   async counts(): Promise<ReadonlyMap<string, number>> {
     const counts = new Map<string, number>();
@@ -173,7 +173,7 @@ export class ImageAttacher implements Attacher {
     const sequence = diskSequence(number);
     const seen = this.#seen.get(number);
     if (sequence !== undefined && seen?.sequence === sequence) return seen.id;
-    // Of another pool, or the health of this one will show it.
+    // A failure: the device is another pool's, or the health of this one will show it.
     const status = await loopStatus(this.#queue, number).catch(nothingIfSick);
     if (status === undefined) return undefined;
     const owner = await this.#owner(status);
@@ -187,7 +187,7 @@ export class ImageAttacher implements Attacher {
   }
 
   /**
-   * Detaches persistent devices that nobody can see: a driver was killed between making the device and showing it. The
+   * Detaches persistent devices that are not shown anywhere: a driver was killed between making the device and showing it. The
    * kernel waits for the last user of a device that is open after all.
    */
   async detachOrphans(): Promise<VolumeId[]> {
@@ -206,7 +206,7 @@ export class ImageAttacher implements Attacher {
     return detached;
   }
 
-  /** The devices of a volume, once they are no longer `lingering`, or after a moment all the same. */
+  /** The devices of a volume, once they are no longer `lingering`, or after a moment anyway. */
   async #settled(id: VolumeId, lingering: (loops: readonly LoopStatus[]) => Promise<boolean>): Promise<LoopStatus[]> {
     let loops = await this.#loops(id);
     for (const pauseMs of settlePausesMs) {
@@ -218,8 +218,8 @@ export class ImageAttacher implements Attacher {
   }
 
   /**
-   * Whose device it is: the label names the volume, and the image it shows must be that volume's in this pool. Another
-   * pool may lie on the same filesystem. An image that is gone cannot be compared.
+   * The volume of a device: the label names it, and the image must be that volume's in this pool. Another pool may lie on
+   * the same filesystem. An image that is gone cannot be compared.
    */
   async #owner(loop: LoopStatus): Promise<{ readonly id: VolumeId; readonly isImageGone: boolean } | undefined> {
     const id = parseVolumeId(loop.label);
@@ -234,7 +234,7 @@ export class ImageAttacher implements Attacher {
     }
   }
 
-  /** By inode, so that a device somebody made by hand with losetup(8) counts too. */
+  /** By inode, so that a device made by hand with losetup(8) counts too. */
   async #loops(id: VolumeId): Promise<LoopStatus[]> {
     const path = this.#layout.data(id);
     try {
@@ -243,7 +243,7 @@ export class ImageAttacher implements Attacher {
       const named = await listLoops(this.#queue, (backingPath) => backingPath.includes(id));
       const found = named.filter((loop) => isOver(loop, image));
       if (found.length > 0) return found;
-      // Under another name, perhaps: whoever has it open may have come by another way.
+      // It may be open under another name, by another path.
       return (await listLoops(this.#queue)).filter((loop) => isOver(loop, image));
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;

@@ -12,7 +12,7 @@ import type { VolumeSpec } from '../../pool.ts';
  * The logical block size of a new volume's device. Direct I/O needs one of 4096 bytes where the disk has such sectors,
  * and, from Linux 6.15 on, where the image shares blocks with another file of XFS. Without direct I/O a write that finds
  * too little room can be answered as if it had been done (docs/space.md). A filesystem does not mind large blocks, unless
- * its maker was told to use smaller ones. A program that uses a block volume may, so it has those of the pool.
+ * its maker chose smaller ones. A program that uses a block volume may, so it has those of the pool.
  */
 export function blockSizeOf(
   { content, mkfsArguments }: Pick<VolumeSpec, 'content' | 'mkfsArguments'>,

@@ -3,13 +3,13 @@ import { loopBackingPath } from '../../../kernel/block/loop-sysfs.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import type { Seen, SeenVolume } from '../../pool.ts';
 
-/** The volume that a device seems to be of, or what is mounted from it. */
+/** The volume that the device, or the mount, seems to belong to. */
 export function imageByName(seen: Seen): SeenVolume | undefined {
   const id = seen.device === undefined ? undefined : volumeByPath(seen.device);
   return id && seenVolume(id, seen);
 }
 
-/** What is seen of a volume that is a device. */
+/** The volume of a device, and whether all of it is seen. */
 export function seenVolume(id: VolumeId, { mount }: Seen): SeenVolume {
   return { id, isWhole: mount === undefined || mount.root === '/' };
 }

@@ -20,9 +20,9 @@ import { imageOf, openImage } from './image-file.ts';
 const XFS_SUPER_MAGIC = 0x58465342n;
 
 /**
- * Whether the places of blocks on the disk tell what changed. They do where snapshots share blocks, and where a block
- * of a file that nobody writes to stays where it is as long as the file exists: then a place that two snapshots share
- * has had one content all the time. btrfs moves blocks by itself (balance), and a copy has places of its own.
+ * The trait for changed blocks. The places of blocks on the disk show changes where snapshots share blocks, and where a
+ * block of a file without a writer stays in its place as long as the file exists: then a place that two snapshots share
+ * has had one content all the time. btrfs moves blocks automatically (balance), and a copy has other places.
  */
 export async function changedBlocksIn(
   queue: DiskQueue,
@@ -53,7 +53,7 @@ export async function* changedBlocks(
   const comparison = { readTarget: pagesOf(target), fromBytes, toBytes: target.sizeBytes, signal };
   if (request.base === undefined) return yield* changedRanges({ ...comparison, base: undefined });
   await using base = await openSnapshot(parts, find(request.base));
-  // Places on two devices are not comparable; one pool has but one, unless somebody mounted something into it.
+  // Places on two devices are not comparable; a pool has one device, unless something was mounted into it.
   if (!sameDevice(base.device, target.device)) {
     throw new FailedPrecondition(`snapshots ${request.base} and ${request.target} lie on different filesystems.`);
   }
@@ -62,9 +62,9 @@ export async function* changedBlocks(
 
 interface SnapshotImage extends AsyncDisposable {
   readonly file: Descriptor;
-  /** Of the volume at the cut; the file can be larger. */
+  /** The size of the volume at the cut; the file can be larger. */
   readonly sizeBytes: bigint;
-  /** Of the filesystem it lies on. */
+  /** The device of its filesystem. */
   readonly device: DeviceNumber;
 }
 

@@ -16,15 +16,15 @@ export interface ImageCopy {
   readonly fromPath: string;
   /** The draft's directory, the same for each try: `data` and `copy.json` lie in it. */
   readonly directory: string;
-  /** Aborted when nobody waits for it: it stops after the piece that it is at, and can go on later. */
+  /** Aborted when no call waits for it: it stops after the current piece, and can be resumed later. */
   readonly signal: AbortSignal | undefined;
   readonly onProgress: (doneBytes: bigint, totalBytes: bigint) => void;
 }
 
-/** How far a copy is, durably, and of which state of its source: changed since, it starts anew. */
+/** The durable progress of a copy, and the state of its source: if that has changed since, the copy starts again. */
 const progressFile = z.strictObject({ source: z.string(), doneBytes: storedBytes });
 
-/** After so much the copied data is synced and the progress noted. */
+/** The number of bytes after which the copied data is synced and the progress noted. */
 const pieceBytes = 256n << 20n;
 
 /**
@@ -39,7 +39,7 @@ export async function copyImage(queue: DiskQueue, syncs: DirectorySync, copy: Im
   const identity = `${source.dev}:${source.ino} ${source.size} ${source.mtimeNs}`;
   let doneBytes = await readProgress(queue, state, identity);
   if (doneBytes === 0n) {
-    // Durably, before anything of this source is in the data: whoever goes on with what another one left would mix them.
+    // Durably, before any data of this source is written: a copy that resumed an earlier one's data would mix two sources.
     await queue.run(() => rm(state, { force: true }));
     await syncs.sync(queue, copy.directory);
     await queue.run(() => rm(data, { force: true }));

@@ -1,7 +1,7 @@
 /** Requests that are remembered: enough to tell a size that comes back from one that a program has computed. */
 const rememberedRequests = 64;
 
-/** How often each template was asked for of late. */
+/** The number of recent requests for each template. */
 export class Demand {
   /** Names, the latest last. */
   readonly #requests: string[] = [];
@@ -23,7 +23,7 @@ export class Demand {
   }
 
   /**
-   * Whether a new template would be used more than one of those that are there. By two requests at least: of sizes that are
+   * True if a new template would be used more than one of those that are there. By two requests or more: of sizes that are
    * requested in turn none is better than the others, and each exchange costs a format.
    * @param present names, at least one
    */

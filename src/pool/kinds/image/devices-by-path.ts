@@ -10,8 +10,8 @@ import type { Attacher } from '../../backend.ts';
 import { imageByName, volumeByPath } from './by-name.ts';
 
 /*
- * The devices of volumes by what the kernel alone knows of them, for a pool whose disk cannot be asked: enough to undo
- * what is mounted, not enough to attach anything.
+ * The devices of volumes by the kernel's knowledge alone, for a pool whose disk cannot be asked: enough to undo
+ * mounts, not enough to attach anything.
  */
 
 /** For the time in which the pool's own queue is closed. */
@@ -29,7 +29,7 @@ export function devicesByPath(closed: DiskQueue): Attacher['rescue'] {
   };
 }
 
-/** Detaches a device, if it still shows this volume. One that takes too long goes when the pool is opened anew. */
+/** Detaches a device, if it still shows this volume. One that takes too long goes when the pool is opened again. */
 async function detachByPath(closed: DiskQueue, device: DeviceNumber, id: VolumeId): Promise<void> {
   const number = loopNumber(device);
   if (number === undefined) return;
@@ -42,8 +42,8 @@ async function detachByPath(closed: DiskQueue, device: DeviceNumber, id: VolumeI
 }
 
 /**
- * Detaches persistent devices that nobody can see and whose image lies on a dead filesystem, whichever that is: it cannot be
- * unmounted as long as they are there, and they are of no use to anybody.
+ * Detaches persistent devices that are not visible anywhere and whose image lies on any dead filesystem: that cannot be
+ * unmounted as long as they are there, and they are of no use.
  */
 export async function detachFromDead(queue: DiskQueue): Promise<void> {
   const persistent = (await findLoops(queue, (path) => volumeIdInPath(path) !== undefined)).filter(

@@ -21,8 +21,8 @@ export function imageOf(layout: Layout, { kind, record: { id, sizeBytes } }: Rec
 }
 
 /**
- * Opens an image, to be attached or read. Waits for nobody who has a lease on it.
- * @throws DataLoss if it is missing or cut short: what is made from it, or made of it, would pass for whole
+ * Opens an image, to be attached or read. Does not wait for the end of a lease on it.
+ * @throws DataLoss if it is missing or cut short: a copy or a device of it would pass for whole
  */
 export async function openImage(queue: DiskQueue, image: RecordedImage, access: 'read' | 'write'): Promise<Descriptor> {
   const { O_NONBLOCK, O_RDONLY, O_RDWR } = constants;

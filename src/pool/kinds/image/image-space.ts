@@ -13,7 +13,7 @@ export interface ImageSpaceParts extends SpaceParts {
   readonly templates: TemplateSpace | undefined;
 }
 
-/** What images take of the filesystem that they lie on. Data is named by its path. */
+/** The space that images take of their filesystem. Data is named by its path. */
 export class ImageSpace extends FilesystemSpace<ImageSpaceParts> implements SpaceSource {
   get sharesBlocks(): boolean {
     return this.parts.cloning === 'reflink';
@@ -39,7 +39,7 @@ export class ImageSpace extends FilesystemSpace<ImageSpaceParts> implements Spac
     return allocatedBytesOf(this.parts.queue, data);
   }
 
-  /** Of an image that may have been removed by hand, or may be on its way out. */
+  /** The image may have been removed by hand, or may be on its way out. */
   async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
     const { queue } = this.parts;
     try {

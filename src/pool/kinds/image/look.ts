@@ -55,7 +55,7 @@ async function readContents(
   };
 }
 
-/** Nobody makes any, nor gives any up, without the driver. */
+/** Only the driver makes templates, or gives them up. */
 function onlySeen(found: ReadonlyMap<string, bigint> | undefined): TemplateSpace {
   return {
     takenBytes: [...(found?.values() ?? [])].reduce((sum, bytes) => sum + bytes, 0n),
@@ -66,7 +66,7 @@ function onlySeen(found: ReadonlyMap<string, bigint> | undefined): TemplateSpace
   };
 }
 
-/** Of a file that may not be there. */
+/** The file may be missing. */
 async function allocatedBytes(queue: DiskQueue, path: string): Promise<bigint> {
   return (await statusOf(queue, path).catch(() => undefined))?.allocatedBytes ?? 0n;
 }
@@ -82,7 +82,7 @@ function reflinkFinding(canShareBlocks: boolean | undefined): Finding {
   );
 }
 
-/** btrfs writes elsewhere: what is written over is still on the disk, the keys of a volume that was deleted as well. */
+/** btrfs writes elsewhere: overwritten data is still on the disk, also the keys of a deleted volume. */
 export function erasureFindings(
   fsType: string | undefined,
   records: readonly Pick<VolumeRecord, 'encryption'>[],

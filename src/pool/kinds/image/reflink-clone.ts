@@ -8,19 +8,19 @@ import { statusOf } from '../../../kernel/file/path.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import type { Clone, CloneEnd } from '../../backend.ts';
 
-/** So many are cloned at a time. On a slow disk that takes a tenth of a second, and so long nobody writes to the image. */
+/** The number of extents cloned at a time. On a slow disk that takes 0.1 s, in which the image cannot be written to. */
 const extentsPerPiece = 1024;
 
 /**
- * The clone of an image that shares its blocks. To make it takes time for each extent, and as long as the kernel is at it
- * nobody can write to the image: minutes, if it lies in a million pieces. So most of an image in use is cloned ahead, a
- * piece at a time. What is cloned already is passed over quickly at the end, by XFS: a hundred times as quickly.
+ * The clone of an image that shares its blocks. To make it takes time for each extent, and the image cannot be written to
+ * meanwhile: for minutes, if it lies in a million pieces. So most of an image in use is cloned ahead, a piece at a time.
+ * At the end XFS passes over the pieces that are already cloned: a hundred times as quickly.
  */
 export class ReflinkClone implements Clone {
   readonly #queue: DiskQueue;
   readonly #fromPath: string;
   readonly #toPath: string;
-  /** Of the last time; undefined: nothing was done ahead. */
+  /** The pieces at the last run; undefined: nothing was done ahead. */
   #pieces: readonly ByteRange[] | undefined;
 
   constructor(queue: DiskQueue, fromPath: string, toPath: string) {
@@ -53,7 +53,7 @@ export class ReflinkClone implements Clone {
     if (this.#pieces === undefined) return reflink(queue, this.#fromPath, this.#toPath);
     await using from = await openReadOnly(queue, this.#fromPath);
     await using to = await openFile(queue, this.#toPath, constants.O_WRONLY);
-    // Of what may be written to it has to be one instant for all of it.
+    // An image that may be written to is cloned in one call: the clone must show a single instant.
     if (!isAtRest) return await reflinkWhole(queue, from, to);
     for (const piece of this.#pieces) {
       signal?.throwIfAborted();

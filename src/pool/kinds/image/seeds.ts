@@ -1,6 +1,6 @@
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 
-/** What new volumes are cloned from, held open, by the name of its template. */
+/** The open files from which new volumes are cloned, by the name of the template. */
 export class Seeds {
   readonly #held = new Map<string, Descriptor>();
 
@@ -9,7 +9,7 @@ export class Seeds {
     this.#held.set(name, seed);
   }
 
-  /** What shares blocks with it alone has them for itself when this is done. */
+  /** When this is done, blocks that only one other file shared with it are that file's alone. */
   async release(name: string): Promise<void> {
     const seed = this.#held.get(name);
     this.#held.delete(name);

@@ -27,12 +27,12 @@ import {
 } from './template.ts';
 import { punchUnwritten } from './thickness.ts';
 
-/** Limits of what is kept, in number and in all: what was asked for most of late stays. */
+/** Limits of the stored templates, in number and in total size: the ones requested most of late stay. */
 const maxTemplates = 16;
 const maxBytes = 256n << 20n;
 /** A filesystem that takes more when it is new is made each time. */
 const maxBytesOfOne = 64n << 20n;
-/** What is held while one is made: mkfs takes more than is left in the end. */
+/** The space that is reserved while one is made: mkfs takes more than is left in the end. */
 const neededBytes = 192n << 20n;
 
 /** Limit of the set: a question about a fresh volume comes soon after it was made. */
@@ -41,7 +41,7 @@ const maxFresh = 1000;
 /** mkfs is not exchanged often, and what could not be made is not tried at each call. */
 const rememberedMs = 60_000;
 
-/** Why there is no template. The next call tries again, except for `impossible`: that holds for a while. */
+/** The reason why there is no template. The next call tries again, except for `impossible`: that holds for a while. */
 type Obstacle = 'no room' | 'little demand' | 'impossible';
 
 interface Stored {
@@ -57,22 +57,22 @@ export interface TemplatesOptions extends TemplatePlace {
 }
 
 /**
- * Filesystems just made, that new volumes are made of: to share blocks takes a tenth of the time that mkfs takes, and to
- * copy what is not zero a fifth. One is made when it is first needed, for each size and set of options. Once as many are
- * there as are kept, one gives way only to another that is asked for more often. They can go at any time: what was made of
- * one has its own life.
+ * Filesystems just made, from which new volumes are made: sharing blocks takes a tenth of the time that mkfs takes, copying
+ * the blocks that are not zero a fifth. One is made when it is first needed, for each size and set of options. Once the
+ * limit is reached, one gives way only to another that is requested more often. They can be removed at any time: a volume
+ * made from one does not need it.
  */
 export class Templates implements TemplateSpace {
   readonly #options: TemplatesOptions;
   /** By name. */
   readonly #ready = new Map<string, Promise<Template | Obstacle>>();
-  /** What lies in the pool. */
+  /** The templates in the pool. */
   readonly #stored = new Map<string, Stored>();
   readonly #seeds = new Seeds();
   readonly #demand = new Demand();
   readonly #tools = new Map<FilesystemType, { readonly fingerprint: Promise<string>; readonly sinceMs: number }>();
   #uses = 0;
-  /** Volumes that were made of one, and of which nobody has asked yet. */
+  /** Volumes that were made from one, and for which no question has come yet. */
   readonly #fresh = new Set<VolumeId>();
   hold: TemplateSpace['hold'] = async () => undefined;
   wereThere = false;
@@ -95,8 +95,8 @@ export class Templates implements TemplateSpace {
   }
 
   /**
-   * Makes a new image a filesystem, from a template. Not durable. Where files share blocks, one that is to have blocks of
-   * its own is copied all the same.
+   * Makes a filesystem in a new image, from a template. Not durable. Where files share blocks, an image that must have its
+   * own blocks is copied anyway.
    * @returns false if there is none: then it has to be formatted, and its blocks may be gone
    */
   async fill(id: VolumeId, request: TemplateRequest, image: Descriptor, filling: Filling): Promise<boolean> {
@@ -108,7 +108,7 @@ export class Templates implements TemplateSpace {
     try {
       await fillFrom(this.#options, template, image, filling);
     } catch (error) {
-      // Whoever copies takes space. That there is none says nothing of the template.
+      // Copying takes space. The lack of it says nothing about the template.
       const isFull = filling === 'copy' && isErrno(error, 'ENOSPC', 'EDQUOT');
       const isBad = error instanceof TemplateGone || error instanceof KernelError;
       if (isFull || !isBad || queue.closedFor !== undefined) throw error;
@@ -138,7 +138,7 @@ export class Templates implements TemplateSpace {
     return names.length > 0;
   }
 
-  /** Lets go of what is held open. */
+  /** Closes the seeds. */
   close(): Promise<void> {
     return this.#seeds.close();
   }
@@ -159,7 +159,7 @@ export class Templates implements TemplateSpace {
     return made;
   }
 
-  /** Why there is none does not matter to the caller: what mkfs has to say it will hear itself. */
+  /** The reason for a failure does not matter to the caller: it will see the errors of mkfs itself. */
   async #tryToMake(name: string, request: TemplateRequest): Promise<Template | Obstacle> {
     const { log, name: pool } = this.#options;
     try {
@@ -192,7 +192,7 @@ export class Templates implements TemplateSpace {
 
   async #giveUp(name: string, error: unknown): Promise<void> {
     const { log, name: pool } = this.#options;
-    log.warn({ pool, template: name, err: error }, 'a template is of no use any more, and is made anew');
+    log.warn({ pool, template: name, err: error }, 'a template is of no use any more, and is made again');
     await this.#remove(name);
   }
 
@@ -234,19 +234,19 @@ export class Templates implements TemplateSpace {
     this.wereThere = true;
   }
 
-  /** Whether another template, as large as the largest, would cost one of those that are there. */
+  /** True if another template, as large as the largest, would cost one of those that are there. */
   #isFull(): boolean {
-    const largest = [...this.#stored.values()].reduce((most, { takenBytes }) => larger(most, takenBytes), 0n);
+    const largest = [...this.#stored.values()].reduce((max, { takenBytes }) => larger(max, takenBytes), 0n);
     return this.#stored.size >= maxTemplates || this.takenBytes + largest > maxBytes;
   }
 
   async #keepFew(): Promise<void> {
     while (this.#stored.size > maxTemplates || this.takenBytes > maxBytes) {
-      const [least] = [...this.#stored].sort(
+      const [rarest] = [...this.#stored].sort(
         ([name, a], [other, b]) => this.#demand.of(name) - this.#demand.of(other) || a.lastUse - b.lastUse,
       );
-      if (least === undefined) return;
-      await this.#remove(least[0]);
+      if (rarest === undefined) return;
+      await this.#remove(rarest[0]);
     }
   }
 
@@ -269,7 +269,7 @@ export class Templates implements TemplateSpace {
     return `${fsType}-${await this.#fingerprint(fsType)}-${sizeBytes}-${digest(JSON.stringify([blockSizeBytes, args]))}`;
   }
 
-  /** Of mkfs, as it is now. What an earlier one has made goes. */
+  /** The current version of mkfs. Templates that another version has made are removed. */
   async #fingerprint(fsType: FilesystemType): Promise<string> {
     const nowMs = performance.now();
     const known = this.#tools.get(fsType);
@@ -284,7 +284,7 @@ export class Templates implements TemplateSpace {
   }
 }
 
-/** What each of them takes, by its name. @returns undefined if there never were any in this pool */
+/** The space that each template takes, by its name. @returns undefined if there never were any in this pool */
 export async function readTemplates(queue: DiskQueue, layout: Layout): Promise<Map<string, bigint> | undefined> {
   const names = await queue.run(() => readdir(layout.templates)).catch(ignoreMissing);
   if (names === undefined) return undefined;

@@ -25,8 +25,8 @@ export class ImageThickness implements Thickness {
   }
 
   /**
-   * Of a filesystem in use it is the filesystem that knows what is free, and says so to its device (FITRIM); to look for
-   * holes from outside would race with its writes.
+   * A filesystem in use knows its free blocks, and reports them to its device (FITRIM); a search for holes from outside
+   * would race with its writes.
    */
   async makeThin({ content, id }: VolumeRecord): Promise<void> {
     const { attacher, layout, queue } = this.#parts;
@@ -47,7 +47,7 @@ export class ImageThickness implements Thickness {
   }
 }
 
-/** Gives back the blocks of an image that were allocated but never written. Nobody may write to it meanwhile. */
+/** Gives back the blocks of an image that were allocated but never written. There must be no writer meanwhile. */
 export async function punchUnwritten(queue: DiskQueue, path: string): Promise<void> {
   await using image = await openFile(queue, path, constants.O_RDWR);
   const { sizeBytes } = await statusOf(queue, path);

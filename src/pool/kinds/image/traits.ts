@@ -2,7 +2,7 @@ import { filesystemTypes } from '../../../volume/filesystem.ts';
 import { provisionings } from '../../../volume/record.ts';
 import type { Traits } from '../../pool.ts';
 
-/** What a pool of images can do on every filesystem. */
+/** The traits of a pool of images on any filesystem. */
 export const imageTraits = {
   block: true,
   directories: false,

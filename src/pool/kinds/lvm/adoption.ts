@@ -19,10 +19,10 @@ import { idOfLvName, newLvName, poolLvName, thinLvName } from './names.ts';
 import { recordIdIn, volumeTags } from './record-store.ts';
 import { documentTags, isOwnTag, readDocument, tagsOfDocument } from './tags.ts';
 
-/** In tags: the name that a logical volume has, or is to have, while it is not ours. */
+/** The tag with the name that a logical volume has, or will have, while it is not ours. */
 const nameOutside = 'outside';
 
-/** As lvm(8) has it. */
+/** The pattern of lvm(8). */
 const lvNamePattern = /^(?!-)(?!\.{1,2}$)[a-zA-Z0-9+_.-]{1,127}$/;
 /** /dev/mapper has all groups together. */
 const lvPathPattern = /^\/dev\/(?!mapper\/)([a-zA-Z0-9+_.-]+)\/(?!\.{1,2}$)[a-zA-Z0-9+_.-]+$/;
@@ -127,7 +127,7 @@ export class LvmAdoption implements Adoption {
     return lv;
   }
 
-  /** While nobody else has it. */
+  /** Reads it while no other program has it open. */
   async #contentOf(name: string, path: string): Promise<VolumeContent> {
     const { calls, group } = this.#parts;
     const wasActive = group.deviceOf(name) !== undefined;
@@ -148,7 +148,7 @@ export class LvmAdoption implements Adoption {
     }
   }
 
-  /** Nobody takes it into use any more without being told to. @throws FailedPrecondition if somebody has it open */
+  /** From now on it is activated only on demand. @throws FailedPrecondition if another program has it open */
   async #deactivate(name: string, path: string): Promise<void> {
     const { group } = this.#parts;
     if (group.deviceOf(name) === undefined) return;
@@ -184,7 +184,7 @@ export class LvmAdoption implements Adoption {
   }
 }
 
-/** Of the group of this pool, and none that is ours. @throws InvalidArgument */
+/** The name in the group of this pool, of a volume that is not ours. @throws InvalidArgument */
 export function nameIn(
   { name: vgName, poolName }: { readonly name: string; readonly poolName: string },
   path: string,

@@ -18,10 +18,10 @@ test('H23: one disk that does not answer keeps nobody from asking the others, an
   };
   const asked: number[] = [];
   const sick = Promise.withResolvers<void>();
-  let most = 0;
+  let max = 0;
   const ask = async (_queue: DiskQueue, { minor }: DeviceNumber) => {
     asked.push(minor);
-    most = Math.max(most, waits.size);
+    max = Math.max(max, waits.size);
     if (minor === 1) await sick.promise;
     if (minor === 2) throw new KernelError({ syscall: 'read', errno: 5 });
     await Promise.resolve();
@@ -30,7 +30,7 @@ test('H23: one disk that does not answer keeps nobody from asking the others, an
   for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
   assert.deepEqual([...waits], ['its disk /dev/sd1']);
   assert.equal(asked.length, 10);
-  assert.equal(most, disksAskedAtOnce);
+  assert.equal(max, disksAskedAtOnce);
   sick.resolve();
   await asking;
   assert.equal(waits.size, 0);

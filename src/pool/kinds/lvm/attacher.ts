@@ -70,7 +70,7 @@ export class LvmAttacher implements Attacher {
     const { group, idle } = this.#parts;
     const lvName = attached.kind === 'device' ? group.nameOfDevice(attached.device) : undefined;
     if (lvName === undefined || group.get(lvName)?.state === undefined) return;
-    // Somebody else has it open, in another mount namespace: it stays.
+    // Another program has it open, in another mount namespace: it stays.
     await step('detach/device', () => group.deactivate([lvName]));
     if (group.deviceOf(lvName) === undefined) idle.delete(lvName);
   }
@@ -90,7 +90,7 @@ export class LvmAttacher implements Attacher {
     return new Map(volumes.map(({ id }) => [id ?? '', 1]));
   }
 
-  /** What is active, and neither open nor shown to anybody. */
+  /** Deactivates volumes that are active, but neither open nor shown. */
   async detachOrphans(): Promise<VolumeId[]> {
     const { group, queue } = this.#parts;
     const active = group.inState('volume').flatMap((lv) => {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { isZeros } from '../../location/content.ts';
 
 /*
- * What pvcreate writes at the beginning of a disk (lib/format_text of LVM): zeros in its first four sectors, a label in the
- * second one with the UUID that it was told, and the header of its metadata at 4 KiB. Nothing else before the group is made.
+ * The bytes that pvcreate writes at the beginning of a disk (lib/format_text of LVM): zeros in its first four sectors, a label
+ * in the second one with the given UUID, and the header of its metadata at 4 KiB. Nothing else before the group is made.
  */
 
 const labelSector = { startBytes: 512, endBytes: 1024 };
@@ -21,24 +21,24 @@ const sectorBytes = 512;
 /** Where the sectors end that LVM keeps for the label: whole blocks on any disk. */
 export const labelEndBytes = metadataHeader.startBytes;
 
-/** One that nobody has, in the form of LVM. */
+/** A new UUID in the form of LVM. */
 export function newPvUuid(): string {
   const text = randomBytes(uuidLength / 2).toString('hex');
   return [6, 10, 14, 18, 22, 26, 32].map((end, at, ends) => text.slice(ends[at - 1] ?? 0, end)).join('-');
 }
 
-/** What we have begun on a disk. */
+/** The start that we have made on a disk. */
 export interface Begun {
-  /** That pvcreate was told, and which nobody else has. */
+  /** The UUID that was given to pvcreate, and that no other disk has. */
   readonly pvUuid: string;
   readonly volumeGroup: string;
-  /** The group may have volumes, as the disk was to be added to it: it is whole without this disk. */
+  /** The group may have volumes, as the disk was being added to it: it is whole without this disk. */
   readonly mayHaveVolumes: boolean;
 }
 
 /**
- * Whether a disk that was blank holds nothing but what we have begun to write to it: not yet a physical volume, or one of no
- * group, or of ours while that was made.
+ * True if a disk that was blank holds only what we have begun to write to it: not yet a physical volume, or one without a
+ * group, or one of our group while that was made.
  * @param front its first MiB @param tail its last MiB
  */
 export function isBegun(front: Buffer, tail: Buffer, { mayHaveVolumes, pvUuid, volumeGroup }: Begun): boolean {
@@ -55,7 +55,7 @@ export function isBegun(front: Buffer, tail: Buffer, { mayHaveVolumes, pvUuid, v
   return !isHeader || isOfNoOtherGroup(front, header, volumeGroup);
 }
 
-/** Who has found our physical volume may have made a group of it. */
+/** Another program that found our physical volume may have made a group of it. */
 function isOfNoOtherGroup(front: Buffer, header: Buffer, volumeGroup: string): boolean {
   if (header.readBigUInt64LE(textAt + 8) === 0n) return true;
   const startBytes = BigInt(metadataHeader.startBytes) + header.readBigUInt64LE(textAt);

@@ -11,7 +11,7 @@ export async function blockSizeOf(queue: DiskQueue, { physicalVolumes }: GroupSt
   return Math.max(usualBlockBytes, ...(await Promise.all(sizes)));
 }
 
-/** A partition has no queue of its own. */
+/** A partition has no `queue` directory. */
 async function readSize(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<number> {
   for (const directory of ['queue', '../queue']) {
     const path = `/sys/dev/block/${major}:${minor}/${directory}/logical_block_size`;

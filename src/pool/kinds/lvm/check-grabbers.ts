@@ -6,7 +6,7 @@ import { type Finding, ok, warn } from '../../sight.ts';
 import type { LvmRunner } from './commands/place.ts';
 import { scanningOf } from './commands/scanning.ts';
 
-/* Who on this node may take what is inside a volume for his own, for `holdfast doctor`. */
+/* Programs on this node that may take the content of a volume for theirs, for `holdfast doctor`. */
 
 const lvmConf = "Set devices { scan_lvs = 0 } in the node's lvm.conf, or leave these devices out by its global_filter.";
 
@@ -23,17 +23,17 @@ export async function checkActivation({ before, environment, program }: LvmRunne
     }
     return ok(check, `${activatesByEvent ? 'on' : 'off'}; LVM does not look into logical volumes (scan_lvs = 0)`);
   } catch (error) {
-    return warn(check, explain(error), `It is not known what LVM would activate by itself. ${lvmConf}`);
+    return warn(check, explain(error), `It is not known which volumes LVM would activate automatically. ${lvmConf}`);
   }
 }
 
-/** multipathd takes every disk that it is not told to leave, and what lies in a logical volume, too. */
+/** multipathd takes every disk that it is not configured to leave, also those inside of a logical volume. */
 export async function checkMultipath(queue: DiskQueue): Promise<Finding> {
   const check = 'multipath';
   for (const pid of await listProcesses(queue)) {
     if ((await processState(queue, pid))?.command !== 'multipathd') continue;
     const remedy = 'See that it leaves the disks of volume groups alone (find_multipaths yes).';
-    return warn(check, `multipathd is at work (process ${pid})`, remedy);
+    return warn(check, `multipathd is running (process ${pid})`, remedy);
   }
-  return ok(check, 'multipathd is not seen at work here');
+  return ok(check, 'multipathd is not seen running here');
 }

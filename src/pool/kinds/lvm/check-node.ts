@@ -6,7 +6,7 @@ import { checkActivation, checkMultipath } from './check-grabbers.ts';
 import { findLvm } from './commands/place.ts';
 import { isTooOld, versionOf } from './commands/version.ts';
 
-/** Whether LVM and device-mapper are there, which LVM it is, and who may take our logical volumes for his. */
+/** Checks LVM, its version and device-mapper, and the programs that may take our logical volumes for theirs. */
 export async function checkNode(queue: DiskQueue): Promise<Finding[]> {
   return [...(await checkLvm(queue)), await checkMapper(queue), await checkMultipath(queue)];
 }

@@ -20,7 +20,7 @@ const zeros = Buffer.alloc(Number(blockBytes));
 /** Synced each time, so that the page cache does not fill up with it. */
 const pieceBytes = 256n << 20n;
 
-/** Copies the content of one logical volume, which nobody uses, over all of another one. Durable at its end. */
+/** Copies the content of one logical volume, which is not in use, over all of another one. Durable at its end. */
 export async function copyLv(queue: DiskQueue, group: VolumeGroup, copy: LvCopy): Promise<void> {
   const { from, signal, sizeBytes, toName } = copy;
   await using to = (await openLv(queue, group, toName, constants.O_RDWR | constants.O_EXCL)).descriptor;

@@ -12,7 +12,7 @@ import { replaceFile } from '../../records/durable-file.ts';
 /** A disk that was blank, and is on its way into a volume group. */
 export interface BegunDisk {
   readonly disk: DiskIdentity;
-  /** That it has, or is to have, as a physical volume. */
+  /** The UUID that it has, or will have, as a physical volume. */
   readonly pvUuid: string;
 }
 
@@ -32,11 +32,11 @@ const document = z.strictObject({
 
 /**
  * Says which disks were blank and are being taken. It is durable before the first byte is written to one of them, and gone
- * before the group is used: as long as it is there, there is nothing on them that anybody could miss.
+ * before the group is used: as long as it is there, there is no data on them that a user could miss.
  */
 export class GroupNote {
   readonly path: string;
-  /** Who makes the group has it locked. */
+  /** The driver that makes the group holds its lock. */
   readonly lockPath: string;
   /** Each command of LVM that changes one of the disks has it locked. */
   readonly commandLockPath: string;

@@ -18,14 +18,14 @@ export interface OwnLv {
   readonly layout: Layout;
   /** On how many disks each of its parts lies. */
   readonly stripes: number;
-  /** Of a mirror, how much of its second leg has what the first one has: a percentage, as LVM prints it. Else empty. */
+  /** For a mirror, the part of its second leg that is in step with the first: a percentage, as LVM prints it. Else empty. */
   readonly syncPercent: string;
   /** lv_attr of lvs(8): ten letters. */
   readonly attributes: string;
   readonly tags: readonly string[];
-  /** It lies in a thin pool, and takes nothing from the group by itself. */
+  /** It lies in a thin pool, and takes nothing directly from the group. */
   readonly isThin?: boolean;
-  /** Of a thin one, by which number its thin pool knows it; undefined: LVM was not asked since it was made. */
+  /** For a thin one, its number in its thin pool; undefined: LVM was not asked since it was made. */
   readonly thinId?: bigint | undefined;
 }
 
@@ -46,13 +46,13 @@ export interface PhysicalVolume {
   readonly disks: readonly string[];
 }
 
-/** A volume group, as a report told it. */
+/** A volume group, as LVM reported it. */
 export interface GroupState {
   readonly name: string;
   readonly uuid: string;
   readonly extentBytes: bigint;
   readonly sizeBytes: bigint;
-  /** What can be allocated. */
+  /** The space that can be allocated. */
   readonly freeBytes: bigint;
   readonly metadata: MetadataRoom;
   readonly tags: readonly string[];
@@ -63,7 +63,7 @@ export interface GroupState {
   readonly physicalVolumes: readonly PhysicalVolume[];
   /** Ours, by name. */
   readonly lvs: ReadonlyMap<string, OwnLv>;
-  /** What else is in the group, by name. */
+  /** The other logical volumes in the group, by name. */
   readonly others: ReadonlyMap<string, OtherLv>;
 }
 
@@ -116,13 +116,13 @@ export function ownLvOf(row: ReportRow, segment: ReportRow = {}): OwnLv | undefi
   };
 }
 
-/** LVM has it from its own text of the group: also of what is inactive. */
+/** LVM has it from its own text of the group: also for inactive volumes. */
 function thinIdOf(segment: ReportRow): bigint | undefined {
   const text = segment['thin_id'] ?? '';
   return /^[0-9]{1,8}$/.test(text) ? BigInt(text) : undefined;
 }
 
-/** lv_layout of lvs(8): `raid,raid1`. What somebody has made something else of is taken for linear: all of its size is its own. */
+/** lv_layout of lvs(8): `raid,raid1`. A layout that was changed by hand is taken for linear: all of its size is its own. */
 function layoutOf(words: readonly string[]): Layout {
   return layouts.findLast((layout) => words.includes(layout)) ?? defaultLayout;
 }

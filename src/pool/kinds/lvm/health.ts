@@ -5,7 +5,7 @@ type Seen = Pick<OwnLv, 'attributes' | 'layout' | 'syncPercent'>;
 /** One that is not ours: of a mirror of others nothing is known. */
 type Any = Pick<OwnLv, 'attributes'> & Partial<Seen>;
 
-/** What is wrong with a logical volume, by lvs(8); undefined: nothing that LVM knows. At most 128 bytes (L07). */
+/** The problem of a logical volume, by lvs(8); undefined: none that LVM knows. At most 128 bytes (L07). */
 export function healthOf(lv: Any): string | undefined {
   const { attributes } = lv;
   switch (legTroubleOf(lv)) {
@@ -22,14 +22,14 @@ export function healthOf(lv: Any): string | undefined {
   return undefined;
 }
 
-/** What keeps one of the legs of a mirror from having what the volume has. */
+/** The reason why one of the legs of a mirror does not have all data of the volume. */
 export function legTroubleOf({ attributes, layout }: Any): 'missing' | 'out of step' | undefined {
   if (layout !== 'raid1') return undefined;
   if (attributes[8] === 'p') return 'missing';
   return attributes[8] === 'r' ? 'out of step' : undefined;
 }
 
-/** How far a mirror is whose second leg is still being written; LVM knows it while it is active. */
+/** The progress of a mirror whose second leg is still being written; LVM knows it while it is active. */
 export function syncOf({ layout, syncPercent }: Seen): string | undefined {
   if (layout !== 'raid1' || syncPercent === '' || Number(syncPercent) >= 100) return undefined;
   return `The volume is healthy. Its mirror is being brought in step: ${syncPercent} % so far.`;

@@ -9,7 +9,7 @@ import { isMetadataLow, metadataBytesOf } from './metadata.ts';
 import { lvNameOfMapped, mappedUuidPrefix } from './names.ts';
 import type { LvState } from './tags.ts';
 
-/** What LVM said of a pool's volume group last, kept in step with what is done here. No disk is asked for it. */
+/** The state of a volume group from the last report of LVM, kept in step with the driver's changes. No disk is asked for it. */
 export class KnownGroup {
   readonly poolName: string;
   protected readonly mapper: DeviceMapper;
@@ -50,7 +50,7 @@ export class KnownGroup {
     return this.#lvs.values();
   }
 
-  /** What is not ours, as LVM told it last. */
+  /** The foreign logical volumes, by the last report of LVM. */
   others(): Iterable<OtherLv> {
     return this.#state.others.values();
   }
@@ -59,7 +59,7 @@ export class KnownGroup {
     return this.#state.others.get(lvName);
   }
 
-  /** What exists under this id: neither a draft nor on its way out. */
+  /** The logical volume with this id: neither a draft nor on its way out. */
   find(id: VolumeId | SnapshotId): OwnLv | undefined {
     this.#existing ??= new Map(
       [...this.#lvs.values()]
@@ -91,7 +91,7 @@ export class KnownGroup {
     return roundUp(sizeBytes, this.#state.extentBytes);
   }
 
-  /** What a logical volume takes of the group. */
+  /** The space that a logical volume takes of the group. */
   takenBytes(lv: Pick<OwnLv, 'isThin' | 'layout' | 'sizeBytes'>): bigint {
     return takenBytes(lv, this.#state.extentBytes);
   }
@@ -104,7 +104,7 @@ export class KnownGroup {
     this.#existing = undefined;
   }
 
-  /** What LVM says of it now. */
+  /** Replaces the state by a new report of LVM. */
   protected know(state: GroupState): void {
     this.#state = state;
     this.#lvs = new Map(state.lvs);
@@ -118,7 +118,7 @@ export class KnownGroup {
     this.#freeBytes -= bytes;
   }
 
-  /** @returns what was known of it */
+  /** @returns its state until now */
   protected forget(lvName: string): OwnLv | undefined {
     const before = this.#lvs.get(lvName);
     this.#existing = undefined;

@@ -29,7 +29,7 @@ describe('layouts of logical volumes', () => {
     assert.equal(planOf('striped', sizeOf(9), disksWith(100, 4)), undefined);
   });
 
-  test('the legs of a mirror lie on the two disks with the most room, with their metadata', () => {
+  test('the legs of a mirror lie on the two disks with the max room, with their metadata', () => {
     assert.deepEqual(planOf('raid1', sizeOf(9), disksWith(10, 3, 12))?.devicePaths, ['/dev/sd2', '/dev/sd0']);
     assert.equal(planOf('raid1', sizeOf(10), disksWith(10, 3, 12)), undefined);
     assert.equal(neededBytes('raid1', sizeOf(9), disksWith(10, 3, 12)), sizeOf(20));
@@ -59,9 +59,9 @@ describe('layouts of logical volumes', () => {
           extents === 0 ||
           (planOf(layout, sizeOf(extents), disks) !== undefined &&
             neededBytes(layout, sizeOf(extents), disks) <= sizeOf(available));
-        const most = Number(largestBytes(layout, sizeOf(available), disks) / extentBytes);
-        assert.ok(fits(most), `${most} extents do not fit`);
-        for (let extents = most + 1; extents < most + 20; extents++) assert.ok(!fits(extents), `${extents} extents do`);
+        const max = Number(largestBytes(layout, sizeOf(available), disks) / extentBytes);
+        assert.ok(fits(max), `${max} extents do not fit`);
+        for (let extents = max + 1; extents < max + 20; extents++) assert.ok(!fits(extents), `${extents} extents do`);
       }),
     );
   });

@@ -5,18 +5,18 @@ import type { GroupState, OwnLv, PhysicalVolume } from './group-state.ts';
 /** The disks of a volume group, and what of them can be allocated. */
 export type Disks = Pick<GroupState, 'extentBytes' | 'physicalVolumes'>;
 
-/** How a new logical volume is to lie. */
+/** The allocation of a new logical volume. */
 export interface LvPlan {
   readonly layout: Layout;
-  /** What its user can write to. */
+  /** The extents that its user can write to. */
   readonly extents: bigint;
   /** On how many disks each of its parts lies. */
   readonly stripes: number;
-  /** Those disks; none: where LVM likes. */
+  /** The paths of those disks; none: LVM chooses. */
   readonly devicePaths: readonly string[];
 }
 
-/** What a logical volume takes of its group, for one that is there as for one that is planned. */
+/** The space that a logical volume takes of its group, for an existing one as for a planned one. */
 export function takenBytes(
   { isThin, layout, sizeBytes }: Pick<OwnLv, 'isThin' | 'layout' | 'sizeBytes'>,
   extentBytes: bigint,
@@ -50,7 +50,7 @@ export function planOf(layout: Layout, sizeBytes: bigint, disks: Disks): LvPlan 
   return undefined;
 }
 
-/** What a volume that is made so takes in all; of one for which there is no room, its size. */
+/** The total space of a volume with this layout; its size if there is no room for it. */
 export function neededBytes(layout: Layout, sizeBytes: bigint, disks: Disks): bigint {
   const { extentBytes } = disks;
   const plan = planOf(layout, sizeBytes, disks);
@@ -63,13 +63,13 @@ export function largestBytes(layout: Layout, availableBytes: bigint, disks: Disk
   if (layout === 'linear') return availableBytes;
   const { extentBytes } = disks;
   const usable = byRoom(disks);
-  // A sum that no layout exceeds; the rest, metadata and what is rounded up, are a few extents.
+  // A sum that no layout exceeds; the rest, metadata and rounding, is a few extents.
   const boundBytes =
     layout === 'raid1'
       ? smaller(roomOf(legsOf(usable)[1]), availableBytes / 2n)
       : smaller(
           availableBytes,
-          usable.reduce((most, disk, index) => larger(most, roomAt(disk, index)), 0n),
+          usable.reduce((max, disk, index) => larger(max, roomAt(disk, index)), 0n),
         );
   const fits = (sizeBytes: bigint) =>
     planOf(layout, sizeBytes, disks) !== undefined && neededBytes(layout, sizeBytes, disks) <= availableBytes;
@@ -78,7 +78,7 @@ export function largestBytes(layout: Layout, availableBytes: bigint, disks: Disk
   return larger(0n, sizeBytes);
 }
 
-/** How large a logical volume becomes: stripes are all of one length. */
+/** The size that a logical volume gets: stripes are all of one length. */
 export function wholeBytes(
   sizeBytes: bigint,
   { layout, stripes }: Pick<OwnLv, 'layout' | 'stripes'>,
@@ -122,7 +122,7 @@ export function legsOf(usable: readonly PhysicalVolume[]): PhysicalVolume[] {
   return [...best];
 }
 
-/** What fits on this one and on all that are roomier, evenly; on one alone nothing is striped. */
+/** The room on this disk and on all that are roomier, evenly; on one alone nothing is striped. */
 function roomAt({ freeBytes }: PhysicalVolume, index: number): bigint {
   return index === 0 ? 0n : freeBytes * BigInt(index + 1);
 }
@@ -131,10 +131,10 @@ function roomOf(disk: PhysicalVolume | undefined): bigint {
   return disk?.freeBytes ?? 0n;
 }
 
-/** Unless it is told otherwise. */
+/** LVM's default. */
 const regionBytes = 2n << 20n;
 
-/** As LVM counts them for each leg: two superblocks, and a bit for each region. */
+/** LVM's count for each leg: two superblocks, and a bit for each region. */
 function metadataExtents(sizeBytes: bigint, extentBytes: bigint): bigint {
   const bytes = 8192n + (sizeBytes / regionBytes + 7n) / 8n;
   return (bytes + extentBytes - 1n) / extentBytes;

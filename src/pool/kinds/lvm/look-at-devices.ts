@@ -18,7 +18,7 @@ interface DevicesRequest {
 }
 
 /**
- * What is to be said of a group that is not there, and is to be made of disks.
+ * The finding about a group that is not there, and will be made of disks.
  * @returns undefined if there was one: its disks are away
  */
 export async function lookAtNoGroup(
@@ -44,7 +44,7 @@ export async function lookAtNoGroup(
   };
 }
 
-/** Whether the group lies on the disks that are named, and on no other. */
+/** Checks that the group lies on the disks that are named, and on no other. */
 export async function devicesFinding(request: DevicesRequest, state: GroupState): Promise<Finding> {
   const check = 'devices';
   const looks = await Promise.all(request.devices.map((path) => look(request, path)));
@@ -55,19 +55,19 @@ export async function devicesFinding(request: DevicesRequest, state: GroupState)
       !each.isMissing && !looks.some(({ found }) => found !== undefined && isIn({ physicalVolumes: [each] }, found)),
   );
   if (others.length === 0 && unnamed.length === 0) return ok(check, `all are of ${state.name} (${looks.length})`);
-  const told = [
+  const sentences = [
     ...others.map(
       ({ path, reason }) => `${path} is not of ${state.name}: ${reason ?? 'it is added at the next start'}`,
     ),
     ...unnamed.map(({ path }) => `${path} is of ${state.name}, and not named`),
   ];
-  return warn(check, told.join('; '), 'The pool goes on with the disks that it has. See docs/lvm.md.');
+  return warn(check, sentences.join('; '), 'The pool continues with the disks that it has. See docs/lvm.md.');
 }
 
 interface Look {
   readonly path: string;
   readonly found: FoundDisk | undefined;
-  /** Why it cannot be taken; undefined: it can. */
+  /** The reason why it cannot be taken; undefined: it can. */
   readonly reason: string | undefined;
 }
 

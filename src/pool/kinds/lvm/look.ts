@@ -124,7 +124,7 @@ function disksFinding({ name, physicalVolumes }: GroupState): Finding {
 function suspendedFindings(suspended: readonly MappedOver[]): Finding[] {
   if (suspended.length === 0) return [];
   const names = suspended.map(({ name }) => name).join(', ');
-  const detail = `suspended just now, so that whoever reads or writes waits: ${names}`;
+  const detail = `suspended just now, so that reads and writes wait: ${names}`;
   const remedy =
     'If they stay so and no lvm runs: start the driver. By hand: one after the other, in this order, dmsetup clear and dmsetup resume.';
   return [warn('devices', detail, remedy)];

@@ -12,14 +12,14 @@ import type { VolumeGroup } from './volume-group.ts';
 export interface LvDevice {
   readonly descriptor: Descriptor;
   readonly device: DeviceNumber;
-  /** As the kernel names it: links in /dev/mapper or /dev/VG come late, or not at all, and may be those of another one. */
+  /** The kernel's name: links in /dev/mapper or /dev/VG come late, or not at all, and may be those of another one. */
   readonly devicePath: string;
 }
 
 /**
  * Opens the device of a logical volume, activating it if need be. A number is given to another device as soon as its own
- * is gone, so what was opened is compared with what the kernel says of the volume then.
- * @throws FailedPrecondition if LVM is told not to activate it
+ * is gone, so the opened device is compared with the kernel's answer about the volume after that.
+ * @throws FailedPrecondition if LVM is configured not to activate it
  */
 export async function openLv(
   queue: DiskQueue,

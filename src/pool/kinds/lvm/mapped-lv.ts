@@ -3,8 +3,8 @@ import type { GroupState } from './group-state.ts';
 import { mappedName, mappedUuidPrefix } from './names.ts';
 
 /**
- * By its name, which another group may have had: the UUID tells. One that has no table yet is none: whoever was to give it one
- * was killed, and LVM does that when it is activated anew.
+ * By its name, which another group may have had: the UUID tells. One that has no table yet is none: the program that was
+ * creating it was killed, and LVM gives it one at the next activation.
  */
 export function findDevice(
   mapper: DeviceMapper,

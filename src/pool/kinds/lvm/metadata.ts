@@ -6,18 +6,18 @@ export interface MetadataRoom {
   readonly freeBytes: bigint;
 }
 
-/** What LVM says of a logical volume beside its tags; a mirror has four more below it. */
+/** The size of LVM's text about a logical volume without its tags; a mirror has four more below it. */
 const bytesOfLv = 700n;
 const partsOf = { linear: 1n, striped: 1n, raid1: 5n } as const;
 
-/** What a logical volume takes of it, as good as it can be told: LVM says how much is left only when it is asked. */
+/** An estimate of the metadata that a logical volume takes: LVM reports the free room only when it is asked. */
 export function metadataBytesOf({ layout, tags }: Pick<OwnLv, 'layout' | 'tags'>): bigint {
   const textBytes = tags.reduce((sum, tag) => sum + tag.length + '"", '.length, 0);
   return bytesOfLv * partsOf[layout] + BigInt(textBytes);
 }
 
 /**
- * Whether so little is left that nothing new is made. What is there needs some: to be kept when it is deleted it gets one tag
+ * True if too little is left for new volumes. Existing ones need some: to be kept when it is deleted a volume gets one tag
  * more, and where there is no room for that it could not be deleted at all.
  */
 export function isMetadataLow({ freeBytes, totalBytes }: MetadataRoom): boolean {

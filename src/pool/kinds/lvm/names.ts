@@ -9,7 +9,7 @@ export const thinLvName = 'holdfast-thin';
 
 const lvNamePattern = /^((?:vol|snap)-[a-z2-7]{26})\.[0-9a-f]{8}$/;
 
-/** A name that nothing has had, so that a volume is made anew while what it was before is still being wiped. */
+/** A new name each time, so that a volume can be made again while its predecessor is still being wiped. */
 export function newLvName(id: VolumeId | SnapshotId): string {
   return `${id}.${randomBytes(4).toString('hex')}`;
 }
@@ -20,7 +20,7 @@ export function idOfLvName(name: string): VolumeId | SnapshotId | undefined {
   return parseVolumeId(text) ?? parseSnapshotId(text);
 }
 
-/** As device-mapper names the device of a logical volume: hyphens are doubled, as one stands between the names. */
+/** The device-mapper name of a logical volume: hyphens are doubled, as one stands between the names. */
 export function mappedName(vgName: string, lvName: string): string {
   return `${vgName.replaceAll('-', '--')}-${lvName.replaceAll('-', '--')}`;
 }
@@ -29,20 +29,20 @@ export function mappedName(vgName: string, lvName: string): string {
 export function lvNameOfMapped(vgName: string, name: string): string | undefined {
   const start = `${vgName.replaceAll('-', '--')}-`;
   const rest = name.startsWith(start) ? name.slice(start.length) : '-';
-  // That of another group: no logical volume's name begins so.
+  // The name of another group: no logical volume's name begins so.
   return rest.startsWith('-') ? undefined : rest.replaceAll('--', '-');
 }
 
-/** What device-mapper, and LVM, put behind the name of what is made of several devices, for each of those. */
+/** The suffixes that device-mapper and LVM put behind the name of a composite volume, for each of its parts. */
 const partPattern = /(?:-(?:tpool|real|cow)|_(?:tdata|tmeta|rimage_[0-9]+|rmeta_[0-9]+)(?:-\w+)?)$/;
 
-/** Whether it has a name that we give, or is a part of what has one. */
+/** True if it has a name that we give, or is a part of a volume with such a name. */
 export function isOwnName(lvName: string): boolean {
   const name = lvName.replace(partPattern, '');
   return name === poolLvName || name === thinLvName || idOfLvName(name) !== undefined;
 }
 
-/** What the UUID of such a device begins with. */
+/** The prefix of the UUIDs of such devices. */
 export function mappedUuidPrefix(vgUuid: string): string {
   return `LVM-${vgUuid.replaceAll('-', '')}`;
 }

@@ -19,10 +19,10 @@ import type { VolumeGroup } from './volume-group.ts';
 
 const identityName = 'identity';
 
-/** Its first block is for trying its health, and the second for what is to be known after a kill. */
+/** Its first block is for trying its health, and the second for the note that is needed after a kill. */
 const blockBytes = 4096;
 
-/** Whether the pool's own logical volume, which is one extent, has a second block. */
+/** True if the pool's own logical volume, which is one extent, has a second block. */
 export function hasRoomForNote(extentBytes: bigint | undefined): boolean {
   return extentBytes === undefined || extentBytes >= 2n * BigInt(blockBytes);
 }
@@ -82,7 +82,7 @@ export class PoolVolume implements AsyncDisposable {
     await this.#write(queue, text, 0);
   }
 
-  /** What was noted last, by whomever had the pool; anything, if nothing ever was. */
+  /** The last note, by any driver that had the pool; arbitrary bytes, if there never was one. */
   async readNote(queue: DiskQueue): Promise<string> {
     const block = await readAt(queue, this.#device, { lengthBytes: blockBytes, offsetBytes: blockBytes });
     return block.toString('utf8').replace(/\0*$/, '');
@@ -113,7 +113,7 @@ export class PoolVolume implements AsyncDisposable {
 
 /**
  * Which pool the group holds. Refuses one without a pool if this node had one: a group of the same name that was made
- * anew looks just like that.
+ * again looks just like that.
  * @returns undefined if a new pool can be made here
  */
 export async function readIdentity(

@@ -22,15 +22,15 @@ import { recordedBytes, tagsInState, volumeTags } from './record-store.ts';
 import { wipeOf } from './tags.ts';
 import { thinTrouble } from './thin/space.ts';
 
-/** What LVM said so long ago still tells what a volume is like: a list of thousands asks it once. */
+/** The age of a report of LVM that still tells a volume's health: a list of thousands asks LVM once. */
 const recentMs = 10_000;
 
-/** How logical volumes are made, changed, removed and brought back: one commit of the volume group each. */
+/** Makes, changes, removes and restores logical volumes: one commit of the volume group each. */
 export class LvmProvisioner implements Provisioner {
   /** They are wiped; but thin ones read as zeros wherever they were not written. */
   readonly destroysSlowly: boolean;
   readonly #parts: LvmParts;
-  /** What is wiped, and could not be removed: it is not wiped again each time that is tried. */
+  /** Volumes that are wiped, but could not be removed yet: a retry does not wipe them again. */
   readonly #wiped = new Set<TrashRef>();
 
   constructor(parts: LvmParts) {
@@ -42,7 +42,7 @@ export class LvmProvisioner implements Provisioner {
     return new LvVolumeDraft(this.#parts, id, options);
   }
 
-  /** None can be gone on with: what was copied half is copied anew. */
+  /** No draft can be resumed: a copy that was cut short starts again. */
   async discardDrafts(): Promise<TrashRef[]> {
     return [];
   }
@@ -67,7 +67,7 @@ export class LvmProvisioner implements Provisioner {
       await group.refresh(recentMs);
     } catch (error) {
       if (isLvmError(error)) return abnormal('LVM cannot read its volume group: see vgs on the node.');
-      // The group is gone with its disks, say.
+      // For example, the group is gone with its disks.
       if (error instanceof FailedPrecondition) return abnormal('Its volume group is not there: see vgs on the node.');
       throw error;
     }
@@ -86,7 +86,7 @@ export class LvmProvisioner implements Provisioner {
     const lv = group.find(id);
     if (lv === undefined) return undefined;
     const recorded = recordedBytes(lv) ?? 0n;
-    // Stripes are all of one length: what that comes to beyond the volume's size is nobody's.
+    // Stripes are all of one length: the rest beyond the volume's size is not used.
     return wholeBytes(recorded, lv, group.state.extentBytes) === lv.sizeBytes ? recorded : lv.sizeBytes;
   }
 
@@ -97,7 +97,7 @@ export class LvmProvisioner implements Provisioner {
   async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
     const lv = this.#parts.group.find(id);
     if (lv === undefined) {
-      // Removed by hand: what remains to be done is to forget it (DV05). But only if this is the pool's group, and all of it.
+      // Removed by hand: it remains to forget it (DV05). But only if this is the pool's group, and all of it.
       await this.#parts.group.requireWhole();
       return { ref: id, isKept: false };
     }
@@ -136,18 +136,18 @@ export class LvmProvisioner implements Provisioner {
     return this.#parts.group.get(ref)?.state === 'trash';
   }
 
-  /** Its extents are free only when nothing can be read in them any more; done anew from the beginning after a crash. */
+  /** Its extents are free only when nothing can be read in them any more; starts again from the beginning after a crash. */
   async destroy(ref: TrashRef, { signal }: Destruction): Promise<void> {
     const { group, idle, queue, thin } = this.#parts;
-    // What is deleted of a thin pool is not read by the next one, whatever has become of it.
+    // A new volume of a thin pool reads nothing of a deleted one, in whatever state that is.
     let lv = await this.#ofNobodyNow(ref, thin === undefined ? 0 : recentMs);
     if (lv?.state === 'draft' && group.isHalfMade(ref)) {
-      // Nobody has written to it, and it cannot be activated.
+      // There is no data in it, and it cannot be activated.
       await group.removeParts(queue, ref);
     } else if (lv !== undefined && thin === undefined && !this.#wiped.has(ref)) {
       await this.#requireBothLegs(lv);
       await this.#wipe(lv, signal);
-      // That may have taken hours. And a disk of a mirror that went away meanwhile would come back with what was on it.
+      // The wipe may have taken hours. And a disk of a mirror that went away meanwhile would come back with its old data.
       lv = await this.#ofNobodyNow(ref, lv.layout === 'raid1' ? 0 : recentMs);
       if (lv !== undefined) await this.#requireBothLegs(lv);
       this.#wiped.add(ref);
@@ -155,7 +155,7 @@ export class LvmProvisioner implements Provisioner {
     try {
       if (lv !== undefined) await group.remove(ref);
     } catch (error) {
-      // Who has it open may have written to it since.
+      // The program that has it open may have written to it since.
       if (isLvmError(error) && failureOf(error) === 'in-use') this.#wiped.delete(ref);
       throw error;
     }
@@ -179,14 +179,14 @@ export class LvmProvisioner implements Provisioner {
     const { group } = this.#parts;
     const trouble = legTroubleOf(lv);
     if (trouble === undefined) return;
-    // When it is activated anew, its legs are brought in step.
+    // At the next activation its legs are brought in step.
     if (trouble === 'out of step') await group.deactivate([lv.name]);
     throw new FailedPrecondition(
       `logical volume ${group.name}/${lv.name} was deleted while a disk of its mirror was away: it is wiped and goes once both are there.`,
     );
   }
 
-  /** Also while somebody has it open, who is to read nothing any more. */
+  /** Also while another program has it open, which must read nothing any more. */
   async openInTrash(ref: TrashRef): Promise<Descriptor | undefined> {
     const { calls, group, idle } = this.#parts;
     if (this.#ofNobody(ref) === undefined) return undefined;
@@ -194,7 +194,7 @@ export class LvmProvisioner implements Provisioner {
     return (await openLv(calls, group, ref, constants.O_RDWR)).descriptor;
   }
 
-  /** What is written over. Its name is the same in whatever state it is. @throws InternalError if somebody keeps it */
+  /** The volume to be wiped. Its name is the same in any state. @throws InternalError if it is kept */
   #ofNobody(ref: TrashRef): OwnLv | undefined {
     const { group } = this.#parts;
     const lv = group.get(ref);
@@ -203,9 +203,9 @@ export class LvmProvisioner implements Provisioner {
   }
 
   /**
-   * As LVM has it by now: somebody may have made it larger, have kept it by its tags, or taken it away.
-   * @param maximumAgeMs what LVM said since then will do
-   * @throws FailedPrecondition if what is another's would go with it
+   * LVM's current view: an operator may have made it larger, have kept it by its tags, or removed it.
+   * @param maximumAgeMs the age of a report of LVM that will do
+   * @throws FailedPrecondition if a foreign snapshot would be removed with it
    */
   async #ofNobodyNow(ref: TrashRef, maximumAgeMs: number): Promise<OwnLv | undefined> {
     const { group } = this.#parts;
@@ -215,16 +215,16 @@ export class LvmProvisioner implements Provisioner {
     // lv_attr of lvs(8): an origin.
     if (lv === undefined || !/^o/i.test(lv.attributes)) return lv;
     throw new FailedPrecondition(
-      `logical volume ${group.name}/${ref} was deleted, and somebody has a snapshot of it that would go with it (see lvs): it goes once that is gone.`,
+      `logical volume ${group.name}/${ref} was deleted, but a snapshot of it made by hand would be removed with it (see lvs): it is removed once that snapshot is gone.`,
     );
   }
 
-  /** Nobody else has it open, not exclusively either: what he writes after its wipe, the next one would read. */
+  /** Exclusively: whatever another program wrote after the wipe, the next volume would read. */
   async #openAlone(queue: DiskQueue, lvName: string): Promise<Descriptor | undefined> {
     const { group } = this.#parts;
     if (group.get(lvName) === undefined) return undefined;
     const inUse = new FailedPrecondition(
-      `logical volume ${group.name}/${lvName} was deleted and is in use all the same (see lsblk): it goes once nobody has it open.`,
+      `logical volume ${group.name}/${lvName} was deleted and is still open (see lsblk): it is removed once it is closed.`,
     );
     let descriptor: Descriptor;
     try {

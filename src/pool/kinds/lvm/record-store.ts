@@ -29,7 +29,7 @@ import {
 } from './tags.ts';
 import type { VolumeGroup } from './volume-group.ts';
 
-/** What LVM told, whoever asked it. */
+/** The logical volumes of LVM's last report. */
 export interface LvSource {
   readonly state: Pick<GroupState, 'name'>;
   inState(state: LvState): OwnLv[];
@@ -48,7 +48,7 @@ export function snapshotTags(record: SnapshotRecord, wipe: WipePolicy | undefine
   return [stateTag('snapshot'), ...wipeTags(wipe), ...documentTags(recordName, compact(serializeSnapshot(record)))];
 }
 
-/** How large its record says that its data is; undefined: it has none that can be read. */
+/** The size in its record; undefined: it has no record that can be read. */
 export function recordedBytes({ tags }: Pick<OwnLv, 'tags'>): bigint | undefined {
   const text = readDocument(recordName, tags);
   if (typeof text !== 'string') return undefined;
@@ -71,7 +71,7 @@ export function readVolumeRecords(source: LvSource): ReadRecords<VolumeId, Volum
   return readAll<VolumeId, VolumeRecord>(source, 'volume', parseRecord);
 }
 
-/** Whose record is in the tags; undefined: none, or it cannot be read. */
+/** The id of the volume whose record is in the tags; undefined: none, or it cannot be read. */
 export function recordIdIn(tags: readonly string[]): VolumeId | undefined {
   try {
     return parseRecord(readDocument(recordName, tags) ?? '', 'in tags').id;
@@ -180,7 +180,7 @@ export class TagStore implements RecordStore {
     return readGroupRecords(this.#group);
   }
 
-  /** Asked after something has failed: what was known may be wrong. */
+  /** Called after a failure: the state in memory may be wrong. */
   async readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
     await this.#group.refresh();
     return only(id, readVolumeRecords(this.#group));

@@ -7,7 +7,7 @@ import { largestBytes, neededBytes, takenBytes, wholeBytes } from './layout.ts';
 import { idOfLvName } from './names.ts';
 import { incompleteGroup } from './trouble.ts';
 
-/** What is known of a volume group. */
+/** The known state of a volume group. */
 export interface SpaceOfGroup {
   readonly poolName: string;
   readonly state: Pick<GroupState, 'extentBytes' | 'name' | 'physicalVolumes' | 'sizeBytes'>;
@@ -18,7 +18,7 @@ export interface SpaceOfGroup {
   refresh(): Promise<void>;
 }
 
-/** What logical volumes take of their group: all of their size. Data is named by an id, or by a name in LVM. */
+/** The space that logical volumes take of their group: all of their size. Data is named by an id, or by a name in LVM. */
 export class LvmSpace implements SpaceSource {
   readonly sharesBlocks: boolean = false;
   readonly reservedBytes = 0n;
@@ -56,7 +56,7 @@ export class LvmSpace implements SpaceSource {
 
   async sync(): Promise<void> {}
 
-  /** What others do in the group, only LVM knows. */
+  /** Only LVM knows the changes of others in the group. */
   settle(): Promise<void> {
     return this.#group.refresh();
   }

@@ -3,8 +3,8 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { mappedUuidPrefix } from './names.ts';
 
 /**
- * Devices of a volume group that are suspended: who reads or writes them waits. LVM suspends what it changes, and what that is
- * made of. Those that others are made of come first, as they are to be resumed: the kernel resumes no thin volume before its pool.
+ * Devices of a volume group that are suspended: reads and writes wait. LVM suspends the volume that it changes, and the devices
+ * below it. Those below others come first, in the order of resuming: the kernel resumes no thin volume before its pool.
  */
 export async function findSuspended(queue: DiskQueue, mapper: DeviceMapper, groupUuid: string): Promise<MappedOver[]> {
   const prefix = mappedUuidPrefix(groupUuid);
@@ -13,8 +13,8 @@ export async function findSuspended(queue: DiskQueue, mapper: DeviceMapper, grou
 }
 
 /**
- * Ends what a command of LVM, or a driver, has left that was killed. They go on with the table that they had: one that LVM has
- * loaded may not be what the group's metadata say.
+ * Resumes devices that a killed command of LVM, or a killed driver, has left suspended. They keep their old table: one that LVM
+ * has loaded may differ from the group's metadata.
  * @param left as `findSuspended` has them
  * @throws the first error, after all were tried
  */

@@ -8,7 +8,7 @@ import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
 const prefix = 'holdfast.';
 const longestTag = 1024;
 
-/** What a logical volume is: its one tag without a document. One without any is not ours. */
+/** The role of a logical volume: its one tag without a document. One without any is not ours. */
 export const lvStates = ['pool', 'thin', 'draft', 'volume', 'snapshot', 'trash', 'removed'] as const;
 export type LvState = (typeof lvStates)[number];
 
@@ -22,7 +22,7 @@ export function stateOf(tags: readonly string[]): LvState | undefined {
   return found.length === 1 ? found[0] : undefined;
 }
 
-/** What becomes of its data, if its class has said so. */
+/** The wiping of its data, if its class has chosen one. */
 export function wipeTags(policy: WipePolicy | undefined): string[] {
   return policy === undefined ? [] : [`${prefix}wipe=${policy}`];
 }
@@ -84,7 +84,7 @@ export function isOwnTag(tag: string): boolean {
   return tag.startsWith(prefix);
 }
 
-/** What to take away and what to add, so that what was becomes what is to be. */
+/** The tags to remove and to add, to get from the old state to the new one. */
 export interface TagChange {
   readonly remove: readonly string[];
   readonly add: readonly string[];

@@ -3,7 +3,7 @@ import { layouts } from '../../../volume/layout.ts';
 import { wipePolicies } from '../../../volume/wipe-policy.ts';
 import type { Traits } from '../../pool.ts';
 
-/** Of thick logical volumes, which have all their extents from the start. */
+/** The traits of thick logical volumes, which have all their extents from the start. */
 export function linearTraits(extentBytes: bigint | undefined): Traits {
   return {
     block: true,

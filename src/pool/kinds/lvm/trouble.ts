@@ -13,7 +13,7 @@ interface Trouble {
   readonly neededBytes: bigint;
 }
 
-/** What a command of LVM failed for, in words that say what to do. @returns the error itself if it is anything else */
+/** The cause of a failed command of LVM, in words that say what to do. @returns the error itself if it is anything else */
 export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Trouble): unknown {
   if (!isLvmError(error)) return error;
   const pool = `pool ${poolName}`;
@@ -73,9 +73,9 @@ export function noRoomFor(
       `pool ${poolName}: a volume with layout ${layout} needs two disks or more, and volume group ${state.name} has ${disks.size} that can be used: extend it.`,
     );
   }
-  const most = largestBytes(layout, state.freeBytes, state);
+  const largest = largestBytes(layout, state.freeBytes, state);
   return new ResourceExhausted(
-    `pool ${poolName}: the disks of volume group ${state.name} have no room for ${formatBytes(sizeBytes)} with layout ${layout}, only for ${formatBytes(most)}: delete volumes, or extend it.`,
+    `pool ${poolName}: the disks of volume group ${state.name} have no room for ${formatBytes(sizeBytes)} with layout ${layout}, only for ${formatBytes(largest)}: delete volumes, or extend it.`,
   );
 }
 
@@ -119,7 +119,7 @@ export function otherGroup(poolName: string, vgName: string): FailedPrecondition
   );
 }
 
-/** Of one that the driver has made: nobody is to make another in its place. */
+/** The refusal for a group that the driver has made: no other may be made in its place. */
 export function lostGroup(poolName: string, vgName: string): FailedPrecondition {
   return new FailedPrecondition(
     `pool ${poolName}: there is no volume group ${vgName} on this node (see vgs), and this pool had one. Bring its disks back.`,
@@ -133,7 +133,7 @@ export function twoGroups(poolName: string, vgName: string): FailedPrecondition 
 }
 
 /**
- * LVM changes and activates nothing of a group while it sees one of its disks twice. Once it is told to look at the disks of
+ * LVM changes and activates nothing of a group while it sees one of its disks twice. If it is restricted to the disks of
  * the group alone, it does not see the other one.
  * @throws FailedPrecondition
  */
@@ -146,5 +146,7 @@ export function refuseCopies(poolName: string, { copies, name }: Pick<GroupState
 }
 
 export function goneByHand(poolName: string, vgName: string, lvName: string): FailedPrecondition {
-  return new FailedPrecondition(`pool ${poolName}: logical volume ${vgName}/${lvName} is gone: somebody removed it.`);
+  return new FailedPrecondition(
+    `pool ${poolName}: logical volume ${vgName}/${lvName} is gone: it was removed by hand.`,
+  );
 }

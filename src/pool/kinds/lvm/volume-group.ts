@@ -33,7 +33,7 @@ import {
   refuseCopies,
 } from './trouble.ts';
 
-/** A logical volume that is to be made. */
+/** A logical volume before it is made. */
 export interface NewOwnLv {
   readonly sizeBytes: bigint;
   readonly layout: Layout;
@@ -41,7 +41,7 @@ export interface NewOwnLv {
 }
 
 /**
- * The volume group of a pool, and what is done in it. Only what others do in the group has to be asked for anew. Each change is
+ * The volume group of a pool, and its operations. Only changes by others in the group have to be asked for. Each change is
  * one commit of the group's metadata.
  */
 export class VolumeGroup extends KnownGroup {
@@ -50,9 +50,9 @@ export class VolumeGroup extends KnownGroup {
   #reading: Promise<void> | undefined;
   /** The last change of tags of each logical volume that has one under way. */
   readonly #edits = new Map<string, Promise<void>>();
-  /** Suspended by ourselves just now, by their names in device-mapper: not to be resumed by whoever ends what was left so. */
+  /** Devices that this driver has suspended just now, by their names in device-mapper: `resume` leaves them alone. */
   readonly suspending = new Set<string>();
-  /** Of what is about to become inactive, and will tell nothing more. */
+  /** Called before volumes become inactive, and report nothing any more. */
   beforeDeactivation: (lvNames: readonly string[]) => Promise<void> = async () => undefined;
 
   constructor(poolName: string, lvm: Lvm, mapper: DeviceMapper, state: GroupState) {
@@ -64,7 +64,7 @@ export class VolumeGroup extends KnownGroup {
     this.#lookAtOwnDisks();
   }
 
-  /** Takes its device away without LVM, which would read its disks. One that somebody has open stays. */
+  /** Takes its device away without LVM, which would read its disks. One that is open stays. */
   async removeDevice(queue: DiskQueue, lvName: string): Promise<void> {
     const name = mappedName(this.name, lvName);
     await this.mapper.removeUnused(queue, name);
@@ -72,8 +72,9 @@ export class VolumeGroup extends KnownGroup {
   }
 
   /**
-   * Ends what an LVM or a driver has left of ours suspended that was killed: all who use the pool's volumes may wait for that.
-   * What others have in the group is theirs to resume; and while an LVM is at work in it, suspended is what that changes.
+   * Resumes the pool's devices that a killed LVM or driver has left suspended: reads and writes of the volumes may wait
+   * for that. Devices of others in the group are theirs to resume; and while an LVM is running in it, it has suspended
+   * what it changes.
    * @returns the names of the devices
    */
   async resumeLeft(queue: DiskQueue): Promise<string[]> {
@@ -92,7 +93,7 @@ export class VolumeGroup extends KnownGroup {
     );
   }
 
-  /** Asks LVM. Those who ask at a time share one answer. @param maximumAgeMs what was told since then will do */
+  /** Asks LVM. Calls at the same time share one answer. @param maximumAgeMs the age of an answer that will do */
   refresh(maximumAgeMs = 0): Promise<void> {
     if (maximumAgeMs > 0 && performance.now() - this.#readAtMs < maximumAgeMs) return Promise.resolve();
     this.#reading ??= this.#read().finally(() => {
@@ -102,13 +103,13 @@ export class VolumeGroup extends KnownGroup {
   }
 
   /**
-   * What a driver or a machine that died has left becomes durable, and the same on all disks, before anybody is told of it.
+   * Makes the state that a dead driver or machine has left durable, and the same on all disks, before it is reported.
    * @returns whether the disks differed, and whether they still do; false of a group with a disk missing
    */
   async settle(): Promise<{ readonly differed: boolean; readonly differ: boolean }> {
     await this.refresh();
     const { isDifferent, name } = this.state;
-    // With a disk missing all others were looked at, of other groups too. And LVM would note which are missing, for good, and
+    // With a disk missing all others were looked at, of other groups too. And LVM would note the missing disks permanently, and
     // refuse them when they are back.
     const differed = isDifferent && !this.isIncomplete();
     if (differed) {
@@ -124,13 +125,16 @@ export class VolumeGroup extends KnownGroup {
     return this.present().flatMap(({ device, path }) => (device === undefined ? [] : [{ path, device }]));
   }
 
-  /** That what LVM does not name is not there. @throws FailedPrecondition if it is another group by now, or a disk is missing */
+  /**
+   * A volume that LVM does not name is really not there. @throws FailedPrecondition if it is another group by now, or a
+   * disk is missing
+   */
   async requireWhole(): Promise<void> {
     await this.refresh();
     if (this.isIncomplete()) throw incompleteGroup(this.poolName, this.name);
   }
 
-  /** Makes durable what LVM has told. */
+  /** Makes the metadata that LVM has reported durable. */
   async flush(): Promise<void> {
     try {
       await this.#flush();
@@ -142,7 +146,7 @@ export class VolumeGroup extends KnownGroup {
     }
   }
 
-  /** That one more can be made. @throws ResourceExhausted */
+  /** There is metadata for one more volume. @throws ResourceExhausted */
   async requireMetadata(): Promise<void> {
     if (this.isMetadataLow()) await this.refresh();
     if (this.isMetadataLow()) throw noMetadata(this.poolName, this.name);
@@ -207,20 +211,20 @@ export class VolumeGroup extends KnownGroup {
     this.put({ ...(this.get(lvName) ?? before), tags, state: stateOf(tags) ?? before.state });
   }
 
-  /** It is nobody's from now on, and left as it is. */
+  /** Takes away our tags, and leaves the data as it is. */
   async disown(lvName: string): Promise<void> {
     const remove = this.#require(lvName).tags;
     await this.change(arguments_.retagArguments(this.name, lvName, { add: [], remove }), 0n);
     this.forget(lvName);
   }
 
-  /** Changes the tags of what is not ours. */
+  /** Changes the tags of a foreign logical volume. */
   async tagOther(lvName: string, change: TagChange): Promise<void> {
     await this.change(arguments_.retagArguments(this.name, lvName, change), 0n);
     await this.refresh();
   }
 
-  /** What is not ours may become so by that, and the other way round. */
+  /** A foreign volume may become ours by that, and the other way round. */
   async rename(lvName: string, newName: string): Promise<void> {
     await this.change(arguments_.renameArguments(this.name, lvName, newName), 0n);
     await this.refresh();
@@ -238,7 +242,7 @@ export class VolumeGroup extends KnownGroup {
     try {
       await this.change(arguments_.extendArguments(this.name, lvName, { devicePaths, extents }), newBytes);
     } catch (error) {
-      // Somebody has made it so large by hand, which is known by now.
+      // It was made that large by hand, which is known by now.
       if (isLvmError(error) && failureOf(error) === 'not-larger') return this.#matchDevice(this.#require(lvName));
       throw error;
     }
@@ -257,22 +261,22 @@ export class VolumeGroup extends KnownGroup {
     }
   }
 
-  /** Whether LVM was killed while it made this mirror: what LVM is to know of its legs can be seen until it is whole. */
+  /** True if LVM was killed while it made this mirror: its metadata volumes can be seen until it is whole. */
   isHalfMade(lvName: string): boolean {
     return this.other(`${lvName}_rmeta_0`) !== undefined;
   }
 
-  /** What a command that was killed has left of a mirror or a thin pool: LVM does not go on with it. What is in use stays. */
+  /** Removes the parts that a killed command has left of a mirror or a thin pool: LVM does not resume it. Parts in use stay. */
   async removeParts(queue: DiskQueue, lvName: string): Promise<void> {
     for (const part of partNames) await this.removeDevice(queue, lvName + part);
   }
 
-  /** Those that can be. */
+  /** Activates those that can be. */
   async activateAll(lvNames: readonly string[]): Promise<void> {
     await this.#lvm.change(activateAllArguments(this.name, lvNames)).catch(passOverLvmError);
   }
 
-  /** @returns false if somebody has one of them open */
+  /** @returns false if one of them is open */
   async deactivate(lvNames: readonly string[]): Promise<boolean> {
     await this.beforeDeactivation(lvNames);
     try {
@@ -298,14 +302,15 @@ export class VolumeGroup extends KnownGroup {
     else if (before !== undefined) this.take(-this.takenBytes(before));
   }
 
-  /** A change of the group's metadata; durable at its end. What it has made or changed is to be put. */
+  /** A change of the group's metadata; durable at its end. The caller puts what it has made or changed into the state. */
   async change(args: readonly string[], neededBytes: bigint): Promise<void> {
     await this.#tell(args, neededBytes);
     await this.flush();
   }
 
   /**
-   * LVM removes also while a disk is missing. But then it notes that one as missing for good, and refuses it when it is back.
+   * LVM removes also while a disk is missing. But then it notes that one as missing permanently, and refuses it when it
+   * is back.
    * @throws FailedPrecondition
    */
   async #requireDisks(): Promise<void> {
@@ -316,7 +321,8 @@ export class VolumeGroup extends KnownGroup {
   }
 
   /**
-   * Makes what is planned by what is known. Where that is out of date, and LVM says no or there is no room, it is asked first.
+   * Makes a volume by a plan from the known state. Where that is out of date, and LVM refuses or there is no room, LVM
+   * is asked first.
    */
   async #planned(layout: Layout, sizeBytes: bigint, make: (plan: LvPlan) => Promise<void>): Promise<LvPlan> {
     const plan = planOf(layout, sizeBytes, this.state);
@@ -335,7 +341,7 @@ export class VolumeGroup extends KnownGroup {
     return next;
   }
 
-  /** So that one never comes to lie on the disk of the other. */
+  /** The disks of both legs, so that neither comes to lie on the disk of the other. */
   async #disksOfLegs(lvName: string): Promise<string[]> {
     const rows = await this.#lvm.rows(arguments_.legsArguments(this.name, lvName));
     const paths = disksOfLegs(rows.map((row) => ({ name: row['lv_name'] ?? '', devices: row['devices'] ?? '' })));
@@ -391,7 +397,7 @@ export class VolumeGroup extends KnownGroup {
     return lv;
   }
 
-  /** LVM that was killed may have noted a size that the kernel has not been told. */
+  /** A killed LVM may have noted a size that the kernel does not have yet. */
   async #matchDevice({ name, sizeBytes }: OwnLv): Promise<void> {
     const device = this.deviceOf(name)?.device;
     const mapped = device && mappedDevice(device);
@@ -399,7 +405,7 @@ export class VolumeGroup extends KnownGroup {
     await this.#tell(arguments_.refreshArguments(this.name, name), 0n);
   }
 
-  /** What has become of a change that failed, only LVM can tell. */
+  /** Only LVM knows the outcome of a failed change. */
   async #tell(args: readonly string[], neededBytes: bigint): Promise<void> {
     try {
       await this.#lvm.change(args);
@@ -414,10 +420,10 @@ export class VolumeGroup extends KnownGroup {
   }
 }
 
-/** What LVM puts behind the name of a logical volume for those that it is made of. */
+/** The suffixes that LVM gives to the parts of a logical volume. */
 const partNames = ['_rimage_0', '_rimage_1', '_rmeta_0', '_rmeta_1', '_tdata', '_tmeta'];
 
-/** What it was to do can wait. */
+/** The command can be repeated later. */
 function passOverLvmError(error: unknown): void {
   if (!isLvmError(error)) throw error;
 }

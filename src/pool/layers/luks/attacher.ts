@@ -26,8 +26,8 @@ import { closeMapper, findOver, isDraftOf, isUnused, openMapper, removeMapper, s
 type Device = Extract<Attached, { kind: 'device' }>;
 
 /**
- * A second device over that of the backend below: what is mounted and shown is the one with the data, never the one
- * with the ciphertext. It holds the one below open, which goes with it where devices go by themselves.
+ * A second device over that of the backend below: only the one with the data is mounted and shown, never the one with
+ * the ciphertext. It holds the one below open, which goes with it where devices go automatically.
  */
 export function luksAttacher(parts: LuksParts): Attacher {
   const { inner, queue, ring, tag } = parts;
@@ -35,7 +35,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
 
   async function attach(record: VolumeRecord, options: AttachOptions): Promise<Attachment> {
     if (record.encryption === undefined) return attacher.attach(record, options);
-    // The mapper holds it, so it need not stay by itself.
+    // The mapper holds it, so it need not be persistent.
     const lower = await attacher.attach(below(record), { persistent: false });
     if (lower.kind !== 'device') throw new InternalError(`volume ${record.id} has no device to be encrypted on.`);
     const attachment = await attachOver(record, lower, options).catch(async (error) => {
@@ -57,7 +57,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
     if (opened === undefined) throw neverThere(record.id);
     const { descriptor, mapper } = opened;
     try {
-      // As it is open here, it goes when that and all mounts of it have ended.
+      // It is open here, so it goes when that and all mounts of it have ended.
       if (!options.persistent) await step('luks/defer', () => removeMapper(queue, mapper));
     } catch (error) {
       await descriptor[Symbol.asyncDispose]();
@@ -85,7 +85,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
     return openMapper(parts, record, { devicePath: lower.devicePath, name: mapperName(record.id), key: current });
   }
 
-  /** What is below an own mapper is shown by nothing else. */
+  /** The mappers of ours over a device: nothing else shows a device below such a mapper. */
   async function uppersOf(lower: Attached): Promise<MappedOver[]> {
     if (lower.kind !== 'device') return [];
     return (await mappedOver(queue, lower.device)).filter(({ name }) => volumeOfMapper(name) !== undefined);
@@ -129,7 +129,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
     for (const lower of lowers) await letGo(lower);
   }
 
-  /** The device below, of a volume that nothing shows any more; where they go by themselves it has gone. */
+  /** Detaches the device below, of a volume that nothing shows any more; where devices go automatically it has gone. */
   async function letGo(lower: Attached): Promise<void> {
     if ((await uppersOf(lower)).length === 0) await attacher.detach(lower);
   }
@@ -148,7 +148,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
     const mappers = await findMapped(queue, (name) => isDraftOf(name, tag) || volumeOfMapper(name) !== undefined);
     for (const mapper of mappers) {
       const id = volumeOfMapper(mapper.name);
-      // A draft is nobody's by now; a program that is still at work on it ends in a moment.
+      // A draft of a killed driver is of no use; a program that still uses it ends in a moment.
       if (id === undefined) await closeMapper(queue, mapper);
       if (id === undefined || (await lowersOf(mapper)).length === 0) continue;
       if (table.some((mount) => isNodeOf(mount, mapper.devicePath)) || !(await isUnused(queue, mapper))) continue;
@@ -188,7 +188,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
     rescue: {
       async attached(id) {
         const mappers = await queue.rescue((rescue) => findMapped(rescue, (name) => name === mapperName(id)));
-        // Not within that rescue: the backend below asks for one of its own, and there is one place for them.
+        // Not within that rescue: the backend below starts its own, and there is one place for them.
         return mappers.length > 0 ? mappers.map(shown) : attacher.rescue.attached(id);
       },
       async detach(attached) {
@@ -231,7 +231,7 @@ function ownMapper({ device }: AttachedDevice): MappedOver | undefined {
   return mapper !== undefined && volumeOfMapper(mapper.name) !== undefined ? mapper : undefined;
 }
 
-/** What the backend below knows of something that is seen: the device that the mapper is over. */
+/** The device that the backend below knows: the one that the mapper is over. */
 function seenBelow(device: AttachedDevice['device'] | undefined): AttachedDevice['device'] | undefined {
   const mapper = device === undefined ? undefined : mappedDevice(device);
   if (mapper === undefined || volumeOfMapper(mapper.name) === undefined) return device;

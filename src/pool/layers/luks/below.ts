@@ -1,7 +1,7 @@
 import { type Encryption, storedBytes } from '../../../volume/encryption.ts';
 import type { Recorded } from '../../backend.ts';
 
-/** Something with a size, as the backend below has it: with the header. What is not encrypted is the same there. */
+/** Something with a size, as the backend below has it: with the header. Without encryption it is the same there. */
 export function below<T extends { readonly sizeBytes: bigint; readonly encryption?: Encryption | undefined }>(
   sized: T,
 ): T {

@@ -10,7 +10,7 @@ import { luksHeaderBytes } from '../../../volume/encryption.ts';
  */
 
 const magic = Buffer.from('LUKS\xba\xbe', 'latin1');
-/** Of the second copy, wherever that lies. */
+/** The magic of the second copy, wherever that lies. */
 const secondMagic = Buffer.from('SKUL\xba\xbe', 'latin1');
 const secondCopyBytes = 0x4000;
 const label = { offsetBytes: 24, lengthBytes: 48 };
@@ -34,7 +34,7 @@ export async function readHeader(queue: DiskQueue, devicePath: string): Promise<
   }
 }
 
-/** Whether there is one, or what has been left of one. */
+/** True if there is one, or the rest of one. */
 export async function hasHeader(queue: DiskQueue, data: Descriptor): Promise<boolean> {
   const first = await readAtMost(queue, data, { offsetBytes: 0, lengthBytes: magic.length });
   if (first.equals(magic)) return true;
@@ -43,11 +43,11 @@ export async function hasHeader(queue: DiskQueue, data: Descriptor): Promise<boo
 }
 
 /**
- * Writes over the header and all its keys, durably: without them nobody ever reads the data again. What
- * is only zeros stays as it is, so that it takes no blocks.
+ * Overwrites the header and all its keys, durably: without them the data can never be read again. Zeros stay as they
+ * are, so that they take no blocks.
  */
 export async function eraseHeader(queue: DiskQueue, data: Descriptor, headerBytes: number): Promise<void> {
-  // From the end, so that what is cut short is known as a header still, and done again.
+  // From the end, so that after an interruption the rest is still known as a header, and erased by the next try.
   for (let offsetBytes = headerBytes - pieceBytes; offsetBytes >= 0; offsetBytes -= pieceBytes) {
     const piece = await readAtMost(queue, data, { offsetBytes, lengthBytes: pieceBytes });
     if (piece.every((byte) => byte === 0)) continue;

@@ -6,7 +6,7 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import { type Keys, noKeyIn, parseKey, parseKeys } from './key.ts';
 
-/** What a key is wanted for: it decides which secret of the class comes with the call. */
+/** The use of a key: it decides which secret of the class comes with the call. */
 export type KeyUse = 'create' | 'stage';
 
 /** Where the keys of a pool's volumes come from: from each call's secrets, or else from the pool's own file. */
@@ -37,7 +37,7 @@ export class KeyRing {
 
   #noSecret({ encryption, id }: Pick<VolumeRecord, 'encryption' | 'id'>, use: KeyUse): InvalidArgument {
     const [wants, secret] =
-      use === 'create' ? ['is to be encrypted', 'provisioner'] : [`needs ${encryption?.keyId}`, 'node-stage'];
+      use === 'create' ? ['must be encrypted', 'provisioner'] : [`needs ${encryption?.keyId}`, 'node-stage'];
     return new InvalidArgument(
       `volume ${id} ${wants}, and no secret came: name one in its class (csi.storage.k8s.io/${secret}-secret-name and -namespace), or give pool ${this.#poolName} a key file.`,
     );

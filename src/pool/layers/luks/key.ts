@@ -2,19 +2,19 @@ import type { KeyMaterial } from '../../../command/cryptsetup.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 
-/** The key that a volume opens with, and the one that it had before if it is to be changed. */
+/** The key that a volume opens with, and the one that it had before if it must be changed. */
 export interface Keys {
   readonly current: KeyMaterial;
   readonly previous: KeyMaterial | undefined;
 }
 
-/** 256 bits of chance: nobody tries them all. */
-const leastKeyBytes = 32;
-const mostBytes = 4096;
-const leastPassphraseCharacters = 8;
+/** 256 random bits: too many to try them all. */
+const minKeyBytes = 32;
+const maxBytes = 4096;
+const minPassphraseCharacters = 8;
 
 /**
- * What the secrets of a call say of keys; undefined: nothing. No message has a secret in it.
+ * The keys in the secrets of a call; undefined: none. No message has a secret in it.
  * @throws InvalidArgument
  */
 export function parseKeys(secrets: Secrets | undefined): Keys | undefined {
@@ -28,16 +28,16 @@ export function parseKeys(secrets: Secrets | undefined): Keys | undefined {
   );
 }
 
-const mostShownFields = 3;
+const maxShownFields = 3;
 const longestShownField = 30;
 
 /** For secrets that have fields, and none that is known here. */
 export function noKeyIn(fields: readonly string[]): InvalidArgument {
   const shown = fields
     .toSorted()
-    .slice(0, mostShownFields)
+    .slice(0, maxShownFields)
     .map((field) => (field.length > longestShownField ? `${field.slice(0, longestShownField)}…` : field));
-  const more = fields.length > mostShownFields ? ', …' : '';
+  const more = fields.length > maxShownFields ? ', …' : '';
   return new InvalidArgument(
     `The secret has ${shown.join(', ')}${more}, and neither key nor passphrase: name its field so (docs/encryption.md).`,
   );
@@ -58,9 +58,9 @@ export function parseKey(text: string, what: string): KeyMaterial {
   const compact = text.replace(/\s/g, '');
   const isBase64 = /^[A-Za-z0-9+/]+={0,2}$/.test(compact) && compact.length % 4 === 0;
   const bytes = isBase64 ? Buffer.from(compact, 'base64') : Buffer.alloc(0);
-  if (bytes.length >= leastKeyBytes && bytes.length <= mostBytes) return { bytes, isRandom: true };
+  if (bytes.length >= minKeyBytes && bytes.length <= maxBytes) return { bytes, isRandom: true };
   throw new InvalidArgument(
-    `${what} is not Base64 of ${leastKeyBytes} random bytes or more: make one with head -c 32 /dev/urandom | base64.`,
+    `${what} is not Base64 of ${minKeyBytes} random bytes or more: make one with head -c 32 /dev/urandom | base64.`,
   );
 }
 
@@ -71,8 +71,8 @@ function parsePassphrase(text: string, name: string): KeyMaterial {
     );
   }
   const bytes = Buffer.from(text, 'utf8');
-  if (text.length >= leastPassphraseCharacters && bytes.length <= mostBytes) return { bytes, isRandom: false };
+  if (text.length >= minPassphraseCharacters && bytes.length <= maxBytes) return { bytes, isRandom: false };
   throw new InvalidArgument(
-    `The secret's ${name} must have ${leastPassphraseCharacters} characters at least, and ${mostBytes} bytes at most.`,
+    `The secret's ${name} must have ${minPassphraseCharacters} characters at least, and ${maxBytes} bytes at most.`,
   );
 }

@@ -23,7 +23,7 @@ import type { LuksParts } from './luks-layer.ts';
 /** A volume that is opened, with what its record says. */
 export type Opened = Pick<VolumeRecord, 'encryption' | 'id'>;
 
-/** Of a volume on its way. A driver that was killed leaves one, so the name says whose pool it is of. */
+/** The name for a volume being made. A driver that was killed leaves one, so the name has the pool's tag. */
 export function draftName(id: string, poolTag: string): string {
   return `holdfast-${id}-draft-${poolTag}-${randomUUID().slice(0, 8)}`;
 }
@@ -34,7 +34,7 @@ export function isDraftOf(name: string, poolTag: string): boolean {
 
 /**
  * The volume's device over this one, if it is there.
- * @throws FailedPrecondition if what has its name is another's, or is of no use: nothing is done to it
+ * @throws FailedPrecondition if a device of that name is foreign, or is of no use: nothing is done to it
  */
 export async function findOver(queue: DiskQueue, id: VolumeId, lower: AttachedDevice): Promise<MappedOver | undefined> {
   await removeUnfinished(queue, mapperName(id));
@@ -46,7 +46,7 @@ export async function findOver(queue: DiskQueue, id: VolumeId, lower: AttachedDe
   throw new FailedPrecondition(
     other === undefined
       ? `volume ${id}: its mapper ${devicePath} is left over a device that is gone. Stop what uses it (see lsof ${devicePath}), then: ${remove}`
-      : `volume ${id}: its mapper ${devicePath} is over device ${other.major}:${other.minor}, not over ${lower.devicePath}. Find out who made it, then: ${remove}`,
+      : `volume ${id}: its mapper ${devicePath} is over device ${other.major}:${other.minor}, not over ${lower.devicePath}. Find out which program made it, then: ${remove}`,
   );
 }
 
@@ -60,11 +60,11 @@ interface OpenRequest {
   readonly devicePath: string;
   readonly name: string;
   readonly key: KeyMaterial;
-  /** What came with data of before a change of the key still has the key of then; its own is changed when it is staged. */
+  /** Data from before a change of the key still has the old one; it is changed when the volume is staged. */
   readonly previous?: KeyMaterial | undefined;
 }
 
-/** Opens what is encrypted. @throws FailedPrecondition for a key that does not fit, DataLoss for a damaged header */
+/** Opens an encrypted volume. @throws FailedPrecondition for a key that does not fit, DataLoss for a damaged header */
 export async function openMapper(
   { programs, queue }: Pick<LuksParts, 'programs' | 'queue'>,
   volume: Opened,
@@ -89,8 +89,8 @@ export async function openMapper(
 }
 
 /**
- * What cryptsetup's refusal means. It says of what cannot be read that it is damaged, too: so that is found out here, and heard
- * by who watches the pool's disk.
+ * The meaning of a refusal of cryptsetup. It calls an unreadable header damaged, too: so the header is read here, and a
+ * failure is reported to the watch of the pool's disk.
  */
 export async function explained(
   queue: DiskQueue,
@@ -107,7 +107,7 @@ export async function explained(
       return new DataLoss(`volume ${volume.id}: its device has become smaller than its header: data is missing.`);
     }
     if (!(failure instanceof KernelError)) throw failure;
-    // A call of the kernel's that failed is no failed job of the queue: nobody else tells who watches the disk.
+    // A failed call of the kernel is no failed job of the queue: the watch of the disk would not hear of it.
     queue.onFailure?.(failure);
     return new Unavailable(
       `volume ${volume.id}: the header of its encryption cannot be read (${errnoName(failure) ?? failure.message}): see the kernel's log (dmesg). Nothing was changed.`,
@@ -130,7 +130,7 @@ export async function closeMapper(queue: DiskQueue, mapper: MappedOver): Promise
   await step('luks/close', () => removeMapper(queue, mapper));
 }
 
-/** By its UUID, in which its name is: another may have its number by now, and one that was made anew has another. */
+/** By its UUID, which has its name in it: another may have its number by now, and a new one has another UUID. */
 export async function removeMapper(queue: DiskQueue, mapper: MappedOver): Promise<void> {
   await (await DeviceMapper.open(queue)).removeWhenUnused(queue, sureName(mapper));
 }
@@ -140,12 +140,12 @@ export async function stateOf(queue: DiskQueue, mapper: MappedOver): Promise<Map
   return (await DeviceMapper.open(queue)).find(sureName(mapper));
 }
 
-/** One that has none was made by somebody else. */
+/** One without a UUID was made by another program. */
 function sureName({ device, uuid }: MappedOver): MappedOver['device'] | { readonly uuid: string } {
   return uuid === '' ? device : { uuid };
 }
 
-/** Shows what is encrypted as a device, to nobody else, for the time of `work`. */
+/** Shows an encrypted volume as a device, to nothing else, for the time of `work`. */
 export async function withMapper<T>(
   parts: Pick<LuksParts, 'programs' | 'queue'>,
   volume: Opened,
@@ -161,7 +161,7 @@ export async function withMapper<T>(
   }
 }
 
-/** Whether nobody has it open now. */
+/** True if it is not open now. */
 export async function isUnused(queue: DiskQueue, mapper: MappedOver): Promise<boolean> {
   return (await stateOf(queue, mapper))?.openCount === 0;
 }

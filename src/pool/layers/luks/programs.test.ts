@@ -7,16 +7,16 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A program that ends when it is told to. */
+/** A program that ends when the test ends it. */
 class Program {
   static running = 0;
-  static most = 0;
+  static max = 0;
   static ended = 0;
   end: () => void = () => undefined;
 
   readonly run = async (): Promise<void> => {
     Program.running++;
-    Program.most = Math.max(Program.most, Program.running);
+    Program.max = Math.max(Program.max, Program.running);
     await new Promise<void>((resolve) => {
       this.end = resolve;
     });
@@ -42,7 +42,7 @@ describe('programs of encryption', () => {
     }
     assert.equal(Program.ended, programs.length);
     await Promise.all(programs.map(({ done }) => done));
-    assert.equal(Program.most, 4);
+    assert.equal(Program.max, 4);
   });
 
   test('EN03: who waits for one hears when the pool is given up, and the pool is at work until it has ended', async () => {

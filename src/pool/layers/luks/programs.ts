@@ -7,7 +7,7 @@ const cryptsetupsOfPool = cryptsetupsAtOnce - 1;
 /** More only makes each of them slower. */
 const formatsAtOnce = 8;
 
-/** So many of the whole driver at a time. */
+/** A limited number of places, for the whole driver. */
 export class Places {
   readonly #limit: number;
   readonly #taken = new Set<object>();
@@ -41,8 +41,8 @@ export class Places {
 const places = new Places(cryptsetupsAtOnce);
 
 /**
- * The programs of a pool's encryption. They are of its queue: when that is closed, as its disk hangs, whoever waits for one
- * hears of it, and the pool is not opened anew before they have ended.
+ * The programs of a pool's encryption. They belong to its queue: when that is closed, as its disk hangs, a call that waits for
+ * one gets an error, and the pool is not opened again before they have ended.
  */
 export class LuksPrograms {
   readonly #cryptsetup: DiskQueue;
@@ -61,7 +61,7 @@ export class LuksPrograms {
         throw this.#cryptsetup.closedFor ?? new Error('given up');
       });
     } finally {
-      // Also of one that hangs with its disk: it has no memory of its own to speak of by then.
+      // A program that hangs with its disk leaves its place, too: by then it has hardly any memory.
       places.leave(owner);
     }
   }

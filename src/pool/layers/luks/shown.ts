@@ -3,7 +3,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { mapperName } from '../../../volume/mapper-name.ts';
 import type { PoolSight, Shown } from '../../sight.ts';
 
-/** What is encrypted is reached through its mapper, and through nothing else: asks the kernel alone. */
+/** An encrypted volume is reached through its mapper, and through nothing else: asks the kernel alone. */
 export async function shownThroughMappers(queue: DiskQueue, sight: PoolSight): Promise<PoolSight> {
   const { contents } = sight;
   if (contents === undefined || contents.shown.size === 0) return sight;

@@ -1,9 +1,9 @@
 import type { Bus } from '../../../kernel/block/bus.ts';
 import type { Disk } from '../../../kernel/block/disks.ts';
 
-/** What disks a section is for. All that is given must hold; something is. */
+/** The criteria for a section's disks. All that are given must hold; at least one is given. */
 export interface DiskMatch {
-  /** Of a name in /dev/disk/by-id, or of the kernel's own permanent name. */
+  /** Matches a name in /dev/disk/by-id, or the kernel's own permanent name. */
   readonly id?: string | undefined;
   readonly model?: string | undefined;
   readonly minimumBytes?: bigint | undefined;

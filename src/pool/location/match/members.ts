@@ -40,7 +40,7 @@ export async function readMembers(queue: DiskQueue, dataDirectory: string): Prom
   return members;
 }
 
-/** Those of sections that there are. Of two on one disk, after a section was renamed and renamed back, the first counts. */
+/** The members of existing sections. Of two on one disk, after a section was renamed and renamed back, the first counts. */
 export function membersOf(members: readonly Member[], sections: readonly string[]): Member[] {
   const current = members.filter(({ section }) => sections.includes(section));
   return current.filter(({ identity }, index) => current.findIndex((each) => each.identity === identity) === index);

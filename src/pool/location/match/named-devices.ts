@@ -6,17 +6,17 @@ import { ignoreMissing } from '../../../kernel/call/errno.ts';
 import type { NamedDevice } from '../../kind.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
 
-/** What other pools of the configuration name. */
+/** The devices that other pools of the configuration name. */
 export interface NamedDevices {
   /** Pools that name a disk, or a part of it: `pool fast`. */
   ownersOf(disk: Disk): string[];
-  /** Pools that were never made, and name what is not there: a blank disk that comes could be theirs. */
+  /** Pools that were never made, and name a device that is not there: a blank disk that comes could be theirs. */
   readonly awaited: readonly NamedDevice[];
   /** The pool that this node has had under this id. */
   readonly poolsById: ReadonlyMap<string, string>;
 }
 
-/** What their paths stand for now. No disk is asked. */
+/** The devices that their paths stand for now. No disk is asked. */
 export async function namedDevices(
   queue: DiskQueue,
   dataDirectory: string,

@@ -10,7 +10,7 @@ const smallestBytes = 1n << 20n;
 const sizeReaders = { minimum: size(smallestBytes), maximum: size(smallestBytes) };
 const readers = { id: text, model: text, rotational: yesOrNo, bus: oneOf(buses) };
 
-/** What a section's disks must be like. Mistakes are told where they are. */
+/** The criteria for a section's disks. Mistakes are reported with their places. */
 export function readMatch(section: SectionReader): DiskMatch {
   const keys = [...Object.keys(readers), 'size'];
   section.refuseOthers(keys);

@@ -1,7 +1,7 @@
 /** The polynomial of IEEE 802.3, bits reflected: what GPT has its checksums by. node:zlib has it since Node 22.2 only. */
 const polynomial = 0xedb88320;
 
-/** What each byte does to the register. */
+/** The effect of each byte on the register. */
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   let register = byte;
   for (let bit = 0; bit < 8; bit++) register = (register >>> 1) ^ (register & 1 ? polynomial : 0);

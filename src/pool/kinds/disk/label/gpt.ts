@@ -52,7 +52,7 @@ export function gptOf(poolId: string, shape: DiskShape): GptPieces {
   };
 }
 
-/** What a half of a table says of the disk. */
+/** The statement of a half of a table about the disk. */
 export interface GptFound {
   readonly poolId: string;
   /** Where the last sector of the disk was when it was labelled. */
@@ -60,7 +60,8 @@ export interface GptFound {
 }
 
 /**
- * What another program has written anew is ours as long as it names our partition first: with another name, say, or flags.
+ * A table that another program has written again is ours as long as it names our partition first: e.g. with another
+ * name or flags.
  * @param header a sector in which a header of a table may lie @param entries what may be its entries
  * @returns undefined if it is none of ours, or not whole
  */
@@ -84,12 +85,12 @@ export function readGpt(header: Buffer, entries: Buffer): GptFound | undefined {
   return { poolId: guidAt(header, 56), diskBytes: (lastLba + 1n) * BigInt(header.length) };
 }
 
-/** Whether a table names more than our partition. */
+/** True if a table names more than our partition. */
 export function hasMoreEntries(entries: Buffer): boolean {
   return entries.subarray(entryBytes, Number(entriesBytes)).some((byte) => byte !== 0);
 }
 
-/** Whether a sector is a whole header of a table of somebody else. */
+/** True if a sector is a whole header of a foreign table. */
 export function hasHeaderOfOthers(header: Buffer, poolId: string): boolean {
   return hasWholeHeader(header) && guidAt(header, 56) !== poolId;
 }
@@ -105,20 +106,20 @@ function hasWholeHeader(header: Buffer): boolean {
 const mbrEntriesAt = 446;
 const mbrEntryBytes = 16;
 const mbrMagicAt = 510;
-/** That stands for a GPT. */
+/** The type that stands for a GPT. */
 const protectiveType = 0xee;
 
-/** Whether the first sector names partitions, as that of a disk with a GPT does not. */
+/** True if the first sector names partitions, as that of a disk with a GPT does not. */
 export function hasPartitionsOfOthers(firstSector: Buffer): boolean {
   return typesIn(firstSector).some((type) => type !== 0 && type !== protectiveType);
 }
 
-/** Whether the first sector stands for a GPT. */
+/** True if the first sector stands for a GPT. */
 export function isProtective(firstSector: Buffer): boolean {
   return typesIn(firstSector).includes(protectiveType);
 }
 
-/** What sorts of partitions the old table of PCs names; none if it is no table. */
+/** The types of partitions in the old table of PCs; none if it is no table. */
 function typesIn(firstSector: Buffer): (number | undefined)[] {
   if (firstSector.readUInt16LE(mbrMagicAt) !== 0xaa55) return [];
   return [0, 1, 2, 3].map((index) => firstSector[mbrEntriesAt + index * mbrEntryBytes + 4]);

@@ -29,7 +29,7 @@ const judge = (disk: Buffer, shape: DiskShape, begunId?: string) =>
   judgeDisk(endsIn(disk, shape), shape, identityOf(shape), begunId);
 const labellingOf = (shape: DiskShape) => ({ poolId, disk: identityOf(shape), shape });
 
-/** A disk on which so much of the plan was written, and all before it. */
+/** A disk on which a part of the plan was written, and all before it. */
 function written(shape: DiskShape, groups: number): Buffer {
   const disk = Buffer.alloc(Number(shape.sizeBytes));
   for (const { bytes, offsetBytes } of planOf(labellingOf(shape)).slice(0, groups).flat()) {
@@ -58,7 +58,7 @@ for (const shape of shapes) {
       for (let done = 1; done < groups; done++) {
         assert.deepEqual(judge(written(shape, done), shape, poolId), { kind: 'begun', poolId });
         const others = [undefined, otherId].map((begunId) => judge(written(shape, done), shape, begunId));
-        // From the second half on it can be told whose it is, but it is never written to by others.
+        // From the second half on the pool is known, but others never write to it.
         const isTold = done >= 2;
         const expected = isTold
           ? { kind: 'labelled', poolId, isWhole: false, diskBytes: shape.sizeBytes }
@@ -127,7 +127,7 @@ for (const shape of shapes) {
       };
       const put = (disk: Buffer, { bytes, offsetBytes }: Piece) => void bytes.copy(disk, Number(offsetBytes));
       const labelled = { kind: 'labelled', poolId, isWhole: false, diskBytes: sizeBytes };
-      // A table of somebody else's, whole, before the second half of ours: as an image leaves it that is written to the disk.
+      // A foreign table, whole, before the second half of ours: as an image leaves it that is written to the disk.
       const table = (disk: Buffer) => {
         put(disk, foreign.mbr);
         put(disk, foreign.primaryHeader);

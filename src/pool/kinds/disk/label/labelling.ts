@@ -13,7 +13,10 @@ import { type DiskShape, type Extent, entriesBytes, layoutOf } from './layout.ts
 import { serializePayload } from './payload.ts';
 import { encodeSlot } from './slots.ts';
 
-/** What is read of a disk before anything is written to it: all that labelling may change, and what must be zeros. */
+/**
+ * The parts of a disk that are read before anything is written to it: all that labelling may change, and must find to
+ * be zeros.
+ */
 export interface DiskEnds {
   /** From its first byte to the end of the label. */
   readonly front: Buffer;
@@ -26,7 +29,7 @@ export function endsOf(shape: DiskShape): { readonly front: Extent; readonly tai
   return { front: { offsetBytes: 0n, lengthBytes: data.offsetBytes }, tail };
 }
 
-/** A disk that is to be labelled. Every byte that is written follows from it. */
+/** The plan for the label of a disk. Every byte that is written follows from it. */
 export interface Labelling {
   readonly poolId: string;
   readonly disk: DiskIdentity;
@@ -34,8 +37,8 @@ export interface Labelling {
 }
 
 /**
- * What is written, and in which order, each group durably before the next. Until the last one the disk is blank to everybody
- * but us, and to us what the marker says; with the last one it is whole.
+ * The writes and their order, each group durably before the next. Until the last one the disk is blank to all other programs,
+ * and for this driver the marker says more; with the last one the label is whole.
  */
 export function planOf({ disk, poolId, shape }: Labelling): readonly (readonly Piece[])[] {
   const { data, label } = layoutOf(shape);
@@ -54,13 +57,16 @@ export type Verdict =
    * @property diskBytes how large it was when it was labelled
    */
   | { readonly kind: 'labelled'; readonly poolId: string; readonly isWhole: boolean; readonly diskBytes: bigint }
-  /** One half of its table is ours, and the other one somebody else's. */
+  /** One half of its table is ours, and the other one foreign. */
   | { readonly kind: 'mixed' }
   /** One half of its table says that the disk was larger. */
   | { readonly kind: 'cut'; readonly diskBytes: bigint }
   | { readonly kind: 'foreign' };
 
-/** Decides without a doubt left: what is neither zeros nor what we would write is somebody's. @param begunId as the marker has it, of this very disk */
+/**
+ * Decides strictly: bytes that are neither zeros nor what we would write are foreign. @param begunId as the marker has
+ * it, of this very disk
+ */
 export function judgeDisk(ends: DiskEnds, shape: DiskShape, disk: DiskIdentity, begunId: string | undefined): Verdict {
   if (isOwn(ends.front, undefined) && isOwn(ends.tail, undefined)) return { kind: 'blank' };
   const found = tableOf(ends, shape);
@@ -80,9 +86,9 @@ export function judgeDisk(ends: DiskEnds, shape: DiskShape, disk: DiskIdentity, 
 }
 
 /**
- * The halves of the table. One is ours as it was made, or as a program has written it anew since (sgdisk, a new name). One
- * that is not, is somebody else's unless there are only zeros, what cannot be read, and what of ours is damaged in one
- * place, as by a write that was torn.
+ * The halves of the table. One is ours as it was made, or as a program has written it again since (sgdisk, a new name). Any
+ * other is foreign unless it has only zeros, unreadable sectors, and a part of ours that is damaged in one place, as by a
+ * write that was torn.
  */
 function halvesOf(ends: DiskEnds, { diskBytes, poolId }: GptFound, shape: DiskShape): readonly Half[] {
   const { mbr, primaryEntries, primaryHeader, ...backup } = gptOf(poolId, { ...shape, sizeBytes: diskBytes });
@@ -93,7 +99,7 @@ function halvesOf(ends: DiskEnds, { diskBytes, poolId }: GptFound, shape: DiskSh
     ...{ bytes: ends.front, startBytes: 0n, pieces: [mbr, primaryHeader, primaryEntries] },
     isOurs: isOurs(primaryIn(ends, sectorBytes)),
   };
-  // Of a disk that has grown, the second half lies in what may be the volume's by now.
+  // If the disk has grown, the second half lies in a place that may be the volume's by now.
   if (diskBytes !== shape.sizeBytes) return [front];
   const tail = {
     ...{ bytes: ends.tail, startBytes: layoutOf(shape).tail.offsetBytes },
@@ -135,7 +141,7 @@ function isTableOfOthers(front: Buffer, sectorBytes: number, poolId: string): bo
   return hasPartitionsOfOthers(front) || hasHeaderOfOthers(front.subarray(sectorBytes, 2 * sectorBytes), poolId);
 }
 
-/** What either half of its table says. A disk that has grown since has the second half where its end was. */
+/** The statement of either half of its table. A disk that has grown since has the second half where its end was. */
 function tableOf(ends: DiskEnds, { sectorBytes }: DiskShape): GptFound | undefined {
   const [primary, backup] = [primaryIn(ends, sectorBytes), backupIn(ends, sectorBytes)];
   return readGpt(primary.header, primary.entries) ?? readGpt(backup.header, backup.entries);
@@ -196,7 +202,7 @@ function expected({ lengthBytes, offsetBytes }: Extent, pieces: readonly Piece[]
 const pieceBytes = 4096;
 const zeros = Buffer.alloc(pieceBytes);
 
-/** Whether each byte is zero, or what is expected there. */
+/** True if each byte is zero, or the one that is expected there. */
 function isOwn(bytes: Buffer, wanted: Buffer | undefined): boolean {
   for (let start = 0; start < bytes.length; start += pieceBytes) {
     const piece = bytes.subarray(start, start + pieceBytes);

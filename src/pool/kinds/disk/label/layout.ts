@@ -1,12 +1,12 @@
 /*
  * Where things lie on a disk of ours. It has a GPT with one partition; in that are a label, the data of the volume, and
- * zeros. So neither the disk nor its partition begins or ends with what a volume's user writes, and nobody who looks at
- * either (udev, LVM, MD) finds what lies in the volume.
+ * zeros. So neither the disk nor its partition begins or ends with data of a volume's user, and a program that looks at
+ * either (udev, LVM, MD) does not find the content of the volume.
  */
 
 export const mebibyte = 1n << 20n;
 
-/** The smallest disk that is of any use: with what is ours on it, it has 16 MiB for its volume. */
+/** The smallest disk that is of any use: beside our own parts it has 16 MiB for its volume. */
 export const minimumDiskBytes = 20n * mebibyte;
 
 export interface DiskShape {
@@ -26,11 +26,11 @@ export interface DiskLayout {
   /** The first MiB of the partition. */
   readonly label: Extent;
   readonly data: Extent;
-  /** From the end of the data to the end of the disk: a MiB of zeros, then what is left, then the GPT's second half. */
+  /** From the end of the data to the end of the disk: a MiB of zeros, then the rest, then the GPT's second half. */
   readonly tail: Extent;
 }
 
-/** Of all entries of a GPT: 128 of 128 bytes, as every program makes them. */
+/** The size of all entries of a GPT: 128 of 128 bytes, as every program makes them. */
 export const entriesBytes = 16_384n;
 
 /** @throws RangeError if the disk is too small */

@@ -11,17 +11,17 @@ export const objectStates = ['draft', 'volume', 'trash', 'removed'] as const;
 /** draft: it is being made. trash: it can be brought back. removed: it is wiped, and then gone. */
 export type ObjectState = (typeof objectStates)[number];
 
-/** What the disk has in it. */
+/** The object that a disk holds. */
 export interface StoredObject {
   /** The volume's id, and something that nothing had before: so what one volume was is never taken for the next. */
   readonly name: string;
   readonly state: ObjectState;
-  /** As it is stored; undefined: it is not whole yet. */
+  /** In the stored form; undefined: it is not whole yet. */
   readonly record?: string | undefined;
   readonly deletion?: Deletion | undefined;
 }
 
-/** What a label says. */
+/** The content of a label. */
 export interface Payload {
   readonly poolId: string;
   /** The disk that it was written on. */

@@ -38,7 +38,7 @@ describe('the slots of a label', () => {
 
   test('a write that is torn at any byte leaves the text before it, or the new one', () => {
     const [kept, before, after] = [encodeSlot(6n, 'six'), encodeSlot(5n, 'five, as it was'), encodeSlot(7n, 'seven')];
-    // What is behind a text does not count.
+    // Bytes behind a text do not count.
     const isWhole = (slot: Buffer) => slot.subarray(0, 64 + 5).equals(after.subarray(0, 64 + 5));
     for (let torn = 1; torn < after.length; torn++) {
       for (const [first, last] of [

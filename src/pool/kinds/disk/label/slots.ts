@@ -13,7 +13,7 @@ export const probeAt = BigInt(slotBytes * slotCount);
 export const stampBytes = 4096;
 
 const magic = Buffer.from('HOLDFAST LABEL\r\n');
-/** What of a slot comes before its text: magic, format, length, sequence, digest. */
+/** The part of a slot before its text: magic, format, length, sequence, digest. */
 const headBytes = 64;
 const digestAt = 32;
 const ownFormat = 1;
@@ -26,7 +26,7 @@ export interface Slot {
   readonly text: string;
 }
 
-/** What the slots say. */
+/** The result of reading the slots. */
 export type SlotsFound =
   | { readonly kind: 'slot'; readonly slot: Slot; readonly isMirrored: boolean }
   /** A driver wrote one that knows more than this. */
@@ -71,7 +71,7 @@ function readSlot(index: number, slot: Buffer): Slot | 'newer' | undefined {
   return { index, sequence: slot.readBigUInt64LE(24), text: slot.toString('utf8', headBytes, lengthBytes) };
 }
 
-/** Of all but itself. Each format has it at the same place. */
+/** The digest of all but itself. Each format has it at the same place. */
 function digestOf(slot: Buffer, lengthBytes: number): Buffer {
   return createHash('sha256').update(slot.subarray(0, digestAt)).update(slot.subarray(headBytes, lengthBytes)).digest();
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Disk } from '../../../../kernel/block/disks.ts';
 
-/** So long is what is added to a section's name at most: a dash, the serial number's end, a dash, the digest. */
+/** The longest addition to a section's name: a dash, the serial number's end, a dash, the digest. */
 const longestSerial = 12;
 const digestCharacters = 6;
-/** That of a pool has at most 63 characters (src/config/file.ts). */
+/** The name of a pool has at most 63 characters (src/config/file.ts). */
 export const longestSectionName = 63 - longestSerial - digestCharacters - 2;
 
 /**

@@ -2,7 +2,7 @@ import type { LvPlan } from '../layout.ts';
 import type { TagChange } from '../tags.ts';
 
 /*
- * What is asked of LVM, as arguments of lvm(8). Names are ours, or have been checked by the configuration.
+ * The commands of LVM, as arguments of lvm(8). Names are ours, or have been checked by the configuration.
  */
 
 const sections = {
@@ -27,7 +27,7 @@ export interface NewLv {
   readonly tags: readonly string[];
 }
 
-/** It is not activated at boot by whoever finds it; it is we who wipe, so nothing is written to it. */
+/** It is not activated at boot by other programs; the driver does the wiping, so LVM writes nothing to it. */
 export function createArguments({ lvName, plan, tags, vgName }: NewLv): string[] {
   const { devicePaths, extents } = plan;
   const quiet = ['--yes', '--wipesignatures', 'n', '--zero', 'n'];
@@ -89,7 +89,7 @@ export function legsArguments(vgName: string, lvName: string): string[] {
   return ['lvs', '--all', '--reportformat', 'json', '-o', 'lv_name,devices', ...chosen, vgName];
 }
 
-/** Also what is marked to be skipped, or not to be activated automatically. */
+/** Also volumes that are marked to be skipped, or not to be activated automatically. */
 export function activateArguments(vgName: string, lvName: string): string[] {
   return ['lvchange', '--yes', '--activate', 'y', '--ignoreactivationskip', `${vgName}/${lvName}`];
 }
@@ -102,20 +102,20 @@ export function removeArguments(vgName: string, lvName: string): string[] {
   return ['lvremove', '--yes', `${vgName}/${lvName}`];
 }
 
-/** Writes what the group is to all of its disks anew. */
+/** Writes the group's metadata to all of its disks again. */
 export function repairArguments(vgName: string): string[] {
   return ['vgck', '--updatemetadata', vgName];
 }
 
-/** Room for the tags of thousands of volumes: what LVM takes unless it is told is enough for a few hundred. */
+/** Room for the tags of thousands of volumes: LVM's default is enough for a few hundred. */
 const metadataSize = '32m';
 
-/** Of a blank disk. Without --yes: it refuses to go on where it finds anything. */
+/** For a blank disk. Without --yes: it refuses to continue where it finds anything. */
 export function makePvArguments(uuid: string, devicePath: string): string[] {
   return ['pvcreate', '--uuid', uuid, '--norestorefile', '--metadatasize', metadataSize, devicePath];
 }
 
-/** Of physical volumes. */
+/** For physical volumes. */
 export function makeGroupArguments(vgName: string, tag: string, devicePaths: readonly string[]): string[] {
   return ['vgcreate', '--addtag', tag, vgName, ...devicePaths];
 }

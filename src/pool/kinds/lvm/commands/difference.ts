@@ -1,9 +1,9 @@
 const words = /\bbad metadata (text|header) on\b|\bInconsistent metadata found for VG\b/i;
 
 /**
- * Whether a line of LVM's says that the disks of a group differ in what they say of it: after a power cut one of them may
- * have an older text than another, or a half of one. LVM goes by the newest whole one, and leaves a half one as it is until
- * it is told otherwise.
+ * True if a line of LVM's says that the disks of a group have different metadata: after a power cut one of them may have an
+ * older text than another, or a half of one. LVM uses the newest whole one, and leaves a half one as it is until it gets
+ * the command to repair it.
  */
 export function tellsOfDifference(line: string): boolean {
   return words.test(line);
@@ -15,7 +15,7 @@ export interface CopyOfPv {
   readonly pvUuid: string;
 }
 
-/** What a line of LVM's says of such a device, if it does. */
+/** The device in a line of LVM's about such a copy, if it is one. */
 export function copyToldOf(line: string): CopyOfPv | undefined {
   const [, path, pvUuid] = /\bNot using device (\S+) for PV ([A-Za-z0-9-]+)/.exec(line) ?? [];
   return path === undefined || pvUuid === undefined ? undefined : { path, pvUuid };

@@ -1,6 +1,6 @@
 import type { CommandError } from '../../../../command/run.ts';
 
-/** What an lvm command failed for, by its words: LVM has one exit code (5) for most of it (lvm(8)). */
+/** The cause of a failed lvm command, by its words: LVM has one exit code (5) for most of them (lvm(8)). */
 export type LvmFailure =
   /** Too few free extents. */
   | 'no-space'
@@ -11,7 +11,7 @@ export type LvmFailure =
   | 'no-group'
   /** There are several of that name. */
   | 'two-groups'
-  /** Somebody has the logical volume open. */
+  /** Another program has the logical volume open. */
   | 'in-use'
   /** The logical volume has that size already, or a larger one. */
   | 'not-larger'
@@ -21,11 +21,11 @@ export type LvmFailure =
   | 'exists'
   /** The group may have no more logical volumes (vgchange -l). */
   | 'too-many'
-  /** Somebody has the group's lock, and LVM is not to wait. */
+  /** Another program has the group's lock, and LVM does not wait. */
   | 'locked'
   /** The group is not to be changed, or not by this node. */
   | 'closed'
-  /** Somebody has made a snapshot of it by hand. */
+  /** A snapshot of it was made by hand. */
   | 'origin-in-use'
   /** A physical volume of the group is not there. */
   | 'incomplete-group'
@@ -55,7 +55,7 @@ const words: readonly (readonly [LvmFailure, RegExp])[] = [
   ['in-use', /\bin use\b|is used by another device|contains a filesystem/i],
 ];
 
-/** In the middle, by a signal: by the kernel when memory runs out, say. Shells tell that by codes above 128. */
+/** In the middle, by a signal, e.g. by the kernel when memory runs out. Shells tell that by codes above 128. */
 export function wasKilled({ exitCode, message }: CommandError): boolean {
   return exitCode === undefined ? !/is not installed|could not be started/.test(message) : exitCode > 128;
 }

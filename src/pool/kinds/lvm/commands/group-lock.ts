@@ -12,7 +12,7 @@ const pausesMs = [0, 10, 100, ...Array.from({ length: 20 }, () => 500)];
 /** Held, as LVM holds it while it changes a group (flock(2); lib/misc/lvm-flock.c). */
 export type GroupLock = AsyncDisposable;
 
-/** @returns undefined if an LVM is at work in the group, and does not come to its end */
+/** @returns undefined if an LVM command is running in the group, and does not end */
 export async function lockGroup(
   queue: DiskQueue,
   runner: Pick<LvmRunner, 'lockDirectory' | 'place'>,
@@ -34,7 +34,7 @@ export async function lockGroup(
   }
 }
 
-/** LVM removes the file when it lets go: one that has lost its name keeps nobody out. */
+/** LVM removes the file when it lets go: one that has lost its name keeps no other LVM out. */
 async function lockNow(queue: DiskQueue, path: string): Promise<GroupLock | undefined> {
   const lock = await openFile(queue, path, constants.O_RDWR | constants.O_CREAT, 0o600);
   try {

@@ -13,7 +13,7 @@ test('lvm 13: a command that takes long is told of, while all others wait for it
     const gate = join(directory, 'gate');
     execFileSync('mkfifo', [gate]);
     const program = join(directory, 'lvm');
-    // It ends once somebody writes to the gate.
+    // It ends when the test writes to the gate.
     writeFileSync(program, `#!/bin/sh\nread _ <${gate}\n`, { mode: 0o755 });
     const lvm = new Lvm({ place: 'own', program, before: [], environment: {} }, new DiskQueue('test', 1), 1);
     const told = new Promise<string>((resolve) => {

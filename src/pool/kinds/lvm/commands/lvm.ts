@@ -20,7 +20,7 @@ const flushesAtOnce = 4;
 export interface Report {
   /** The disks of the group differ in what they say of it, which a command can mend. */
   readonly isDifferent: boolean;
-  /** Of all groups that LVM has looked at. */
+  /** The copies in all groups that LVM has looked at. */
   readonly copies: readonly CopyOfPv[];
   readonly vg: readonly ReportRow[];
   readonly pv: readonly ReportRow[];
@@ -72,7 +72,7 @@ export class Lvm {
       try {
         await run(program, words, { environment, mustFinish: true, keep: 'end', ...(lockPath && { lockPath }) });
       } catch (error) {
-        // The caller hears that it failed, and whoever opens the pool anew ends what is left even then.
+        // The caller sees the failure anyway, and the next opening of the pool resumes whatever is still suspended.
         if (isLvmError(error) && wasKilled(error)) await this.whenKilled(this.#resumeQueue).catch(() => undefined);
         throw error;
       }
@@ -80,8 +80,8 @@ export class Lvm {
   }
 
   /**
-   * Makes durable what was changed until now. LVM writes to its disks past the page cache, but does not tell them to write
-   * out what they have in their own caches.
+   * Makes the changes until now durable. LVM writes to its disks past the page cache, but does not make them write out their
+   * own caches.
    */
   async flush(disks: readonly DeviceNumber[]): Promise<void> {
     const queue = this.#flushQueue;
@@ -111,14 +111,14 @@ export class Lvm {
     return { ...rows, isDifferent, copies };
   }
 
-  /** Of a report about one thing. @throws CommandError */
+  /** The rows of a report about one thing. @throws CommandError */
   async rows(args: readonly string[]): Promise<ReportRow[]> {
     const rows: ReportRow[] = [];
     await this.#read(args, (_section, row) => rows.push(row));
     return rows;
   }
 
-  /** A row is one line, as long as the tags of a logical volume are together, anybody's: so it is not read by lines. */
+  /** A row is one line, as long as all tags of a logical volume together, also foreign ones: so it is not read by lines. */
   async #read(
     args: readonly string[],
     onRow: (section: string, row: ReportRow) => void,

@@ -13,12 +13,12 @@ export interface LvmRunner {
   readonly program: string;
   readonly before: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Where it is to lock, if not where it does by itself. */
+  /** The directory of its locks, if not the default. */
   readonly lockDirectory?: string | undefined;
 }
 
 export const hostRoot = '/proc/1/root';
-/** Of LVM's, unless it is told otherwise (locking_dir of lvm.conf(5)). */
+/** LVM's default (locking_dir of lvm.conf(5)). */
 export const lockDirectory = '/run/lock/lvm';
 const hostPrograms = ['/usr/sbin/lvm', '/sbin/lvm'];
 
@@ -71,14 +71,14 @@ function ignoreUnstarted(error: unknown): undefined {
   throw error;
 }
 
-/** Where udev does not answer, LVM makes the nodes that it needs itself, if it is told. */
+/** Where udev does not answer, this makes LVM create the nodes that it needs. */
 function environmentFor(hasUdev: boolean): Readonly<Record<string, string>> {
   return hasUdev ? {} : { DM_DISABLE_UDEV: '1' };
 }
 
 const namespaceOptions: Readonly<Record<string, string>> = { mnt: 'mount', ipc: 'ipc', uts: 'uts' };
 
-/** Whether process 1 is another one's: in a container that sees the host's processes, it is the host's. */
+/** True if process 1 is another container's: in a container that sees the host's processes, it is the host's. */
 async function isContained(queue: DiskQueue): Promise<boolean> {
   const [own, first] = await Promise.all(
     ['self', '1'].map((pid) => queue.run(() => readlink(`/proc/${pid}/ns/mnt`)).catch(() => undefined)),

@@ -5,7 +5,7 @@ import { groupStateOf, ownLvOf } from '../group-state.ts';
 import type { Report } from './lvm.ts';
 import { ReportReader, type ReportRow } from './report.ts';
 
-/** As LVM 2.03.16 prints it. */
+/** The output of LVM 2.03.16. */
 const printed = `  {
       "report": [
           {

@@ -8,7 +8,7 @@ export type ReportRow = Readonly<Record<string, string>>;
  */
 export class ReportReader {
   readonly #onRow: (section: string, row: ReportRow) => void;
-  /** What each open bracket is, and the key that it belongs to. */
+  /** The open brackets, each with the key that it belongs to. */
   readonly #open: { readonly bracket: '{' | '['; readonly key: string }[] = [];
   #key = '';
   #string: string | undefined;
@@ -21,7 +21,7 @@ export class ReportReader {
     this.#onRow = onRow;
   }
 
-  /** Whether the report has come to its end. */
+  /** True once the report has come to its end. */
   get isWhole(): boolean {
     return this.#isWhole;
   }

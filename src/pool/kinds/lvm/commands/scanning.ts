@@ -1,4 +1,4 @@
-/** What LVM does by itself with devices that come up. */
+/** The things that LVM does automatically with devices that come up. */
 export interface Scanning {
   /** It takes logical volumes for physical ones, if they say so. */
   readonly looksIntoVolumes: boolean;

@@ -1,32 +1,32 @@
 /*
- * What is said to LVM with each command, whatever the node's lvm.conf has.
+ * The settings that each command of LVM gets, whatever the node's lvm.conf has.
  */
 
 /**
- * LVs are never taken for physical volumes: what lies in one is its owner's. What is removed was wiped by us, as its class says:
- * LVM discards nothing once more, with the group locked meanwhile.
+ * LVs are never taken for physical volumes: the content of one is its owner's. Removed ones were wiped by us, as their
+ * class says: LVM discards nothing once more, with the group locked meanwhile.
  */
 const devices = 'devices{scan_lvs=0 issue_discards=0}';
-/** Nobody would answer: LVM makes the nodes that it needs by itself. */
+/** udev would not answer: LVM makes the nodes that it needs. */
 const withoutUdev = ['udev_sync=0', 'udev_rules=0'];
-/** It is we who watch mirrors, and make thin pools larger: no dmeventd is started for that, in this container say. */
+/** The driver watches mirrors, and extends thin pools: no dmeventd is started for that, e.g. in this container. */
 const unwatched = 'monitoring=0';
-/** So from a threshold of somebody else's on nothing new is refused: what a thin pool may promise, we reckon ourselves. */
+/** Otherwise LVM refuses new volumes from a foreign threshold on: the driver reckons itself what a thin pool may promise. */
 const withoutThreshold = 'thin_pool_autoextend_threshold=100';
 /** In a thin pool that is full writes wait for a minute (the kernel's no_space_timeout), in which it may grow, and fail only then. */
 const patient = 'error_when_full=0';
 
-/** As reports are read here, whatever lvm.conf has for those who read them. */
+/** The format of reports that is read here, whatever lvm.conf has for people. */
 const reporting = 'report{compact_output=0 compact_output_cols="" list_item_separator=","}';
 /**
- * What LVM has to say beside a report comes on standard error. From 2.03.26 on it is rows of the report, if that is JSON, and
+ * Messages of LVM beside a report come on standard error. From 2.03.26 on they are rows of the report, if that is JSON, and
  * standard error is empty.
  */
 const saying = 'log{report_command_log=0}';
 
 /**
  * The group's text has the records of all volumes, and a volume's life is several changes of it: kept for a month each time, as
- * LVM does by itself, they fill a disk. The newest text is kept in any case (/etc/lvm/backup).
+ * LVM does by default, they fill a disk. The newest text is kept in any case (/etc/lvm/backup).
  */
 const withoutArchive = 'backup{archive=0}';
 /** After which the group is on other disks: of these the text before is worth keeping. */

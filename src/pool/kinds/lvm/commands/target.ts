@@ -14,6 +14,6 @@ export async function loadTargets(queue: DiskQueue, mapper: DeviceMapper, types:
       () => true,
       () => false,
     );
-  // What the kernel does not have, LVM says better.
+  // LVM has the better message for a target that the kernel does not have.
   if (!hasModules) for (const each of types) await mapper.knows(queue, each);
 }

@@ -2,12 +2,12 @@ import { readlink, stat } from 'node:fs/promises';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { listProcesses, processState } from '../../../../kernel/process/process.ts';
 
-/** There as long as udevd is at work (systemd-udevd.service(8)). */
+/** It exists as long as udevd runs (systemd-udevd.service(8)). */
 const controlSocket = 'run/udev/control';
 const daemons: readonly (string | undefined)[] = ['systemd-udevd', 'udevd'];
 
 /**
- * Whether udev would answer an LVM that runs where that process does. LVM waits for it by a semaphore, which both must see: it
+ * True if udev would answer an LVM that runs where that process does. LVM waits for it by a semaphore, which both must see: it
  * is not enough that a container has /run/udev of the node, for then it waits for ever.
  */
 export async function udevAnswers(queue: DiskQueue, beside: 1 | 'self'): Promise<boolean> {

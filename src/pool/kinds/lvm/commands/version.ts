@@ -21,7 +21,7 @@ export function versionIn(text: string): string | undefined {
   return /LVM version:\s+([0-9]+\.[0-9]+\.[0-9]+)/.exec(text)?.[1];
 }
 
-/** Whether a version cannot do what is asked of it here. */
+/** True if a version cannot do what the driver needs. */
 export function isTooOld(version: string): boolean {
   const parts = version.split('.').map(Number);
   const differing = oldestVersion.findIndex((part, index) => parts[index] !== part);

@@ -1,10 +1,10 @@
 /*
- * What is asked of LVM for thin volumes, as arguments of lvm(8). Thin pools and volumes know no --setautoactivation: it is
- * their being marked to be skipped that keeps event activation from them.
+ * The commands of LVM for thin volumes, as arguments of lvm(8). Thin pools and volumes know no --setautoactivation: the mark
+ * to be skipped keeps event activation from them.
  */
 
 const skipped = ['--setactivationskip', 'y'];
-/** Now, all the same. */
+/** Activates now, in spite of the mark. */
 const active = ['--ignoreactivationskip'];
 
 export interface NewThinPool {
@@ -17,7 +17,7 @@ export interface NewThinPool {
 }
 
 /**
- * With zeros for what was not written yet: nobody reads what another one had. What filesystems discard is passed on to the
+ * With zeros where it was not written yet: a volume reads nothing of another one. Discards of filesystems are passed on to the
  * disk.
  */
 export function newThinPoolArguments(pool: NewThinPool): string[] {
@@ -49,7 +49,7 @@ export interface NewThinClone {
   readonly tags: readonly string[];
 }
 
-/** Of what nobody uses. */
+/** For a volume that is not in use. */
 export function newThinCloneArguments({ fromName, isActive, lvName, tags, vgName }: NewThinClone): string[] {
   const how = [...skipped, ...(isActive ? active : ['--activate', 'n'])];
   return ['lvcreate', '--yes', '--snapshot', ...how, ...added(tags), '--name', lvName, `${vgName}/${fromName}`];

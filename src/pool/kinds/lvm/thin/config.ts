@@ -3,7 +3,7 @@ import { number, size } from '../../../../settings/values.ts';
 
 /** The thin pool that the volumes of a pool lie in. */
 export interface ThinPoolOptions {
-  /** How much data it has room for, at least. */
+  /** The minimum size of its data. */
   readonly sizeBytes: bigint;
   /** Room to note where the data lies, at first; undefined: as the size needs it. */
   readonly metadataBytes: bigint | undefined;
@@ -13,12 +13,12 @@ export interface ThinPoolOptions {
 
 const smallestPoolBytes = 300n << 20n;
 
-/** LVM gives no more: DM_THIN_MAX_METADATA_SIZE of its libdm. What is not given by hand stays well below (sizes.ts). */
-export const metadataBounds = { leastBytes: 1n << 20n, mostBytes: 16_192n << 20n } as const;
+/** LVM gives no more: DM_THIN_MAX_METADATA_SIZE of its libdm. The default stays well below (sizes.ts). */
+export const metadataBounds = { minBytes: 1n << 20n, maxBytes: 16_192n << 20n } as const;
 
 const read = sectionWith({
   size: size(smallestPoolBytes),
-  metadata: size(metadataBounds.leastBytes, metadataBounds.mostBytes),
+  metadata: size(metadataBounds.minBytes, metadataBounds.maxBytes),
   overcommit: number({ minimum: 1, maximum: 1000 }),
 });
 

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { OwnLv } from '../group-state.ts';
 
 /*
- * Which thin volumes may share blocks: a volume, what was cloned from it, and what was cloned from that. LVM forgets it once
- * an origin is gone, so each has a tag for its family.
+ * Families of thin volumes that may share blocks: a volume, its clones, and their clones. LVM forgets the relation once an
+ * origin is gone, so each has a tag for its family.
  */
 
 const prefix = 'holdfast.family=';
@@ -21,7 +21,7 @@ export function familyTagOf({ tags }: Pick<OwnLv, 'tags'>): string {
   return tags.find(isFamilyTag) ?? newFamilyTag();
 }
 
-/** Whether no other one shares blocks with it. One without a family may have any. */
+/** True if no other volume shares blocks with it. One without a family may share with any. */
 export function isAlone(lv: OwnLv, all: Iterable<OwnLv>): boolean {
   const family = lv.tags.find(isFamilyTag);
   if (family === undefined) return false;

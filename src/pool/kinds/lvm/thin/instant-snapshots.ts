@@ -15,14 +15,14 @@ const snapshotsAtOnce = 4;
 /**
  * Snapshots of thin volumes in use, past LVM. LVM takes one at a time, needs a commit of its group for it while writers wait, and
  * cannot where a filesystem is frozen already (before Linux 6.8): so several volumes would have no instant in common. Here
- * LVM makes a blank volume, and so has a name and a number for it. The kernel's thin pool is told to forget what has that number,
- * and then, while the source is suspended, to put a snapshot there: that takes milliseconds.
+ * LVM makes a blank volume, which gives a name and a number. The kernel's thin pool gets the order to forget that number, and
+ * then, while the source is suspended, to put a snapshot there: that takes milliseconds.
  */
 export class InstantSnapshots {
   readonly #pool: ThinPool;
   readonly #mapper: DeviceMapper;
   readonly #queue: DiskQueue;
-  /** Of its own: who resumes a device never waits for who waits for that device. */
+  /** A separate queue: to resume a device never waits for a request that waits for that device. */
   readonly #resumeQueue: DiskQueue;
   readonly #log: PoolLog;
 
@@ -53,7 +53,7 @@ export class InstantSnapshots {
 
   /**
    * Puts a snapshot of the source, as it is now, under that number. Durable at its end.
-   * @param signal aborted when writers have waited for too long: they go on, and what was made is not of one instant
+   * @param signal aborted when writers have waited for too long: they are resumed, and the snapshots have no common instant
    * @throws Aborted if they have waited for too long here
    */
   async take(from: OwnLv, lvName: string, number: bigint, signal: AbortSignal | undefined): Promise<void> {
@@ -62,16 +62,16 @@ export class InstantSnapshots {
     const message = `create_snap ${number} ${await this.#numberOf(from.name, source)}`;
     signal?.throwIfAborted();
     const late = new AbortController();
-    // What it says is asked for below.
+    // The result is checked below.
     const goOn = () => void this.#resume(source).catch(() => undefined);
     late.signal.addEventListener('abort', goOn, { once: true });
     const stop = () => late.abort(signal?.reason);
     signal?.addEventListener('abort', stop, { once: true });
-    // A volume without a filesystem of ours is frozen by nobody, who would look at the time.
+    // A volume without a filesystem of ours is not frozen first, so no other timer watches it.
     const timer = setTimeout(() => late.abort(tookTooLong()), longestFreezeMs);
     this.#pool.group.suspending.add(source.name);
     try {
-      // What is written while the kernel makes a snapshot would be in it or not, as it comes (thin-provisioning.rst).
+      // A write while the kernel makes a snapshot would be in it or not, by chance (thin-provisioning.rst).
       await step('instant/suspend', () => this.#mapper.suspend(this.#queue, source.device));
       late.signal.throwIfAborted();
       await step('instant/take', () => this.#pool.tell(message));
@@ -87,7 +87,7 @@ export class InstantSnapshots {
     await this.#pool.ownsAsMuch(lvName, from.name);
   }
 
-  /** Whatever the disk is like: that needs none. */
+  /** Works in any state of the disk: it needs none. */
   async #resume({ device, name }: MappedState): Promise<void> {
     const resume = (queue: DiskQueue) => this.#mapper.resume(queue, device);
     const queue = this.#resumeQueue;
@@ -115,7 +115,7 @@ export class InstantSnapshots {
     throw new InternalError(`logical volume ${group.name}/${lvName} was in use, and is not active any more.`);
   }
 
-  /** Somebody may have made it larger by hand, and its filesystem too. */
+  /** It may have been made larger by hand, and its filesystem too. */
   async #sizeOf(from: OwnLv): Promise<bigint> {
     const { group } = this.#pool;
     if (bytesOf(this.#active(from.name)) === from.sizeBytes) return from.sizeBytes;
@@ -129,11 +129,11 @@ export class InstantSnapshots {
     const roomBytes = group.get(lvName)?.sizeBytes ?? 0n;
     if (bytesOf(source) <= roomBytes) return;
     throw new Aborted(
-      `logical volume ${group.name}/${from.name} has become larger than its snapshot was to be (${roomBytes} bytes). Try again.`,
+      `logical volume ${group.name}/${from.name} has become larger than its planned snapshot (${roomBytes} bytes). Try again.`,
     );
   }
 
-  /** As the kernel has it. */
+  /** The kernel's number. */
   async #numberOf(lvName: string, { device }: MappedState): Promise<bigint> {
     const { group } = this.#pool;
     const table = await this.#mapper.table(this.#queue, device);
@@ -148,7 +148,7 @@ export class InstantSnapshots {
   async #removeDevice(lvName: string): Promise<void> {
     const { group } = this.#pool;
     await group.removeDevice(this.#queue, lvName);
-    // udev has a look at it, say: LVM waits for that.
+    // For example, udev has a look at it: LVM waits for that.
     if (group.deviceOf(lvName) !== undefined) await group.deactivate([lvName]);
   }
 }

@@ -46,7 +46,7 @@ export async function lookAtThinPool(
 
 export function thinFinding({ known }: ThinLook, overcommit: number): Finding {
   const check = 'thin pool';
-  if (known === undefined) return ok(check, 'it is not active, so how full it is cannot be told');
+  if (known === undefined) return ok(check, 'it is not active, so its usage is not known');
   const { data, metadata, mode } = known;
   const share = ({ totalBytes, usedBytes }: typeof data) =>
     `${(usedBytes * 100n) / (totalBytes === 0n ? 1n : totalBytes)} % of ${formatBytes(totalBytes)}`;

@@ -15,12 +15,12 @@ import { chunkBytesFor, metadataBytesFor } from './sizes.ts';
 import { ThinPool } from './thin-pool.ts';
 
 /** lvmthin(7): with less LVM makes none. */
-const leastMetadataBytes = 4n << 20n;
+const minMetadataBytes = 4n << 20n;
 const chunkPrefix = 'holdfast.chunk=';
 
 /**
  * Finds the thin pool of a pool, or makes it in one that has no volumes yet. A start that was cut short in the middle of it
- * leaves a logical volume of ours that is no thin pool yet, and so holds nothing: it is made anew.
+ * leaves a logical volume of ours that is no thin pool yet, and so holds nothing: it is made again.
  * @throws FailedPrecondition if there is something else in its place, or volumes that are not in it
  */
 export async function openThinPool(
@@ -87,7 +87,7 @@ function refuseThickVolumes(group: VolumeGroup): void {
 async function make(group: VolumeGroup, { metadataBytes, sizeBytes }: ThinPoolOptions): Promise<void> {
   const size = group.roundUp(sizeBytes);
   const chunkBytes = chunkBytesFor(size);
-  const metadata = group.roundUp(larger(leastMetadataBytes, metadataBytes ?? metadataBytesFor(size, chunkBytes)));
+  const metadata = group.roundUp(larger(minMetadataBytes, metadataBytes ?? metadataBytesFor(size, chunkBytes)));
   const tags = [stateTag('thin'), `${chunkPrefix}${chunkBytes}`];
   const names = { vgName: group.name, lvName: thinLvName };
   const extents = size / group.state.extentBytes;

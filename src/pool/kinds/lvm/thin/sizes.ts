@@ -2,7 +2,7 @@ import type { Filling, ThinPoolStatus } from '../../../../kernel/block/thin-stat
 import { larger, smaller } from '../../../../volume/size.ts';
 
 /*
- * How large the parts of a thin pool are, and when they grow. A thin pool whose metadata runs full cannot be written to until
+ * The sizes of the parts of a thin pool, and when they grow. A thin pool whose metadata runs full cannot be written to until
  * that has grown, and where it was cut short in the middle of a change it needs a check offline. So there is more of it than
  * is ever needed at once, and it grows long before its end.
  */
@@ -13,20 +13,20 @@ const gibibyte = 1n << 30n;
 
 const smallestChunkBytes = 64n * kibibyte;
 /** More of them need more metadata than is read in good time at a start. */
-const mostChunks = 16n * mebibyte;
-/** As lvmthin(7) has it; doubled for snapshots, which have a map of their own where they differ. */
+const maxChunks = 16n * mebibyte;
+/** The estimate of lvmthin(7); doubled for snapshots, which have separate maps where they differ. */
 const bytesPerChunk = 64n * 2n;
 const smallestMetadataBytes = 16n * mebibyte;
 /** lvmthin(7): LVM gives no more, as dm-thin uses no more. */
 export const largestMetadataBytes = 15n * gibibyte;
 
 /**
- * In what pieces data is given out. Small ones: what is written first to a new piece is filled up with zeros, and what is
- * written first after a snapshot is copied.
+ * The size of the pieces in which data is allocated. Small ones: the rest of a new piece is filled up with zeros at its first
+ * write, and a shared piece is copied at its first write after a snapshot.
  */
 export function chunkBytesFor(sizeBytes: bigint): bigint {
   let chunkBytes = smallestChunkBytes;
-  while (sizeBytes > chunkBytes * mostChunks) chunkBytes *= 2n;
+  while (sizeBytes > chunkBytes * maxChunks) chunkBytes *= 2n;
   return chunkBytes;
 }
 
@@ -40,13 +40,13 @@ const growMetadataAtPercent = 50n;
 const alarmDataAtPercent = 90n;
 const alarmMetadataAtPercent = 75n;
 
-/** What of a thin pool is about to run out. */
+/** The shortage of a thin pool. */
 export interface Shortage {
   /** By which data grows: a fifth of what there is; 0: it need not. */
   readonly moreDataBytes: bigint;
   /** By which metadata grows: what there is once more; 0: it need not. */
   readonly moreMetadataBytes: bigint;
-  /** What nearly is at its end: nothing new is made any more, and everybody is told. */
+  /** The part that is nearly full: nothing new is made any more, and it is reported everywhere. */
   readonly alarm: 'data' | 'metadata' | 'mode' | undefined;
 }
 
@@ -81,7 +81,7 @@ function alarmOf(status: ThinPoolStatus, isOvercommitted: boolean): Shortage['al
 }
 
 /**
- * By how much it can grow with so many free bytes: in whole extents, and at least one if there is one.
+ * The growth that fits into the free bytes: in whole extents, and at least one if there is one.
  */
 export function growthWithin(wantedBytes: bigint, freeBytes: bigint, extentBytes: bigint): bigint {
   if (wantedBytes === 0n) return 0n;

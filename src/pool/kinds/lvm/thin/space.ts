@@ -6,7 +6,7 @@ import { isAlone } from './families.ts';
 import { isBroken, type Shortage, shortageOf } from './sizes.ts';
 import type { ThinFigures } from './thin-pool.ts';
 
-/** What thin volumes take of their thin pool. */
+/** The space that thin volumes take of their thin pool. */
 export class ThinSpace extends LvmSpace {
   override readonly sharesBlocks = true;
   override readonly layouts = undefined;
@@ -40,12 +40,12 @@ export class ThinSpace extends LvmSpace {
     };
   }
 
-  /** What was given back counts once the pool has written that down. */
+  /** Freed blocks count once the pool has written that down. */
   override async settle(): Promise<void> {
     await this.#figures.status(true);
   }
 
-  /** Of a snapshot of which nothing is known, no less than it can be. */
+  /** For an unknown snapshot, the largest possible number. */
   override async allocatedBytes(data: DataRef): Promise<bigint> {
     const lv = this.lvOf(data);
     if (lv === undefined) return 0n;
@@ -66,7 +66,7 @@ export class ThinSpace extends LvmSpace {
   }
 }
 
-/** Of a thin pool that takes no changes any more. */
+/** The refusal of a thin pool that takes no changes any more. */
 export function notWritable(group: Pick<SpaceOfGroup, 'poolName' | 'state'>): ResourceExhausted {
   return obstacleFor('mode', group);
 }
@@ -85,7 +85,7 @@ const obstacles: Readonly<Record<NonNullable<Shortage['alarm']>, string>> = {
   mode: 'nothing is made while its thin pool cannot be written to: see lvs -a',
 };
 
-/** What all of a pool's volumes suffer from; undefined: nothing. */
+/** The trouble that all of a pool's volumes have; undefined: none. */
 export async function thinTrouble(figures: ThinFigures): Promise<string | undefined> {
   const { metadata, ...status } = await figures.status();
   if (isBroken(status)) return 'Its thin pool needs a repair (lvconvert --repair): nothing can be written.';

@@ -23,11 +23,11 @@ const layer = '-tpool';
 const metadataLvName = `${thinLvName}_tmeta`;
 const statusesAtOnce = 2;
 
-/** What is asked of a thin pool to tell how full it is. */
+/** The figures that tell how full a thin pool is. */
 export interface ThinFigures {
-  /** @param isExact what is told may be a second old otherwise */
+  /** @param isExact otherwise the status may be a second old */
   status(isExact?: boolean): Promise<ThinPoolStatus>;
-  /** What a thin volume has of it, shared or not; undefined: it was not active since the pool was opened. */
+  /** The bytes of the pool that a thin volume has, shared or not; undefined: it was not active since the pool was opened. */
   takenBytes(lvName: string): Promise<bigint | undefined>;
 }
 
@@ -48,7 +48,7 @@ export class ThinPool implements ThinFigures {
   readonly overcommit: number;
   readonly #mapper: DeviceMapper;
   readonly #queue: DiskQueue;
-  /** Of volumes that are inactive by now, and so as they were. */
+  /** The last figures of volumes that are inactive by now, and so do not change. */
   readonly #takenBytes = new Map<string, bigint>();
 
   constructor(group: VolumeGroup, mapper: DeviceMapper, { chunkBytes, log, overcommit, queue }: ThinPoolParts) {
@@ -101,7 +101,7 @@ export class ThinPool implements ThinFigures {
     await this.#mapper.tell(this.#queue, this.device, message);
   }
 
-  /** That of the kernel's thin pool. @throws DataLoss if it is not active */
+  /** The device of the kernel's thin pool. @throws DataLoss if it is not active */
   get device(): DeviceNumber {
     const found = poolDevice(this.#mapper, this.group.state);
     if (found === undefined) throw this.#inactive();
@@ -134,8 +134,8 @@ export class ThinPool implements ThinFigures {
 
   /**
    * LVM gives the next number that is free in its own books. If the kernel's thin pool knows that number already, as after
-   * thin_repair(8) or vgcfgrestore(8), what was just made holds what somebody else has written.
-   * @throws DataLoss then; and it is nobody's any more, so that nothing of it is removed
+   * thin_repair(8) or vgcfgrestore(8), the new volume holds foreign data.
+   * @throws DataLoss then; and the volume is disowned, so that nothing of it is removed
    */
   async #requireBlank(lvName: string): Promise<void> {
     const { group } = this;
@@ -153,15 +153,15 @@ export class ThinPool implements ThinFigures {
   }
 
   /**
-   * What the kernel's thin pool was told last is durable: it says nothing of a commit that failed (pool_message), and writes no
-   * more after it. @throws ResourceExhausted
+   * Makes sure that the last message to the kernel's thin pool is durable: its answer does not report a failed commit
+   * (pool_message), but the pool is read-only after one. @throws ResourceExhausted
    */
   async requireWritable(): Promise<void> {
     const status = await this.status();
     if (isBroken(status) || status.mode === 'ro') throw notWritable(this.group);
   }
 
-  /** Of one that nobody uses. @param isActive its device is wanted */
+  /** For a volume that is not in use. @param isActive its device is wanted */
   async clone(from: OwnLv, lvName: string, tags: readonly string[], isActive: boolean): Promise<void> {
     const { group } = this;
     await group.requireMetadata();

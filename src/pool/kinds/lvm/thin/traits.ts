@@ -2,7 +2,7 @@ import { filesystemTypes } from '../../../../volume/filesystem.ts';
 import type { Traits } from '../../../pool.ts';
 import { hasRoomForNote } from '../pool-volume.ts';
 
-/** Of thin logical volumes, which take what is written to them, and share what they were cloned from. */
+/** The traits of thin logical volumes, which take space as they are written, and share blocks with the source of a clone. */
 export function thinTraits(extentBytes: bigint | undefined): Traits {
   return {
     block: true,

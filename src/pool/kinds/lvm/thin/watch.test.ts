@@ -6,13 +6,13 @@ import { ThinWatch, type WatchedPool } from './watch.ts';
 
 const mebibyte = 1n << 20n;
 
-/** How much of 100 MiB is used, of each. */
+/** The used part of 100 MiB, of each. */
 function statusWith({ data, metadata }: { readonly data: bigint; readonly metadata: bigint }): ThinPoolStatus {
   const filling = (used: bigint) => ({ usedBytes: used * mebibyte, totalBytes: 100n * mebibyte });
   return { mode: 'rw', needsCheck: false, data: filling(data), metadata: filling(metadata) };
 }
 
-/** Looks once. @returns what was asked and done, in its order */
+/** Looks once. @returns the questions and the actions, in order */
 async function look({ mock }: TestContext, used: Parameters<typeof statusWith>[0]): Promise<string[]> {
   mock.timers.enable({ apis: ['setTimeout'] });
   const done: string[] = [];

@@ -8,7 +8,7 @@ import type { ThinPool } from './thin-pool.ts';
 
 /** The kernel alone is asked. A disk of 2 GB/s writes a fifth of 100 GB in 10 s. */
 const intervalMs = 2_000;
-/** How old what LVM has said of the group may be, when that is too little: somebody may extend it at any time. */
+/** The age of LVM's last report of the group that is too old when space is short: it may be extended at any time. */
 const groupAgeMs = 10_000;
 
 export interface ThinWatchOptions {
@@ -16,7 +16,7 @@ export interface ThinWatchOptions {
   readonly poolName: string;
 }
 
-/** What is watched of a thin pool. */
+/** The watched figures and operations of a thin pool. */
 export interface WatchedPool
   extends Pick<ThinPool, 'extendData' | 'extendMetadata' | 'isOvercommitted' | 'keepActive' | 'status'> {
   readonly group: Pick<VolumeGroup, 'freeBytes' | 'name' | 'refresh' | 'state'>;
@@ -29,7 +29,7 @@ export class ThinWatch implements AsyncDisposable {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> = Promise.resolve();
   #isStopped = false;
-  /** What was said last: it is said once. */
+  /** The last log line: it is written once. */
   #told = '';
 
   constructor(pool: WatchedPool, options: ThinWatchOptions) {
@@ -44,7 +44,7 @@ export class ThinWatch implements AsyncDisposable {
     await this.#looking;
   }
 
-  /** Of a disk that does not answer: waits for nothing. */
+  /** For a disk that does not answer: waits for nothing. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -89,7 +89,7 @@ export class ThinWatch implements AsyncDisposable {
     if (moreDataBytes === 0n) return false;
     const { group } = this.#pool;
     await group.refresh(groupAgeMs);
-    // What metadata may come to need is left for it.
+    // The possible need of metadata is left for it.
     const freeBytes = larger(0n, group.freeBytes - 2n * status.metadata.totalBytes);
     const bytes = growthWithin(moreDataBytes, freeBytes, group.state.extentBytes);
     if (bytes === 0n) return false;

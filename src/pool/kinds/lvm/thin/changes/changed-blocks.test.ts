@@ -99,7 +99,7 @@ function recordOf(id: SnapshotId, sizeBytes: bigint): SnapshotRecord {
   } as SnapshotRecord;
 }
 
-/** @param reads is told the number of each read, before it */
+/** @param reads called with the number of each read, before it */
 function partsOf(
   metadata: Metadata,
   seen: { onRead?: (count: number) => void; reads: number; gone?: SnapshotId },

@@ -16,7 +16,7 @@ interface Located {
   readonly thinId: bigint;
 }
 
-/** What of a volume group is asked here. */
+/** The part of a volume group that is used here. */
 export type GroupOfSnapshots = Pick<VolumeGroup, 'find' | 'name' | 'poolName' | 'refresh'>;
 
 export interface ThinChangesParts {
@@ -24,12 +24,12 @@ export interface ThinChangesParts {
   readonly snapshots: Pick<MetadataSnapshots, 'lastNumber' | 'read'>;
 }
 
-/** What reads a page of metadata at a time. */
+/** Reads a page of metadata at a time. */
 type Read = <R>(work: (trees: MappingTrees) => Promise<R>) => Promise<R>;
 
 /**
- * Told by the places of blocks: a chunk that two snapshots have at the same place of the pool has had one content since the
- * older one was made, as whoever writes to a shared chunk gets another one. Nothing is held between two ranges.
+ * Compares the places of blocks: a chunk that two snapshots have at the same place of the pool has had one content since the
+ * older one was made, as a write to a shared chunk goes to another one. Nothing is held between two ranges.
  */
 export async function* thinChangedBlocks(
   { group, snapshots }: ThinChangesParts,
@@ -43,7 +43,7 @@ export async function* thinChangedBlocks(
   let checked: number | undefined;
   const read: Read = (work) =>
     snapshots.read(after, async (trees, number) => {
-      // Those that are there after it was made were there when it was made.
+      // Volumes that are there after it was made were there when it was made.
       if (number !== checked) for (const each of base === undefined ? [target] : [base, target]) requireIn(group, each);
       checked = number;
       return work(trees);

@@ -20,12 +20,12 @@ interface Step {
   readonly endKey: bigint | undefined;
 }
 
-/** Inner nodes, and the leaves of those who read at a time: some 2 MiB. */
+/** Inner nodes, and the leaves of simultaneous readers: some 2 MiB. */
 const nodesKept = 128;
 /** More than any tree of a thin pool has, even with the fewest entries in each node. */
 const deepest = 20;
 
-/** The maps of thin devices in metadata that does not change meanwhile. Reads what is asked for, and keeps little of it. */
+/** The maps of thin devices in metadata that does not change meanwhile. Reads on demand, and keeps little of it. */
 export class MappingTrees {
   readonly chunkBytes: bigint;
   readonly #rootBlock: bigint;
@@ -55,7 +55,7 @@ export class MappingTrees {
     return leaf?.node.values[index];
   }
 
-  /** What a device has from an offset on, as far as one leaf of its map tells. */
+  /** The extents of a device from an offset on, as far as one leaf of its map goes. */
   async page(root: bigint, fromBytes: bigint, toBytes: bigint): Promise<ExtentPage> {
     const key = fromBytes / this.chunkBytes;
     const leaf = (await this.#descend(root, key)).at(-1);

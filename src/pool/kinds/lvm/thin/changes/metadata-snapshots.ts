@@ -13,9 +13,9 @@ import { MappingTrees } from './mapping-trees.ts';
 import { SharedHold } from './shared-hold.ts';
 import { isOurs, type SnapshotNotes } from './snapshot-note.ts';
 
-/** Those who read on come back much sooner. */
+/** The next page of a reader is requested much sooner. */
 const lingerMs = 1_000;
-/** As long as one is held, no block of metadata or data is free that it has: so it never grows old. */
+/** While one is held, none of its blocks of metadata or data can be freed: so it never grows old. */
 const longestMs = 10_000;
 
 interface Taken {
@@ -31,7 +31,7 @@ export interface MetadataSnapshotOptions {
 }
 
 /**
- * The metadata of a thin pool, as it was at one moment: the kernel keeps that for who asks, one at a time, and those who read
+ * The metadata of a thin pool at one moment: the kernel keeps one such snapshot at a time on demand, and simultaneous readers
  * share it (Documentation/admin-guide/device-mapper/thin-provisioning.rst, reserve_metadata_snap).
  */
 export class MetadataSnapshots {
@@ -49,7 +49,7 @@ export class MetadataSnapshots {
     });
   }
 
-  /** What is there now has all devices in it that `read` tells of when it is asked for a newer one. */
+  /** A snapshot newer than this number, read by `read`, has all devices that are there now. */
   get lastNumber(): number {
     return this.#hold.lastNumber;
   }
@@ -61,15 +61,15 @@ export class MetadataSnapshots {
   read<R>(after: number, work: (trees: MappingTrees, number: number) => Promise<R>): Promise<R> {
     return this.#hold.use(after, async ({ block, trees }, number) => {
       const result = await work(trees, number);
-      // Its blocks may have been given to others since somebody has released it by hand.
+      // Its blocks may have been reused since it was released by hand.
       if ((await this.#pool.status()).snapshotBlock === block) return result;
       throw new Unavailable(
-        `pool ${this.#pool.group.poolName}: somebody else has released the metadata snapshot of its thin pool; try again.`,
+        `pool ${this.#pool.group.poolName}: the metadata snapshot of its thin pool was released by another program; try again.`,
       );
     });
   }
 
-  /** Gives back what a killed driver has left. What somebody else has is left, and told. */
+  /** Gives back the snapshot of a killed driver. Another program's is left, and logged. */
   async open(): Promise<void> {
     const { group } = this.#pool;
     const facts = { pool: group.poolName, volume_group: group.name, release: this.#releaseCommand };
@@ -77,7 +77,7 @@ export class MetadataSnapshots {
     try {
       snapshotBlock = await this.#giveBackLeft();
     } catch (error) {
-      // One that cannot be written to, say: its volumes can be read all the same.
+      // For example, one that cannot be written to: its volumes can be read anyway.
       const message = 'a metadata snapshot that a killed driver has left in the thin pool cannot be released';
       this.#options.log.warn({ ...facts, err: error }, message);
       return;
@@ -85,7 +85,7 @@ export class MetadataSnapshots {
     if (snapshotBlock === undefined) return;
     this.#options.log.warn(
       facts,
-      'the thin pool has a metadata snapshot of somebody else: changed blocks of snapshots cannot be told until it is released',
+      'the thin pool has a metadata snapshot of another program: changed blocks of snapshots are not available until it is released',
     );
   }
 
@@ -95,7 +95,7 @@ export class MetadataSnapshots {
     if (this.lastNumber > 0) await this.#giveBackLeft();
   }
 
-  /** Of a disk that does not answer: the next start gives it back. */
+  /** For a disk that does not answer: the next start gives it back. */
   abandon(): void {
     this.#hold.abandon()?.device.closeLater();
   }
@@ -142,7 +142,7 @@ export class MetadataSnapshots {
     await this.#giveBackLeft();
   }
 
-  /** By what is there, and what was noted of it. @returns the one that somebody else has */
+  /** Compares the pool's snapshot with the note. @returns the one that another program has */
   async #giveBackLeft(): Promise<bigint | undefined> {
     const { notes } = this.#options;
     const { mode, snapshotBlock } = await this.#pool.status();
@@ -162,12 +162,12 @@ export class MetadataSnapshots {
     const { alarm } = shortageOf(await this.#pool.status(), isOvercommitted);
     if (alarm === 'metadata') {
       throw new ResourceExhausted(
-        `pool ${group.poolName}: changed blocks are not told while the metadata of its thin pool is nearly full: extend volume group ${group.name}, or delete volumes and snapshots.`,
+        `pool ${group.poolName}: changed blocks are not available while the metadata of its thin pool is nearly full: extend volume group ${group.name}, or delete volumes and snapshots.`,
       );
     }
     if (alarm === 'mode') {
       throw new FailedPrecondition(
-        `pool ${group.poolName}: changed blocks are not told while its thin pool cannot be written to: see lvs -a ${group.name}.`,
+        `pool ${group.poolName}: changed blocks are not available while its thin pool cannot be written to: see lvs -a ${group.name}.`,
       );
     }
   }
@@ -183,7 +183,7 @@ export class MetadataSnapshots {
 
   #taken(): Unavailable {
     return new Unavailable(
-      `pool ${this.#pool.group.poolName}: somebody else has its thin pool's metadata snapshot. If nobody needs it: ${this.#releaseCommand}`,
+      `pool ${this.#pool.group.poolName}: another program has its thin pool's metadata snapshot. If it is not needed: ${this.#releaseCommand}`,
     );
   }
 }

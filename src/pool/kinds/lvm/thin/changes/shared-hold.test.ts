@@ -128,7 +128,7 @@ describe('what is shared by those who use it', () => {
     fails = false;
     assert.equal(await hold.use(0, async (thing) => thing), 2);
     assert.deepEqual(given, [1]);
-    // By itself as well.
+    // Automatically as well.
     fails = true;
     const linger = new SharedHold<number>({
       ...{ lingerMs: 0, longestMs: 1, what: 'it' },

@@ -2,11 +2,11 @@ import { Unavailable } from '../../../../../volume/errors.ts';
 
 export interface HoldOptions<T> {
   take(): Promise<T>;
-  /** Nobody uses it any more. Done again after it has failed. */
+  /** Called when it is not in use any more. Done again after it has failed. */
   giveBack(thing: T): Promise<void>;
-  /** How long it is kept for the next one to come. */
+  /** The time for which it is kept for the next user. */
   readonly lingerMs: number;
-  /** How old it becomes, if it is used all the time. */
+  /** The greatest age, if it is used all the time. */
   readonly longestMs: number;
   /** Its name, for messages. */
   readonly what: string;
@@ -18,16 +18,16 @@ interface Hold<T> {
   /** Each is newer than the one before. */
   readonly number: number;
   users: number;
-  /** It was about to be given back: nobody uses it any more, whatever has become of that. */
+  /** The hold was about to be given back: it is not used any more, even if that failed. */
   isSpent: boolean;
   /** Called when the last user has gone. */
   onIdle: () => void;
 }
 
 /**
- * A thing of which there is only one at a time, that is as of the moment at which it was taken, and costs something as long as
- * it is held. Those who use it have it for a moment each, again and again. Who needs a newer one waits for the moments that
- * have begun, and nobody begins another before. So nobody who stops in between keeps it, and nobody waits for long.
+ * A thing of which there is only one at a time, with the state of the moment at which it was taken, and at a cost as long as
+ * it is held. Each user has it for a moment, again and again. A user that needs a newer one waits for the uses that have
+ * begun, and no other use begins before. So a user that stops in between does not keep it, and no user waits for long.
  */
 export class SharedHold<T> {
   readonly #options: HoldOptions<T>;
@@ -42,7 +42,7 @@ export class SharedHold<T> {
     this.#options = options;
   }
 
-  /** The number of the one taken last: what is newer has been taken after now. */
+  /** The number of the one taken last: a higher one is taken after this call. */
   get lastNumber(): number {
     return this.#count;
   }
@@ -58,13 +58,13 @@ export class SharedHold<T> {
     }
   }
 
-  /** Gives it back once those who use it are done; nobody gets it any more. */
+  /** Gives it back once its users are done; there are no new ones. */
   async close(): Promise<void> {
     this.#stop();
     await this.#inTurn(() => this.#giveBack());
   }
 
-  /** Waits for nobody and gives nothing back: for a disk that does not answer. @returns what is held */
+  /** Does not wait, and gives nothing back: for a disk that does not answer. @returns the held thing */
   abandon(): T | undefined {
     this.#stop();
     return this.#hold?.thing;

@@ -12,13 +12,13 @@ const noteDocument = z.strictObject({
     .optional(),
 });
 
-/** That a metadata snapshot is, or is about to be, this pool's. */
+/** The note that a metadata snapshot is, or is about to be, this pool's. */
 export interface SnapshotNote {
   /** Where it begins; undefined: it was about to be made. */
   readonly block: bigint | undefined;
 }
 
-/** Tells a metadata snapshot that a killed driver has left from one that somebody else has made. It goes with the disks. */
+/** Distinguishes the metadata snapshot of a killed driver from another program's. The note goes with the disks. */
 export class SnapshotNotes {
   readonly #volume: PoolVolume;
   readonly #queue: DiskQueue;
@@ -28,7 +28,7 @@ export class SnapshotNotes {
     this.#queue = queue;
   }
 
-  /** What is no note of this pool is none: the extent may have been another one's before. */
+  /** Anything that is no note of this pool counts as none: the extent may have been another one's before. */
   async read(): Promise<SnapshotNote | undefined> {
     const parsed = parseJsonInput(noteDocument, await this.#volume.readNote(this.#queue));
     if (!('data' in parsed) || parsed.data.metadataSnapshotOf !== this.#volume.id) return undefined;
@@ -46,7 +46,7 @@ export class SnapshotNotes {
   }
 }
 
-/** Whether a metadata snapshot that is there is the one of the note, and not another one's who came after it. */
+/** True if the metadata snapshot that is there is the one of the note, and not a later one of another program. */
 export function isOurs(note: SnapshotNote | undefined, snapshotBlock: bigint): boolean {
   return note !== undefined && (note.block === undefined || note.block === snapshotBlock);
 }
