@@ -17,17 +17,17 @@ import { DiskSilent } from './silence.ts';
 import { printTable } from './table.ts';
 import { type DiskItem, diskColumns, diskRow } from './tables/disks.ts';
 
-/** What the process says that looks at disks: which there are, then what each is like. */
+/** Messages of the process that looks at disks: first the disks, then the details of each. */
 type DisksMessage =
   /** @param onOneDisk sections that take one disk, and none of two */
   | { readonly kind: 'list'; readonly names: readonly string[]; readonly onOneDisk: readonly string[] }
   | { readonly kind: 'disk'; readonly item: DiskItem }
   | Common;
 
-/** A disk that has not answered for so long is not waited for. */
+/** A disk that has not answered for 10 s is not waited for. */
 const silentAfterMs = 10_000;
 /** On a busy machine with thousands of processes it takes seconds. */
-const listsPatienceMs = 60_000;
+const listsTimeoutMs = 60_000;
 /** More than a node has, as a rule; the others wait. */
 const disksAtOnce = 32;
 
@@ -72,13 +72,13 @@ export async function seenDisks(): Promise<SeenDisks> {
   return { disks, missing: names.filter((name) => !items.has(name)), onOneDisk };
 }
 
-/** Of the process that looks at the disks for another one: one that hangs would keep it from ending. */
+/** The process that looks at the disks for another one: a disk that hangs would keep that from ending. */
 export function lookAtDisks(config: Config): Promise<never> {
   return tellAll<DisksMessage>(async (tell) => {
-    const lists = await withTimeout(listsPatienceMs, readLists(config));
+    const lists = await withTimeout(listsTimeoutMs, readLists(config));
     if (lists === 'late') {
       throw new Unavailable(
-        'what is mounted on this node cannot be read: something that is being mounted or unmounted hangs.',
+        'the mounts of this node cannot be read: something that is being mounted or unmounted hangs.',
       );
     }
     const { disks, expanded, links, owners, users } = lists;
@@ -102,7 +102,7 @@ export function lookAtDisks(config: Config): Promise<never> {
   });
 }
 
-/** What the kernel and the configuration say, without asking a disk. */
+/** The knowledge of the kernel and the configuration, without a request to a disk. */
 async function readLists(config: Config) {
   const queue = new DiskQueue('lists', 4);
   const expanded = await expandPools(config.pools, config.dataDirectory);
@@ -133,7 +133,7 @@ async function factsOf(disk: Disk, { disks, owners, users }: Around): Promise<Di
   const silence = new DiskSilent(`it has not answered for ${silentAfterMs / 1000} s`);
   try {
     return await whileAnswering(new DiskQueue(disk.name, 1), { limitMs: silentAfterMs, silence }, async (queue) => {
-      // To look, it is taken exclusively for a moment: only where nobody else is seen to have it.
+      // To look, it is taken exclusively for a moment: only where no user of it is seen.
       const isFreeSoFar = known.mountedAt.length + known.holders.length + known.swaps.length + owners.length === 0;
       const isHeld = isFreeSoFar && (await isHeldExclusively(queue, disk.devicePath));
       return { ...known, isHeld, content: await readContentOf(queue, disk.devicePath) };
@@ -143,7 +143,7 @@ async function factsOf(disk: Disk, { disks, owners, users }: Around): Promise<Di
   }
 }
 
-/** What the configuration gives to pools, by the kernel's own paths. */
+/** The pools that the configuration gives disks to, by the kernel's own paths. */
 async function ownersOf(
   config: Config,
   pools: readonly PoolConfig[],

@@ -20,11 +20,11 @@ export interface SeenContents extends PoolContents {
 
 export interface LookOptions {
   readonly wanted: Wanted;
-  /** What the running driver says of the pool, if it cannot use it. */
+  /** The running driver's statement about the pool, if it cannot use it. */
   readonly word: DriverWord | undefined;
 }
 
-/** How many of a pool's files are read at a time. */
+/** The number of a pool's files that are read at a time. */
 export const placesForPool = 4;
 
 /** Looks at one pool, as long as its disk answers. */
@@ -67,7 +67,7 @@ function seePool(config: Config, pool: PoolConfig, wanted: Wanted): Promise<Seen
   });
 }
 
-/** Why a list of what the pool holds may lack something. A pool that was never made lacks nothing. */
+/** The reasons why a list of a pool's objects may be incomplete. A pool that was never made lacks nothing. */
 export function problemsOf({ config, location, contents }: SeenPool): string[] {
   const isWhole = location.state === 'absent' || contents !== undefined;
   const damaged = contents?.damaged ?? [];
@@ -77,7 +77,7 @@ export function problemsOf({ config, location, contents }: SeenPool): string[] {
   ];
 }
 
-/** For a sentence that says what is not there. */
+/** For a message that something was not found. */
 export function lookedIn(pools: readonly SeenPool[]): string {
   const hidden = pools.filter(({ contents, location }) => contents === undefined && location.state !== 'absent');
   const names = (some: readonly SeenPool[]) => some.map(({ config }) => config.name).join(', ');

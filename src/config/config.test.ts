@@ -286,7 +286,7 @@ describe('the file', () => {
       [{ kind: 'lvm', own: { volumeGroup: 'vg0', devices: [], wipe: 'zero' } }],
     );
     const of = async (text: string) => problems(await ofFile(`pools: { ${text} }\ndefaultPool: a`)).join('\n');
-    assert.match(await of('a: { kind: lvm }'), /needs a volumeGroup that its volumes are to lie in, or devices/);
+    assert.match(await of('a: { kind: lvm }'), /needs a volumeGroup for its volumes, or devices/);
     assert.match(await of('a: { kind: lvm, devices: /dev/sdb }'), /devices: must be a list, each a path of a disk/);
     assert.match(
       await of('a: { kind: lvm, devices: [] }'),

@@ -5,7 +5,7 @@ import type { ObjectQueue } from '../volume/object-queue.ts';
 import type { LateRemovals } from './ephemeral/late-removals.ts';
 import type { Notes } from './notes.ts';
 
-/** What every operation of the node service works with. */
+/** The shared tools of every operation of the node service. */
 export interface NodeContext {
   readonly volumes: VolumeSource;
   /** undefined: this process has no pools to make inline volumes in. */
@@ -16,12 +16,12 @@ export interface NodeContext {
   readonly targetRoots: readonly string[];
   /** One call at a time for one path: two volumes must not be stacked on it (PB18). */
   readonly paths: ObjectQueue;
-  /** With `attach: required`, this node's id: what is staged must have been published to it. */
+  /** With `attach: required`, this node's id: a staged volume must have been published to it. */
   readonly attachedTo: string | undefined;
   notes(): Promise<Notes>;
 }
 
-/** What inline volumes of pods need beside that. */
+/** The additional tools for inline volumes of pods. */
 export interface InlineContext {
   readonly pools: Pools;
   /** The largest inline volume that a pod may ask for; undefined: any that its pool has room for. */

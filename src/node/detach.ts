@@ -2,7 +2,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { detachUnseen } from '../pool/detach-unseen.ts';
 import type { VolumeAccess } from '../pool/node-side.ts';
 
-/** For a volume whose filesystem was mounted, or was to be: most devices go by themselves then, unless it is frozen. */
+/** For a volume whose filesystem was mounted, or was being mounted: most devices go automatically then, unless it is frozen. */
 export async function detachUnmounted(queue: DiskQueue, volume: VolumeAccess): Promise<void> {
   await volume.endUnseenFreeze();
   if (volume.traits.detaching === 'explicit') await detachUnseen(queue, volume);

@@ -26,7 +26,7 @@ export interface ExpandRequest {
 }
 
 /**
- * What NodeExpandVolume does: the volume, its device and its filesystem grow, as far as each is not large enough yet.
+ * NodeExpandVolume: the volume, its device and its filesystem grow, as far as each is not large enough yet.
  * @returns the size that the volume has then
  */
 export async function expandVolume(context: NodeContext, request: ExpandRequest): Promise<bigint> {
@@ -71,7 +71,7 @@ async function sizeNow(
 
 async function growFilesystem(volume: VolumeAccess, located: Located, fsType: FilesystemType): Promise<void> {
   const { handle: id, queue } = volume;
-  // Through a mount of our own that may write: there may be no other.
+  // Through a new writable mount: there may be no other.
   await using directory = cloneMount(queue, located.handle.descriptor, { readonly: false });
   const devicePath = await devicePathIn(queue, located.mounted);
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
@@ -91,7 +91,7 @@ async function growFilesystem(volume: VolumeAccess, located: Located, fsType: Fi
   }
 }
 
-/** The stage that comes next grows what is smaller than its device. */
+/** The next stage grows a filesystem that is smaller than its device. */
 function growsLater(id: VolumeHandle, reason: string): FailedPrecondition {
   return new FailedPrecondition(
     `volume ${id} has grown, but not yet its filesystem: ${reason}. It grows when its pods are started again.`,

@@ -12,20 +12,20 @@ import { step } from '../volume/step.ts';
 import type { FilesystemParameter } from './mount/mount-options.ts';
 
 /*
- * The kernel shows what is mounted where, but not which capability it was staged with. That much is kept beside it, so
- * that the same call can be told from a different one (ST06, PB07, PB10). A publish needs no note of its own: its
+ * The kernel shows which mounts are where, but not which capability they were staged with. That much is kept beside it, so
+ * that the same call can be distinguished from a different one (ST06, PB07, PB10). A publish needs no separate note: its
  * capability must be the staged one, and whether it is read-only the kernel shows. A note proves nothing: whether
- * something is mounted, the mount table says, and without a note what it shows is all there is to compare with.
+ * something is mounted, the mount table says, and without a note the comparison is with that alone.
  */
 
-/** What is kept of one volume's stage; nothing of it is true after a reboot. */
+/** The note of one volume's stage; nothing of it is true after a reboot. */
 export interface StageNote {
   readonly path: string;
   /** Stands for the capability. */
   readonly digest: string;
 }
 
-/** What a volume's file says. */
+/** The content of a volume's file. */
 interface Note {
   readonly staging?: StageNote | undefined;
   /** Stands for the options that its filesystem was mounted with; it may live on elsewhere after it was unstaged. */
@@ -34,7 +34,7 @@ interface Note {
 
 const storedNote = z.strictObject({
   bootId: z.string(),
-  /** Of a volume whose id is not ours: the file's name is a hash. */
+  /** For a volume whose id is not ours: the file's name is a hash. */
   handle: z.string().optional(),
   staging: z.strictObject({ path: z.string(), digest: z.string() }).optional(),
   options: z.string().optional(),
@@ -76,7 +76,7 @@ export class Notes {
     return this.#notes.get(id)?.staging;
   }
 
-  /** What stands for the options that the volume's filesystem was mounted with last; undefined: nobody knows. */
+  /** A digest of the options that the volume's filesystem was mounted with last; undefined: not known. */
   optionsOf(id: VolumeHandle): string | undefined {
     return this.#notes.get(id)?.options;
   }
@@ -105,8 +105,8 @@ export class Notes {
   }
 
   /**
-   * The volume is not staged any more. Of a filesystem that lives on elsewhere the options are remembered by this process
-   * alone: nobody would come to remove a file about them when it has ended.
+   * The volume is not staged any more. The options of a filesystem that lives on elsewhere are remembered by this process
+   * alone: no call would remove a file about them when it has ended.
    */
   async forget(id: VolumeHandle, options?: string): Promise<void> {
     if (this.#notes.get(id)?.staging !== undefined) {

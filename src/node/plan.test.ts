@@ -41,7 +41,7 @@ const fullDirectory = { kind: 'directory', isEmpty: false } as const;
 const emptyFile = { kind: 'file', isEmpty: true } as const;
 const fullFile = { kind: 'file', isEmpty: false } as const;
 
-/** One row: what is different from the usual, and the plan, or the code of the refusal and a word of its message. */
+/** One row: the difference from the usual facts, and the plan, or the code of the refusal and a word of its message. */
 type Row<Facts, Plan> = readonly [what: string, changes: Partial<Facts>, expected: Plan | readonly [ErrorCode, RegExp]];
 
 function table<Facts, Plan extends string>(
@@ -264,11 +264,7 @@ describe('planUnpublish', () => {
     ['unmounted, an empty file (UP05)', { at: emptyFile }, 'remove-file'],
     ['a directory with data (UP06)', { at: fullDirectory }, ['FAILED_PRECONDITION', /move it away/]],
     ['a file with data (UP06)', { at: fullFile }, ['FAILED_PRECONDITION', /move it away/]],
-    [
-      'a device node that is no mount of ours',
-      { at: { kind: 'other' } },
-      ['FAILED_PRECONDITION', /remove what is there/],
-    ],
+    ['a device node that is no mount of ours', { at: { kind: 'other' } }, ['FAILED_PRECONDITION', /: remove it\./]],
     ['another volume (UP07)', { at: { ...mounted, volumeId: other } }, 'leave'],
     ['a foreign mount (UP07)', { at: foreign }, 'leave'],
     ['a foreign mount over ours', { at: { ...foreign, coversOwn: true } }, ['FAILED_PRECONDITION', /mounted over/]],

@@ -5,11 +5,11 @@ import { shortPath } from '../volume/short-path.ts';
 import { type AttributeState, hasAttributes, type WantedAttributes } from './mount/mount-options.ts';
 
 /*
- * What to do, from what was seen. Pure: the same facts always give the same decision, so every one of them can stand
+ * Decisions from observed facts. Pure: the same facts always give the same decision, so every one of them can stand
  * in a table of tests.
  */
 
-/** What lies at a path where a volume is, or is to be, mounted. */
+/** The object at a path where a volume is, or will be, mounted. */
 export type Occupant =
   | { readonly kind: 'nothing' }
   /** Nothing is mounted there. */
@@ -18,7 +18,7 @@ export type Occupant =
   | { readonly kind: 'other' }
   | MountedOccupant;
 
-/** What is mounted at a path: the uppermost of the mounts there. */
+/** The mount at a path: the uppermost of the mounts there. */
 export interface MountedOccupant {
   readonly kind: 'mount';
   /** The volume whose device this is; undefined: none of ours. */
@@ -29,17 +29,17 @@ export interface MountedOccupant {
   readonly isWhole: boolean;
   /** For a device node `readonly` says whether the device takes writes; the rest means nothing to it. */
   readonly attributes: AttributeState;
-  /** Whether a mount of the same volume lies hidden below the uppermost one, at the same path. */
+  /** True if a mount of the same volume lies hidden below the uppermost one, at the same path. */
   readonly coversOwn: boolean;
 }
 
-/** How a volume is to be seen at a path. */
+/** The wanted mount of a volume at a path. */
 export interface WantedMount {
   readonly access: 'block' | 'mount';
   readonly attributes: WantedAttributes;
 }
 
-/** What the note on an earlier stage says: nothing (`unknown`), or whether its capability was the same. */
+/** The comparison with the note on an earlier stage: no note (`unknown`), or the same capability, or a different one. */
 export type Noted = 'same' | 'different' | 'unknown';
 
 export interface StageFacts {
@@ -53,7 +53,7 @@ export interface StageFacts {
   readonly stagedElsewhere: string | undefined;
 }
 
-/** `restore`: what is there shows a device that no longer exists, and goes first (ST10). */
+/** `restore`: the mount there shows a device that no longer exists, and is removed first (ST10). */
 export type StagePlan = 'nothing' | 'mount' | 'restore';
 
 /** @throws AlreadyExists (ST06, PB18), FailedPrecondition */
@@ -76,7 +76,7 @@ export function planStage(facts: StageFacts): StagePlan {
 }
 
 export interface UnstageFacts {
-  /** As it came: an id of the wrong shape is just no volume of ours. */
+  /** In the form that came: an id of the wrong shape is just no volume of ours. */
   readonly volumeId: string;
   readonly path: string;
   readonly at: Occupant;
@@ -84,7 +84,7 @@ export interface UnstageFacts {
   readonly publishedAt: readonly string[];
 }
 
-/** What to do with a mount. */
+/** The decision about a mount. */
 export type UnstagePlan = 'nothing' | 'unmount';
 
 /** @throws FailedPrecondition while the volume is published (US06), or hidden below another mount */
@@ -108,9 +108,9 @@ export interface PublishFacts {
   readonly at: Occupant;
   /** At the staging path, or for a block volume at our file in it. */
   readonly staged: Occupant;
-  /** How a volume that is staged with this capability is to be seen there. */
+  /** The wanted mount there of a volume that is staged with this capability. */
   readonly wantedStaged: WantedMount;
-  /** Whether the volume was staged with this capability; then it was published with no other. */
+  /** The comparison with the note: a volume that was staged with this capability was published with no other. */
   readonly noted: Noted;
   /** Where else, besides its staging path, the volume can be seen. */
   readonly publishedAt: readonly string[];
@@ -170,7 +170,7 @@ export function planEphemeral({ at, noted, path, volumeId, wanted }: EphemeralFa
 }
 
 export interface UnpublishFacts {
-  /** As it came: an id of the wrong shape is just no volume of ours. */
+  /** In the form that came: an id of the wrong shape is just no volume of ours. */
   readonly volumeId: string;
   readonly path: string;
   readonly at: Occupant;
@@ -203,7 +203,7 @@ export function planUnpublish({ at, isNoted, isStagingPath, path, volumeId }: Un
       );
     case 'other':
       throw new FailedPrecondition(
-        `volume ${volumeId}: ${shortPath(path)} is neither a directory nor a plain file: remove what is there.`,
+        `volume ${volumeId}: ${shortPath(path)} is neither a directory nor a plain file: remove it.`,
       );
   }
 }
@@ -229,7 +229,7 @@ function shows(at: MountedOccupant, wanted: WantedMount): boolean {
   return hasAttributes(at.attributes, wanted.attributes);
 }
 
-/** Whether the device takes writes where it is staged depends on how it is published. */
+/** The staged device may refuse writes or not, depending on how it is published. */
 function isStagedAs(at: MountedOccupant, wanted: WantedMount): boolean {
   return wanted.access === 'block' ? at.access === 'block' : shows(at, wanted);
 }
@@ -238,9 +238,7 @@ function refuseForeignData(volumeId: VolumeHandle, path: string, at: Occupant, a
   const fits = access === 'mount' ? 'directory' : 'file';
   if (at.kind === 'nothing' || at.kind === 'mount') return;
   if (at.kind !== fits) {
-    throw new AlreadyExists(
-      `volume ${volumeId} cannot be put at ${shortPath(path)}, which is no ${fits}: remove what is there.`,
-    );
+    throw new AlreadyExists(`volume ${volumeId} cannot be put at ${shortPath(path)}, which is no ${fits}: remove it.`);
   }
   if (!at.isEmpty) {
     throw new AlreadyExists(`volume ${volumeId} would hide data that lies at ${shortPath(path)}: move it away.`);

@@ -9,7 +9,7 @@ import { Secrets } from '../volume/secrets.ts';
 import { type MountOptions, parseMountFlags } from './mount/mount-options.ts';
 import { parseTargetPath, type TargetPath } from './path/target.ts';
 
-/** How a volume is asked for. */
+/** The requested use of a volume. */
 export interface Demand {
   readonly capability: VolumeCapability;
   readonly options: MountOptions;
@@ -76,7 +76,7 @@ export function requireHandle(text: string): VolumeHandle {
   return handle;
 }
 
-/** What a PersistentVolume says of its volume beside the context. */
+/** The PersistentVolume's values for its volume beside the context. */
 export function contextDemand({ capability: { access } }: Demand): ContextDemand {
   return { access: access.type, fsType: access.type === 'mount' ? access.fsType : undefined };
 }

@@ -37,9 +37,12 @@ export interface NodeOptions {
   /** Only under these directories is anything mounted, made or removed. */
   readonly targetRoots: readonly string[];
   readonly notesDirectory: string;
-  /** Whether a volume must be published to this node (ControllerPublishVolume) before it is staged. */
+  /** True: a volume must be published to this node (ControllerPublishVolume) before it is staged. */
   readonly attachRequired?: boolean;
-  /** How many volumes may be used on this node at a time; 0, as without it: as many as the scheduler puts here (NI03). */
+  /**
+   * The number of volumes that may be used on this node at a time; 0, as without it: as many as the scheduler puts here
+   * (NI03).
+   */
   readonly maxVolumesPerNode?: number;
   /** The largest inline volume that a pod may ask for; undefined: any that its pool has room for. */
   readonly maxInlineSizeBytes?: bigint | undefined;
@@ -62,7 +65,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
   const { targetRoots } = context;
   const stats = new StatsReader(context);
   const { inline } = context;
-  /** What is no id of ours may be the handle of an ephemeral volume. */
+  /** A text that is no id of ours may be the handle of an ephemeral volume. */
   const publishedId = (text: string): VolumeHandle | undefined =>
     inline === undefined ? parseHandle(text) : (parseVolumeId(text) ?? ephemeralIdFor(nodeId, text));
 
@@ -185,7 +188,7 @@ function inlineContext(
   return { pools, lateRemovals, maxInlineSizeBytes };
 }
 
-/** One call at a time for one path, whichever volumes they are about: mounts must not be stacked (PB18). */
+/** One call at a time for one path, even for different volumes: mounts must not be stacked (PB18). */
 function onPath<T>(context: NodeContext, { path }: TargetPath, volumeId: string, work: () => Promise<T>): Promise<T> {
   return context.paths.claim([{ object: path }], `a call for ${volumeId}`, () =>
     work().catch((error) => {

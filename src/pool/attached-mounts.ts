@@ -47,7 +47,7 @@ async function mountsOfDevice(
     (filesystemOfNode !== undefined && sameDevice(mount.device, filesystemOfNode) && isNodeOf(mount, devicePath));
 }
 
-/** What to look for to find who keeps a volume in use that is attached in these ways. */
+/** The search for the holders of a volume that is attached in these ways. */
 export function soughtOf(attached: readonly Attached[]): Sought {
   return {
     devices: attached.filter((each) => each.kind === 'device'),

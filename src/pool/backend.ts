@@ -29,14 +29,14 @@ import type {
 import type { WipeProgress } from './wipe/wiper.ts';
 
 /**
- * What a kind of pool writes; docs/kinds.md tells how. Everything else, the catalog does once for all kinds
+ * The interface that a kind of pool implements; docs/kinds.md tells how. Everything else, the catalog does once for all kinds
  * (`catalog/`): ids, replays, the trash, groups, space, and what a crash has left.
  *
  * Each method is durable when it returns, and safe to repeat after a crash at any point in it. The catalog never calls
  * two of them for one object at a time. Errors of the disk are thrown as they are (`kernel/call/errno.ts`).
  */
 export interface Backend {
-  /** As in the configuration: `image`. */
+  /** The name in the configuration: `image`. */
   readonly kind: string;
   readonly traits: Traits;
   /** Where the blocking calls to its disk run. */
@@ -44,7 +44,7 @@ export interface Backend {
   readonly records: RecordStore;
   readonly provisioner: Provisioner;
   readonly attacher: Attacher;
-  /** How snapshots are made; without one there are none, nor clones. */
+  /** Makes snapshots; without it there are none, nor clones. */
   readonly snapshotter?: Snapshotter | undefined;
   readonly space: SpaceSource;
   readonly extras: Extras;
@@ -61,8 +61,8 @@ export interface Backend {
 }
 
 /**
- * A backend over another one, which holds its data: encryption, say. What it has of its own in there, it adds to the size
- * that it asks for, and never takes from the user's.
+ * A backend over another one, which holds its data, e.g. for encryption. The space of the layer's own data there is added to the
+ * requested size, and never taken from the user's.
  */
 export type Layer<Options> = (inner: Backend, options: Options) => Backend;
 
@@ -86,16 +86,16 @@ export interface RecordStore {
   readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>>;
   readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>>;
   readGroup(id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>>;
-  /** What lies in the trash, all of it or what had one id. */
+  /** The content of the trash, all of it or that of one id. */
   readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents>;
   /** Replaces the record of a volume as a whole, however full the pool is. */
   writeVolume(record: VolumeRecord): Promise<void>;
   /** From then on the group and its members exist. */
   writeGroup(record: GroupRecord): Promise<void>;
   removeGroup(id: GroupId): Promise<void>;
-  /** Makes durable what is seen of an object now, here and in the trash. */
+  /** Makes the visible state of an object durable, here and in the trash. */
   sync(id: VolumeId | SnapshotId | GroupId): Promise<void>;
-  /** How old the pool was when that was noted last, and by what clock (`catalog/pool-age.ts`). */
+  /** The last noted age of the pool, and the time of its note (`catalog/pool-age.ts`). */
   readAge(): Promise<string | undefined>;
   writeAge(note: string): Promise<void>;
 }
@@ -103,27 +103,27 @@ export interface RecordStore {
 /** Reads records, and changes nothing: no driver needs to run. */
 export type RecordReader = Pick<RecordStore, 'readVolumes' | 'readSnapshots' | 'readGroups' | 'readTrash'>;
 
-/** A volume or snapshot on its way: nobody sees it, and it is nobody's until its commit. */
+/** A volume or snapshot being made: it is neither visible nor in use until its commit. */
 export interface Draft {
   readonly id: VolumeId | SnapshotId;
-  /** Whether its commit has begun: it may exist. */
+  /** True once its commit has begun: it may exist. */
   readonly isCommitted: boolean;
   /** A name for it, without content. */
   begin(): Promise<void>;
-  /** Clones data into it. The catalog keeps the source at rest for the end of that. */
+  /** Clones data into it. The catalog keeps the source free of writes for the end of that. */
   clone(source: Recorded): Clone;
-  /** What it takes so far. */
+  /** The space that it takes so far. */
   takenBytes(): Promise<bigint>;
   /** Atomically: before nothing exists, afterwards everything. */
   commit(): Promise<void>;
   /**
-   * Takes it away, also if its commit failed half way. What a later try can go on with stays.
-   * @returns what is to be destroyed
+   * Takes it away, also if its commit failed half way. The part that a later try can resume stays.
+   * @returns the part that must be destroyed
    */
   discard(): Promise<TrashRef | undefined>;
 }
 
-/** What a volume's data is to be: as its record says, unless a layer has something of its own in it. */
+/** The data of a new volume: by its record, unless a layer has its own data in it. */
 export interface NewData extends Pick<VolumeRecord, 'blockSizeBytes' | 'content' | 'provisioning' | 'sizeBytes'> {
   /** Checked against the list of harmless ones. */
   readonly mkfsArguments: readonly string[];
@@ -131,20 +131,20 @@ export interface NewData extends Pick<VolumeRecord, 'blockSizeBytes' | 'content'
   readonly secrets?: Secrets | undefined;
 }
 
-/** How it is made, whatever is in it. */
+/** The way in which a draft is made, whatever is in it. */
 export interface DraftOptions extends Pick<VolumeSpec, 'layout' | 'wipe'> {
   readonly isResumable: boolean;
 }
 
 export interface VolumeDraft extends Draft {
   readonly id: VolumeId;
-  /** Refuses before anything is written what a layer would refuse later: the key is missing, say. */
+  /** Refuses early, before anything is written, what a layer would refuse later: e.g. a missing key. */
   check?(record: VolumeRecord, request: Pick<NewData, 'secrets'> & { readonly isClone: boolean }): Promise<void>;
   /** Its data, blank or formatted, and its record. */
   make(record: VolumeRecord, data: NewData): Promise<void>;
-  /** Makes a volume of what was cloned into it: its size, an identity of its own, its record. */
+  /** Makes a volume of the clone in it: its size, its own identity, its record. */
   complete(record: VolumeRecord, data: Omit<NewData, 'mkfsArguments'>): Promise<void>;
-  /** Shows its data as a device, to nobody else, for the time of `work`; for kinds that have devices. */
+  /** Shows its data as a device, exclusively, for the time of `work`; for kinds that have devices. */
   withDevice?<T>(blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T>;
 }
 
@@ -159,18 +159,18 @@ export type Recorded =
   | { readonly kind: 'snapshot'; readonly record: SnapshotRecord };
 
 export interface Provisioner {
-  /** @param options.isResumable it takes long, and a later try is to go on with it */
+  /** @param options.isResumable it takes long, and a later try will resume it */
   draft(id: VolumeId, options: DraftOptions): VolumeDraft;
-  /** Drafts that nobody goes on with: what is to be destroyed. */
+  /** Gives up drafts that are not resumed. @returns the ones that must be destroyed */
   discardDrafts(ids: ReadonlySet<VolumeId | SnapshotId>): Promise<TrashRef[]>;
-  /** The same for all that a killed driver left, but for what can be gone on with. */
+  /** The same for all that a killed driver left, except for those that can be resumed. */
   leftDrafts(): Promise<TrashRef[]>;
 
-  /** @throws DataLoss if its data is missing, or cut short: what is made from it would pass for whole */
+  /** @throws DataLoss if its data is missing, or cut short: a copy of it would pass for whole */
   verify(object: Recorded): Promise<void>;
-  /** What is wrong with its data, undefined: nothing. */
+  /** The problem with its data, undefined: none. */
   conditionOf(record: VolumeRecord): Promise<Condition | undefined>;
-  /** How large its data is, whatever the record says; undefined: it is missing. */
+  /** The size of its data, whatever the record says; undefined: it is missing. */
   sizeOf(id: VolumeId): Promise<bigint | undefined>;
   /** A file with the bytes of its device, for kinds that have one, attached or not. */
   dataFile?(id: VolumeId): string;
@@ -182,7 +182,7 @@ export interface Provisioner {
   removeSnapshot(id: SnapshotId): Promise<TrashRef>;
   /** The volume is as if it had never been deleted. */
   restore(entry: TrashEntry): Promise<void>;
-  /** Notes anew when something in the trash was deleted. */
+  /** Replaces the note about the deletion of something in the trash. */
   mark(ref: TrashRef, deletion: Deletion): Promise<void>;
   /** From then on it cannot be brought back. */
   unmark(ref: TrashRef): Promise<void>;
@@ -191,7 +191,7 @@ export interface Provisioner {
   destroy(ref: TrashRef, how: Destruction): Promise<void>;
   /** Opens data in the trash to be written over; undefined: it is gone. For kinds with devices. */
   openInTrash?(ref: TrashRef): Promise<Descriptor | undefined>;
-  /** Of a layer that encrypts: from then on nobody can read it, whatever becomes of its blocks. Gone is fine. */
+  /** For a layer that encrypts: from then on the data is unreadable, whatever becomes of its blocks. Gone is fine. */
   shred?(ref: TrashRef): Promise<void>;
   /** It may take hours, as a disk is wiped: nothing else waits for it, and it takes care itself of how many run at a time. */
   readonly destroysSlowly?: boolean;
@@ -204,26 +204,26 @@ export interface Removed {
 }
 
 export interface Destruction {
-  /** Somebody waits for its space. */
+  /** A call waits for its space. */
   readonly isNeeded: boolean;
   /** Others may share its blocks. */
   readonly isShared: boolean;
-  /** Aborted when the pool is closed: what is not destroyed by then, the next opening destroys. */
+  /** Aborted when the pool is closed: the next opening does the rest. */
   readonly signal: AbortSignal;
 }
 
 /** A clone on its way. */
 export interface Clone {
-  /** Does what can be done while the source is written to. Done again, it does anew what has changed meanwhile. */
+  /** Does all that can be done while the source is written to. Called again, it does the changes meanwhile. */
   goAhead(signal?: AbortSignal): Promise<void>;
   /** The source's content as it is now. */
   complete(end: CloneEnd): Promise<void>;
 }
 
 export interface CloneEnd {
-  /** Whether nothing writes to the source until it is done. Else the clone must be of one instant by itself. */
+  /** True if nothing writes to the source until it is done. Else the clone itself must show one instant. */
   readonly isAtRest: boolean;
-  /** Aborted when nobody wants the clone any more. */
+  /** Aborted when the clone is not wanted any more. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -236,20 +236,20 @@ export interface Attacher {
   attach(record: VolumeRecord, options: AttachOptions): Promise<Attachment>;
   /** Its devices; a directory or something mountable is attached for as long as it is mounted. */
   attached(id: VolumeId): Promise<Attached[]>;
-  /** What keeps the volume in use: what is about to go gets a moment. */
+  /** The attachments that keep the volume in use: one that is about to go gets a moment. */
   inUse(id: VolumeId): Promise<readonly Attached[]>;
   /**
-   * Nothing of it is mounted in this mount namespace. If somebody has it open all the same, it goes with its last user, or
-   * stays for a later call: that is no error. What is no longer this pool's is left alone.
+   * Nothing of it is mounted in this mount namespace. If it is open anyway, it goes with its last user, or
+   * stays for a later call: that is no error. An attachment that is no longer this pool's is left alone.
    */
   detach(attached: Attached): Promise<void>;
   /** Known to the records or not. */
   volumeSeen(seen: Seen): Promise<SeenVolume | undefined>;
-  /** What is attached of all volumes whose data is there. */
+  /** The attachments of all volumes whose data is there. */
   all(): Promise<Attached[]>;
-  /** How often each volume is attached, without opening anything. */
+  /** The number of attachments of each volume, without opening anything. */
   counts(): Promise<ReadonlyMap<string, number>>;
-  /** Detaches what nobody can see: a driver was killed before it had shown it. */
+  /** Detaches volumes that are not visible: a driver was killed before it had shown them. */
   detachOrphans(): Promise<VolumeId[]>;
   /** Its data has grown. */
   grown(id: VolumeId): Promise<void>;
@@ -259,23 +259,23 @@ export interface Attacher {
   readonly rescue: Pick<Attacher, 'attached' | 'detach' | 'volumeSeen'>;
 }
 
-/** What a pool's storage has. */
+/** The figures of a pool's storage. */
 export interface StorageSpace {
   readonly filesystemBytes: bigint;
   readonly freeBytes: bigint;
-  /** What has been written to it, by whomever. */
+  /** The bytes that have been written to it, by all programs. */
   readonly takenBytes: bigint;
-  /** Whether what was written is counted only once it is on the disk; then it must be put there before it is asked. */
+  /** True if a write is counted only once it is on the disk; then `sync` must run before the figures are read. */
   readonly isCountedLate: boolean;
   /** It has blocks, perhaps, but can hold no more files. */
   readonly isOutOfInodes: boolean;
-  /** It is, by what the kind knows better than what is free tells. */
+  /** It is nearly full, by a sign that the kind knows better than the free bytes. */
   readonly isNearlyFull?: boolean;
-  /** What notes where data lies, if it can run out by itself. */
+  /** The space that notes where data lies, if it can run out separately. */
   readonly metadata?: { readonly usedBytes: bigint; readonly totalBytes: bigint };
-  /** Why nothing can be made just now, however much is free; the trash is not emptied for what would fail. */
+  /** The reason why nothing can be made just now, however much is free; the trash is not emptied for a call that would fail. */
   readonly obstacle?: HoldfastError | undefined;
-  /** Why nothing more fits, where sizes would not tell; the sentence goes on from the pool's name. */
+  /** The reason why nothing more fits, where sizes would not show it; the sentence continues after the pool's name. */
   readonly whyFull?: string | undefined;
 }
 
@@ -284,25 +284,25 @@ export type DataRef = string;
 
 export type Counted = { readonly volumeId: VolumeId } | { readonly data: DataRef };
 
-/** What the space ledger asks (docs/space.md). */
+/** The questions of the space ledger (docs/space.md). */
 export interface SpaceSource {
-  /** Whether clones share blocks with their sources. */
+  /** True if clones share blocks with their sources. */
   readonly sharesBlocks: boolean;
-  /** Set: nothing but volumes takes of it, so all of it can be provisioned, and it being full is nothing to be told. */
+  /** Set: nothing but volumes takes of it, so all of it can be provisioned, and it is no problem if it is full. */
   readonly isForVolumesAlone?: true;
-  /** Of a kind that has it among its own keys: how often what there is may be promised. */
+  /** The overcommitment, for a kind that has it among its own keys. */
   readonly overcommit?: number;
   /** Part of the reserve that is held on the disk; it goes when records need it. */
   readonly reservedBytes: bigint;
   storage(): Promise<StorageSpace>;
-  /** Puts on the disk what is written, so that it counts. */
+  /** Puts pending writes on the disk, so that they count. */
   sync(): Promise<void>;
-  /** Waits until what is destroyed is free. */
+  /** Waits until the space of destroyed data is free. */
   settle(): Promise<void>;
   dataOfVolume(id: VolumeId): DataRef;
   dataOfSnapshot(id: SnapshotId): DataRef;
   dataInTrash(ref: TrashRef): DataRef;
-  /** Whose it was. */
+  /** The id of its owner. */
   idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined;
   /** Set: where blocks lie is too much to ask, and only the records tell what may be shared. */
   readonly hasMaps?: false;
@@ -314,9 +314,9 @@ export interface SpaceSource {
   forget?(data: DataRef): void;
   /** The data was written to since it was counted last. */
   outdate?(data: DataRef): void;
-  /** What is gone takes nothing. */
+  /** Missing data takes nothing. */
   allocatedBytes(data: DataRef): Promise<bigint>;
-  /** How much of it others share. */
+  /** The part of it that others share. */
   sharing(data: DataRef): Promise<{ readonly sharedBytes: bigint; readonly unsharedBytes: bigint }>;
   /** Where its blocks lie. */
   places(data: DataRef): AsyncIterable<readonly Place[]>;
@@ -325,32 +325,32 @@ export interface SpaceSource {
   readonly layouts?: LayoutSpace | undefined;
 }
 
-/** What volumes take on several disks. */
+/** The space of volumes on several disks. */
 export interface LayoutSpace {
-  /** What a new volume takes in all. */
+  /** The total space of a new volume. */
   neededBytes(sizeBytes: bigint, layout: Layout): bigint;
-  /** What a copy of it takes, however it lies itself. */
+  /** The space of a copy of it, whatever its own layout. */
   copyBytes(data: DataRef): bigint;
-  /** What it takes more once it is so large. */
+  /** The additional space when it has this size. */
   growthBytes(data: DataRef, sizeBytes: bigint): bigint;
-  /** How large a volume can be that is to lie so, if it may take so much in all. */
+  /** The largest size of a volume with this layout, if it may take this space in all. */
   largestBytes(availableBytes: bigint, layout: Layout): bigint;
 }
 
 /** Filesystems that new volumes are cloned or copied from. They can go at any time. */
 export interface TemplateSpace {
   readonly takenBytes: bigint;
-  /** Whether there ever were any, so that volumes may share blocks with them. */
+  /** True if there ever were any, so that volumes may share blocks with them. */
   readonly wereThere: boolean;
-  /** Holds space for one that is to be made; undefined: there is too little. The catalog sets it. */
+  /** Holds space for a new one; undefined: there is too little. The catalog sets it. */
   hold: (bytes: bigint) => Promise<Disposable | undefined>;
-  /** Whether the volume, just made, is a clone of one. Tells it once. */
+  /** True, once, if the volume was just made as a clone of one. */
   takeFresh(id: VolumeId): boolean;
   /** Gives up all of them: their space is needed. @returns whether there were any */
   clear(): Promise<boolean>;
 }
 
-/** What not every kind can do. */
+/** The abilities that not every kind has. */
 export interface Extras {
   readonly trim?: ((record: VolumeRecord, options: TrimOptions) => Promise<bigint | undefined>) | undefined;
   /** The target's and base's data are held open from the first range to the last. */
@@ -365,20 +365,20 @@ export interface Extras {
    */
   readonly changeKey?: ((record: VolumeRecord, secrets: Secrets) => Promise<string | undefined>) | undefined;
   readonly repairer?: Repairer | undefined;
-  /** What is being wiped of what was deleted, or waits for it. */
+  /** The wipes of deleted volumes and snapshots, in progress or waiting. */
   readonly wipes?: (() => readonly WipeProgress[]) | undefined;
   readonly adoption?: Adoption | undefined;
-  /** Why there is none, where another pool of the kind has it; the sentence goes on from the pool's name. */
+  /** The reason why there is none, where another pool of the kind has it; the sentence continues after the pool's name. */
   readonly noAdoption?: string | undefined;
 }
 
 /**
- * For kinds that can make a volume of what lies in their storage already, as it is, and give it back. A layer has none,
- * unless what lies there is of its own format.
+ * For kinds that can make a volume of existing data in their storage, as it is, and give it back. A layer has none,
+ * unless that data has the layer's format.
  */
 export interface Adoption {
   /**
-   * What lies at a path. Changes nothing.
+   * Describes the data at a path. Changes nothing.
    * @throws NotFound, InvalidArgument, FailedPrecondition: why it cannot become a volume
    */
   examine(path: string): Promise<Adoptable>;
@@ -389,7 +389,7 @@ export interface Adoption {
   adopt(found: Adoptable, record: VolumeRecord): Promise<void>;
   /**
    * Puts the data of a volume that is not in use to a path, by one atomic step, and takes its record away.
-   * @returns what is left to be destroyed
+   * @returns the rest that must be destroyed
    * @throws FailedPrecondition, AlreadyExists, NotFound: why it cannot lie there; nothing has changed then
    */
   release(record: VolumeRecord, path: string): Promise<TrashRef | undefined>;
@@ -403,14 +403,14 @@ export interface Adoption {
 /** Something that can become a volume. */
 export interface Adoptable {
   readonly path: string;
-  /** Of that very thing, whatever comes to lie at the path: `adopt` takes no other. */
+  /** The identity of that very thing, whatever comes to lie at the path: `adopt` takes no other. */
   readonly identity: string;
   readonly content: VolumeContent;
   readonly provisioning: Provisioning;
   readonly blockSizeBytes: number;
-  /** What it takes now. */
+  /** The space that it takes now. */
   readonly usedBytes: bigint;
-  /** The only size that it can have; undefined: what is wished for. */
+  /** The only size that it can have; undefined: any. */
   readonly sizeBytes?: bigint | undefined;
 }
 
@@ -418,14 +418,14 @@ export interface Adoptable {
 export interface Thickness {
   /** All its blocks are there then. */
   makeThick(record: VolumeRecord): Promise<void>;
-  /** Gives back what was never written. @throws FailedPrecondition if that cannot be told now */
+  /** Gives back blocks that were never written. @throws FailedPrecondition if they are not known now */
   makeThin(record: VolumeRecord): Promise<void>;
 }
 
 /** Repairs a filesystem on a clone. */
 export interface Repairer {
   draft(record: VolumeRecord, fsType: FilesystemType, secrets: Secrets | undefined): RepairDraft;
-  /** What an operator can do where no clone can be made. */
+  /** The advice for an operator where no clone can be made. */
   adviceWithoutClone(record: VolumeRecord, fsType: FilesystemType): string;
 }
 
@@ -435,10 +435,10 @@ export interface RepairDraft {
   withDevice?<T>(work: (devicePath: string) => Promise<T>): Promise<T>;
   /** @throws DataLoss if it cannot be repaired */
   fix(): Promise<void>;
-  /** Puts a clone of what is damaged into the trash, as a volume of its own. */
+  /** Puts a clone of the damaged data into the trash, as a separate volume. */
   keepOriginal(original: VolumeRecord, deletion: Deletion): Promise<TrashRef>;
   /** The repaired data takes the place of the damaged. */
   replace(): Promise<void>;
-  /** @returns what is to be destroyed */
+  /** @returns the drafts that must be destroyed */
   discard(): Promise<TrashRef[]>;
 }

@@ -54,7 +54,7 @@ function nextPlace({ lengthBytes, physicalBytes }: Extent): bigint | undefined {
   return physicalBytes === undefined ? undefined : physicalBytes + lengthBytes;
 }
 
-/** What the answer has to be, byte by byte. */
+/** The expected answer, byte by byte. */
 function isChanged(base: Cell | undefined, target: Cell | undefined): boolean {
   const zeros: readonly (Cell | undefined)[] = ['hole', 'unwritten', undefined];
   if (zeros.includes(base) || zeros.includes(target)) return zeros.includes(base) !== zeros.includes(target);
@@ -76,7 +76,7 @@ function bytesIn(ranges: readonly ByteRange[]): number[] {
   );
 }
 
-/** Reads a map as the kernel does: whole extents that overlap the range, so many at once. */
+/** Reads a map as the kernel does: whole extents that overlap the range, this number at once. */
 function pagesOf(extents: readonly Extent[], extentsPerPage: number): ReadPage {
   return async (fromBytes, toBytes): Promise<ExtentPage> => {
     const overlapping = extents.filter(
@@ -167,7 +167,7 @@ describe('the ranges that changed, read page by page', () => {
           }),
         );
         assertOrdered(ranges, from, to);
-        // What the file of the base has beyond the end of its volume counts for nothing.
+        // Data in the file of the base beyond the end of its volume counts for nothing.
         assert.deepEqual(bytesIn(ranges), changedBytes(base.slice(0, length), target, from, to));
       }),
       { numRuns: 2000 },

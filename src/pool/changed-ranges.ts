@@ -6,21 +6,21 @@ import { smaller } from '../volume/size.ts';
 /** Reads the map of one image, a page at a time, from an offset on. */
 export type ReadPage = (fromBytes: bigint, toBytes: bigint) => Promise<ExtentPage>;
 
-/** What of which images is compared. */
+/** The images to compare, and the range. */
 export interface Comparison {
   readonly readTarget: ReadPage;
   /** undefined: compare with nothing, so that all that holds data has changed. */
   readonly base: { readonly readPage: ReadPage; readonly sizeBytes: bigint } | undefined;
   readonly fromBytes: bigint;
   readonly toBytes: bigint;
-  /** Aborted when nobody wants the rest. */
+  /** Aborted when the rest is not wanted. */
   readonly signal: AbortSignal;
 }
 
 /**
  * Where the target image has other bytes than the base image, found without reading either: in order, with a gap
- * between any two, from `fromBytes` to `toBytes`. Only what is the same for certain is left out (SM14): what both have
- * at the same place of the disk, and what reads as zeros in both. Beyond its end the base counts as zeros.
+ * between any two, from `fromBytes` to `toBytes`. Only ranges that are certainly equal are left out (SM14): those that both
+ * have at the same place of the disk, and those that read as zeros in both. Beyond its end the base counts as zeros.
  *
  * Both maps are read side by side, each page when its turn comes, so this takes the same little memory for every size.
  */

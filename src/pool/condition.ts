@@ -6,20 +6,20 @@ import { PoolQuarantined } from './quarantine.ts';
 /** A disk that has not answered after this is called silent; the kubelet's own patience is not much longer. */
 export const silentAfterMs = 3_000;
 
-/** What is said of a volume whose disk does not answer. */
+/** The condition of a volume whose disk does not answer. */
 export const silentCondition: Condition = {
   abnormal: true,
   message: `The volume's disk has not answered for ${silentAfterMs / 1000} s.`,
 };
 
-/** What its pool says of a volume. */
+/** A pool's statement about a volume. */
 export interface PoolCondition {
   readonly condition: Condition;
   /** The pool is in quarantine: no other condition of the volume means anything. */
   readonly isSick: boolean;
 }
 
-/** What its pool thinks of a volume. Never waits for a disk that hangs. */
+/** The condition of a volume, from its pool. Never waits for a disk that hangs. */
 export async function conditionIn(pool: Pool, id: VolumeId): Promise<Condition> {
   return (await askCondition(pool, id)).condition;
 }

@@ -6,11 +6,11 @@ import type { VolumeAccess } from './node-side.ts';
 export type Detachable = Pick<VolumeAccess, 'attached' | 'detach'>;
 
 /**
- * Detaches devices of a volume that can be seen nowhere any more. A crash may have left one between its last unmount and
- * its detach, and so may somebody who had it open at that moment, udev say.
+ * Detaches devices of a volume that are not visible anywhere any more. A crash may have left one between its last unmount and
+ * its detach, and so may a program that had it open at that moment, e.g. udev.
  */
 export async function detachUnseen(queue: DiskQueue, volume: Detachable): Promise<void> {
-  // A mapper may go by itself at this very moment, and leave the device that it was over.
+  // A mapper may go automatically at this very moment, and leave the device that it was over.
   for (let round = 0; round < 2; round++) {
     const attached = await volume.attached();
     if (attached.length === 0) return;

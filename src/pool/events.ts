@@ -1,6 +1,6 @@
 import { TypedChannel } from '../volume/typed-channel.ts';
 
-/** What an opening pool finds half done, and finishes or removes. */
+/** Objects that an opening pool finds half done, and finishes or removes. */
 export const leftovers = [
   'device',
   'frozen_filesystem',
@@ -22,8 +22,8 @@ export const reconciled = new TypedChannel<{
 /** Writers were held up while volumes were cloned. */
 export const frozen = new TypedChannel<{ readonly pool: string; readonly ms: number }>('holdfast:frozen');
 
-/** The image of a volume became smaller by so much, because its filesystem told what it has freed. */
+/** The image of a volume became smaller by these bytes, because its filesystem reported its free blocks. */
 export const trimmed = new TypedChannel<{ readonly pool: string; readonly bytes: bigint }>('holdfast:trimmed');
 
-/** So much of what was deleted has been made zeros. */
+/** These bytes of deleted data have been made zeros. */
 export const wiped = new TypedChannel<{ readonly pool: string; readonly bytes: bigint }>('holdfast:wiped');

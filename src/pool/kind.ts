@@ -24,11 +24,11 @@ export interface PoolKind<Own> {
   readonly commonKeys: readonly CommonKey[];
   /** Which others. */
   readonly ownKeys: readonly string[];
-  /** Keys of other kinds that it has, too, but in a section of its own: the key of that. */
+  /** Keys of other kinds that it has, too, but in a separate section: the key of that. */
   readonly keysBelow?: Readonly<Record<string, string>>;
-  /** Reads its own keys, and tells what is wrong with them. An empty section has no mistakes, if it can be used at all. */
+  /** Reads its own keys, and reports the mistakes in them. An empty section has no mistakes, if it can be used at all. */
   read(section: SectionReader, settings: PoolSettings): Own;
-  /** What such a pool takes for itself on this node: no other pool may be there. */
+  /** The things that such a pool takes on this node: no other pool may be there. */
   claims(pool: Configured<Own>, dataDirectory: string): readonly Claim[];
 
   /** Opens the pool's storage: finds it, makes it if it may, and locks it. The catalog is opened over it (`open.ts`). */
@@ -44,16 +44,16 @@ export interface PoolKind<Own> {
   place(pool: Configured<Own>, dataDirectory: string): PoolPlace;
   /** Looks at it as it is now, without a driver. Writes nothing, and locks nothing for longer than the look. */
   look(pool: Configured<Own>, request: LookRequest): Promise<PoolSight>;
-  /** Whether this node has what such pools need, tried for real where that leaves nothing behind. */
+  /** Checks that this node has everything that such pools need, tried for real where that leaves nothing behind. */
   checkNode(queue: DiskQueue): Promise<Finding[]>;
 }
 
-/** What a pool is configured by: what all kinds have, and what its own kind has. */
+/** The configuration of a pool: the settings of all kinds, and those of its own kind. */
 export type Configured<Own> = PoolSettings & { readonly own: Own };
 
 /** Sections that stand for several pools, which come and go with what they are on. */
 export interface PoolSections<Own> {
-  /** Whether this one does. It is not opened itself. */
+  /** True if this one stands for several. It is not opened itself. */
   has(section: Configured<Own>): boolean;
   /** The pools that this node has had of such sections, whether what they are on is there now or not. */
   known(sections: readonly Configured<Own>[], dataDirectory: string): Promise<Configured<Own>[]>;
@@ -70,7 +70,7 @@ export interface WatchContext<Own> {
   readonly named: readonly NamedDevice[];
   /** Sections with a match for one disk each, of other kinds. */
   readonly rivals: readonly MatchSection[];
-  /** How many it may add. */
+  /** The number of pools that it may add. */
   readonly mostPools: number;
   /** Opens a pool, which is one of the node's from then on if that succeeds. @returns why it does not */
   add(pool: Configured<Own>): Promise<unknown>;
@@ -82,7 +82,7 @@ export interface NamedDevice {
 }
 
 export interface PoolWatch {
-  /** Resolves when what is there now was found, and each of it is open or passed over; then it goes on by itself. */
+  /** Resolves when the disks that are there now were found, and each of them is open or passed over; then it continues in the background. */
   start(): Promise<void>;
   stop(): void;
 }
@@ -99,9 +99,9 @@ export interface Claim {
 export interface OpenContext {
   /** The driver's own directory, HOLDFAST_DATA. */
   readonly dataDirectory: string;
-  /** How long to wait for another driver to let the pool go. */
+  /** The time to wait for another driver to let the pool go. */
   readonly lockTimeoutMs: number;
-  /** Once aborted, nobody waits for the lock any more. */
+  /** Once aborted, the lock is not waited for any more. */
   readonly stopping?: AbortSignal | undefined;
   readonly queue: DiskQueue;
   readonly log: PoolLog;
@@ -112,7 +112,7 @@ export interface OpenContext {
 /** Storage that is open, and this driver's alone. */
 export interface ReadyBackend {
   readonly backend: Backend;
-  /** What the log is to say of it beside the pool's name: its id, and where it is. */
+  /** The fields for the log beside the pool's name: its id, and where it is. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
 

@@ -24,7 +24,7 @@ export async function openMapper(queue: DiskQueue, poolName: string): Promise<De
   }
 }
 
-/** Whether device-mapper is there, for `holdfast doctor`. */
+/** Checks that device-mapper is there, for `holdfast doctor`. */
 export async function checkMapper(queue: DiskQueue): Promise<Finding> {
   try {
     await DeviceMapper.open(queue);
@@ -50,9 +50,9 @@ export async function openMappedNode(queue: DiskQueue, devicePath: string, flags
 
 /**
  * Opens the device of device-mapper that was found, by its number. That is given to another one as soon as its own is gone: so
- * what was opened is compared with what the kernel says then. As long as it is open it stays.
+ * the opened device is compared with the kernel's answer after that. As long as it is open it stays.
  * @param numberNow the number that the wanted one has, asked by name or UUID
- * @returns undefined if it is gone, or was: to be looked for anew
+ * @returns undefined if it is gone, or was: the caller looks for it again
  */
 export async function openStill(
   queue: DiskQueue,
@@ -98,8 +98,8 @@ export async function openAgain<T>(
 }
 
 /**
- * Whether somebody beside the one who asks has a device open, not exclusively either, and longer than udev does that has just
- * heard of it.
+ * True if another program than the caller has a device open, also not exclusively, and longer than udev does for a new
+ * device.
  * @param find what the kernel says of it
  */
 export async function isOpenElsewhere(find: () => MappedState | undefined): Promise<boolean> {

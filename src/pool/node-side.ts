@@ -31,7 +31,7 @@ export interface VolumeOnNode {
 /** volume_context without the keys that container orchestrators add. */
 export type VolumeContext = Readonly<Record<string, string>>;
 
-/** What a node can do with one volume. The node service sees nothing else of a pool, and never its records. */
+/** The operations of a node with one volume. The node service sees nothing else of a pool, and never its records. */
 export interface VolumeAccess {
   readonly handle: VolumeHandle;
   /** For messages: the pool, or the kind and the server. */
@@ -46,9 +46,9 @@ export interface VolumeAccess {
    * `persistent`: until `detach`; otherwise until its last user goes, or until `detach` (`Traits.detaching`).
    */
   attach(options: AttachOptions): Promise<Attachment>;
-  /** How the volume is reachable on this node now. */
+  /** The ways in which the volume is reachable on this node now. */
   attached(): Promise<Attached[]>;
-  /** Undoes an attach that does not end by itself; leaves alone what is not the volume's any more. */
+  /** Undoes an attach that does not end automatically; an attachment that is not the volume's any more is left alone. */
   detach(attached: Attached): Promise<void>;
   /** Ends the freeze of its filesystem if that is mounted nowhere any more. */
   endUnseenFreeze(): Promise<void>;
@@ -66,7 +66,7 @@ export interface VolumeAccess {
   readonly unmount?: ((place: UnmountPlace) => Promise<void>) | undefined;
 }
 
-/** Something that is to be unmounted: the uppermost mount at a name in a directory. */
+/** The place of an unmount: the uppermost mount at a name in a directory. */
 export interface UnmountPlace {
   readonly parent: Descriptor;
   readonly name: string;
@@ -113,31 +113,31 @@ export interface VolumeSource {
   letGo(handle: VolumeHandle, path: string): Promise<void>;
   /** Tells mounts that are known to be another volume's, although both volumes are the same data. */
   isOfAnother(mount: Pick<Mount, 'target'>, handle: VolumeHandle): boolean;
-  /** What its pool says of a volume now. Never waits for a disk that hangs. */
+  /** The pool's statement about a volume now. Never waits for a disk that hangs. */
   conditionOf(owned: OwnedOnNode): Promise<PoolCondition>;
 }
 
-/** How a call wants to use a volume: what a hand-written PersistentVolume says beside its context. */
+/** The use of a volume that a call wants: the values of a hand-written PersistentVolume beside its context. */
 export interface ContextDemand {
   readonly access: 'block' | 'mount';
   readonly fsType: FilesystemType | ServedType | undefined;
 }
 
-/** What a kind with cluster-wide volumes can do on a node, as data. */
+/** The abilities of a kind with cluster-wide volumes on a node, as data. */
 export interface NodeTraits extends Pick<Traits, 'detaching'> {
   readonly accessModes: readonly AccessMode[];
 }
 
 /**
- * What a kind writes for the nodes of a cluster, one object for each server (`NodeKind.serverOf`). It knows no records:
- * all that it needs is in the volume. Each method is safe to repeat after a crash at any point in it.
+ * The interface that a kind implements for the nodes of a cluster, one object for each server (`NodeKind.serverOf`). It
+ * knows no records: all that it needs is in the volume. Each method is safe to repeat after a crash at any point in it.
  */
 export interface NodeSide {
   /** For messages: `nfs server 10.0.0.1`. */
   readonly name: string;
   /** Makes the volume reachable. @throws Unavailable if its server does not answer, NotFound if it has no such volume */
   attach(volume: VolumeOnNode, options: AttachOptions): Promise<Attachment>;
-  /** How it is reachable now. A mountable volume is for as long as it is mounted. Asks no server. */
+  /** The ways in which it is reachable now. A mountable volume is for as long as it is mounted. Asks no server. */
   attached(volume: VolumeOnNode): Promise<Attached[]>;
   /** For kinds whose devices do not go with their last user. Nothing of it is mounted in this mount namespace. */
   detach?(volume: VolumeOnNode, attached: Attached): Promise<void>;
@@ -154,7 +154,7 @@ export interface NodeSide {
 
 /** The node half of a kind with cluster-wide volumes, as the registry has it (`kinds.ts`). */
 export interface NodeKind {
-  /** As in the configuration, and as `kind` in volume_context. */
+  /** The name in the configuration, and the `kind` in volume_context. */
   readonly name: string;
   readonly traits: NodeTraits;
   /** The keys by which a context without `kind` is one of this kind: all of them must be there. */

@@ -16,31 +16,31 @@ import type { Trimming } from '../volume/trimming.ts';
 import type { WipePolicy } from '../volume/wipe-policy.ts';
 import type { VolumeContext } from './node-side.ts';
 
-/** What a kind of pool can do, as data: services ask this, never the kind's name. */
+/** The abilities of a kind of pool, as data: services ask this, never the kind's name. */
 export interface Traits {
   readonly block: boolean;
-  /** Volumes that are directories: they have no filesystem of their own. */
+  /** Volumes that are directories, without separate filesystems. */
   readonly directories: boolean;
   readonly filesystems: readonly FilesystemType[];
   /** The first is for volumes that do not say. */
   readonly provisioning: readonly Provisioning[];
   /**
-   * How a snapshot or clone is made. reflink: at once, sharing blocks, also of a volume in use. copy: byte by byte, of
-   * a volume that is not in use.
+   * The way in which a snapshot or clone is made. reflink: at once, sharing blocks, also of a volume in use. copy: byte
+   * by byte, of a volume that is not in use.
    */
   readonly snapshots: 'reflink' | 'copy' | 'none';
   /** Set: they are copies wherever the pool lies, not for want of a filesystem whose files can share blocks. */
   readonly copiesAlways?: true;
-  /** What it can tell of snapshots without reading them. allocated: what holds data. delta: also what changed. */
+  /** The knowledge about snapshots without reading them. allocated: the ranges with data. delta: also the changed ones. */
   readonly changedBlocks: 'allocated' | 'delta' | 'none';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };
-  /** How its volumes can be encrypted; unset: not at all. */
+  /** The types of encryption for its volumes; unset: none. */
   readonly encryption?: readonly EncryptionType[];
-  /** How its volumes can lie on several disks; unset: that is no matter of its own. */
+  /** The layouts of its volumes over several disks; unset: that is not its own matter. */
   readonly layouts?: readonly Layout[];
-  /** What can become of a volume's data by its class; unset: no class has a say in it. */
+  /** The ways to wipe a volume's data that a class can choose; unset: a class has no choice. */
   readonly wipes?: readonly WipePolicy[];
-  /** What becomes of a device when its volume is unmounted. automatic: it goes with its last user. explicit: `detach`. */
+  /** The end of a device when its volume is unmounted. automatic: it goes with its last user. explicit: `detach`. */
   readonly detaching: 'automatic' | 'explicit';
   /** The pieces that it gives space in; sizes are multiples of them. Unset: of 4096 bytes. */
   readonly granularityBytes?: bigint | undefined;
@@ -69,7 +69,7 @@ export interface ClusterReach {
   /** The pool's own id, which lies in its storage: the ids of volumes are made from it, not from a node's name. */
   readonly id: string;
   /**
-   * What volume_context has for such a volume, beside its kind and version: always the same, small, without secrets, and
+   * The volume_context of such a volume, beside its kind and version: always the same, small, without secrets, and
    * enough for a node that knows no records (`NodeKind.read`).
    */
   contextOf(record: VolumeRecord): VolumeContext;
@@ -84,7 +84,7 @@ export function volumeIdIn(
   return cluster === undefined ? volumeIdFor(nodeId, name, volumeName) : volumeIdFor('cluster', cluster.id, volumeName);
 }
 
-/** What sizes of volumes are multiples of. Where there is one piece, encryption takes what it needs from that. */
+/** Sizes of volumes are multiples of this. Where there is one piece, encryption takes its space from that. */
 export function sizeMultiple(
   { granularityBytes, isOneVolume }: Pick<Traits, 'granularityBytes' | 'isOneVolume'>,
   encryption: EncryptionType | undefined,
@@ -93,12 +93,12 @@ export function sizeMultiple(
   return granularityBytes - BigInt(luksHeaderBytes);
 }
 
-/** What a new volume's encryption takes beside its size. */
+/** The space for a new volume's encryption beside its size. */
 export function encryptionIn({ granularityBytes, isOneVolume }: Traits, type: EncryptionType): Encryption {
   return newEncryption(type, isOneVolume === true ? undefined : granularityBytes);
 }
 
-/** What a volume is that does not say. */
+/** The provisioning of a volume that does not name one. */
 export function defaultProvisioning({ provisioning: [first] }: Pick<Traits, 'provisioning'>): Provisioning {
   return first ?? 'thin';
 }
@@ -122,23 +122,23 @@ export interface VolumeSpec {
   readonly mutableParameters?: Readonly<Record<string, string>> | undefined;
   /** undefined: as the pool has it. */
   readonly undeleteSeconds?: number | undefined;
-  /** Such a volume is removed when the pool is opened and nothing on this node uses it. */
+  /** An ephemeral volume is removed when the pool is opened and nothing on this node uses it. */
   readonly ephemeral?: Ephemeral | undefined;
-  /** Of a volume that is made from another one: as that is, whatever this says. */
+  /** Ignored for clones: a clone is encrypted as its source is. */
   readonly encryption?: EncryptionType | undefined;
   /** undefined: linear. */
   readonly layout?: Layout | undefined;
   /** undefined: as what it is made from, or as the pool has it. */
   readonly wipe?: WipePolicy | undefined;
-  /** What it is encrypted with. Never kept. */
+  /** The secrets for its encryption. Never kept. */
   readonly secrets?: Secrets | undefined;
 }
 
-/** How a volume is to be made reachable. */
+/** The way in which a volume is made reachable. */
 export interface AttachOptions {
   /** It stays so until `detach`; otherwise until its last user goes. */
   readonly persistent: boolean;
-  /** What an encrypted volume is opened with. */
+  /** The secrets to open an encrypted volume. */
   readonly secrets?: Secrets | undefined;
 }
 
@@ -149,7 +149,7 @@ export interface AdoptionSpec extends Pick<VolumeSpec, 'id' | 'name' | 'accessMo
   readonly sizeBytes: bigint | undefined;
 }
 
-/** What can be changed about a volume later (ControllerModifyVolume); absent: as it is. */
+/** The properties of a volume that can be changed later (ControllerModifyVolume); absent: as it is. */
 export interface VolumeChanges {
   readonly provisioning?: Provisioning | undefined;
   readonly undeleteSeconds?: number | undefined;
@@ -160,7 +160,7 @@ export interface TrashedVolume {
   readonly record: VolumeRecord;
   /** RFC 3339, UTC. */
   readonly deletedAt: string;
-  /** When it goes for good, unless its space is needed before; RFC 3339, UTC. */
+  /** When it is removed permanently, unless its space is needed before; RFC 3339, UTC. */
   readonly purgeAt: string;
   readonly usedBytes: bigint;
 }
@@ -173,7 +173,7 @@ export interface SnapshotSpec {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** What makes snapshots a group. */
+/** The identity of a group of snapshots. */
 export interface GroupSpec {
   readonly id: GroupId;
   readonly name: string;
@@ -185,9 +185,9 @@ export interface ChangedRangesRequest {
   /** An older snapshot of the same volume; undefined: tell all bytes that hold data. */
   readonly base: SnapshotId | undefined;
   readonly target: SnapshotId;
-  /** Where to begin; bytes before it are not told. */
+  /** Where to begin; earlier ranges are left out. */
   readonly fromBytes: bigint;
-  /** Aborted when nobody wants the rest; then an error ends the ranges. */
+  /** Aborted when the rest is not wanted; then an error ends the ranges. */
   readonly signal: AbortSignal;
 }
 
@@ -199,7 +199,7 @@ export interface AttachedDevice {
   readonly readonly: boolean;
 }
 
-/** How a volume can be reached on this node. */
+/** One way in which a volume can be reached on this node. */
 export type Attached =
   | ({ readonly kind: 'device' } & AttachedDevice)
   /** It is bind-mounted. The path has no symbolic links in it. */
@@ -225,7 +225,7 @@ interface HeldOpen extends Held {
   readonly descriptor: Descriptor;
 }
 
-/** What `attach` found or made, and what holds it. */
+/** The result of `attach`, held open. */
 export type Attachment =
   | (Extract<Attached, { kind: 'device' | 'directory' }> & HeldOpen)
   | (Extract<Attached, { kind: 'mountable' }> & Held & Partial<OwnMount>);
@@ -243,20 +243,20 @@ export interface MountedHow {
 
 /** Something that can be seen on this node, as the kernel tells of it: a device's node, or a mount. */
 export interface Seen {
-  /** What the node stands for, or what the mounted filesystem lies on; undefined: that lies on no block device. */
+  /** The device of the node, or of the mounted filesystem; undefined: that lies on no block device. */
   readonly device: DeviceNumber | undefined;
   /** undefined: a device's node. */
   readonly mount: Pick<Mount, 'device' | 'fsType' | 'root' | 'source'> | undefined;
 }
 
-/** What a pool knows of something that is seen. */
+/** The pool's knowledge of something that is seen. */
 export interface SeenVolume {
   readonly id: VolumeId;
   /** All of the volume, not a directory in it. */
   readonly isWhole: boolean;
 }
 
-/** How much of a filesystem to trim. */
+/** The part of a filesystem to trim. */
 export interface TrimOptions {
   readonly fromBytes: bigint;
   /** No slice is begun after it, but the first. */
@@ -264,42 +264,42 @@ export interface TrimOptions {
 }
 
 export interface PoolCapacity {
-  /** What the pool could hold if it were empty. */
+  /** The capacity of the pool if it were empty. */
   readonly totalBytes: bigint;
-  /** What is provisioned to existing volumes. */
+  /** The bytes that are provisioned to existing volumes. */
   readonly provisionedBytes: bigint;
-  /** What volumes, snapshots and the trash take on disk now, each block once. */
+  /** The bytes that volumes, snapshots and the trash take on disk now, each block once. */
   readonly usedBytes: bigint;
-  /** What can still be provisioned (GC04): the same figure that `create` measures a request by. */
+  /** The bytes that can still be provisioned (GC04): the same figure that `create` measures a request by. */
   readonly availableBytes: bigint;
   /** The same for thick volumes, which take their blocks at once: less, where more is provisioned than there is. */
   readonly thickAvailableBytes: bigint;
 }
 
-/** How full the disk is, whoever filled it, and with what. */
+/** The usage of the disk, also by foreign data. */
 export interface DiskUsage {
   readonly diskBytes: bigint;
-  /** What can be written to it. */
+  /** The bytes that can be written to it. */
   readonly freeBytes: bigint;
-  /** What volumes may yet take of that: without overcommit, and unless others fill the disk, it is free. */
+  /** The part of that which volumes may still take: without overcommit, and unless others fill the disk, it is free. */
   readonly claimableBytes: bigint;
-  /** What only snapshots have: without them it would be free. */
+  /** The bytes of snapshots alone: without them they would be free. */
   readonly snapshotBytes: bigint;
-  /** What notes where data lies, where it can run out by itself: that of a thin pool. */
+  /** The space that notes where data lies, where it can run out separately: that of a thin pool. */
   readonly metadata?: { readonly usedBytes: bigint; readonly totalBytes: bigint };
 }
 
-/** What a pool holds, for whoever watches over it. */
+/** The figures of a pool for monitoring. */
 export interface PoolUsage {
   readonly capacity: PoolCapacity;
   readonly disk: DiskUsage;
-  /** Whether its disk is about to run full, whoever fills it: then writes to volumes may fail. */
+  /** True if its disk is about to run full, also of foreign data: then writes to volumes may fail. */
   readonly isNearlyFull: boolean;
   /** All of them, ephemeral ones too. */
   readonly volumes: readonly VolumeUsage[];
   readonly snapshots: number;
   readonly trash: { readonly volumes: number; readonly usedBytes: bigint };
-  /** What is still to be wiped of what was deleted. */
+  /** The bytes of deleted data that are still to wipe. */
   readonly wipingBytes: bigint;
   /** Volumes, snapshots and groups whose records cannot be read. */
   readonly damagedRecords: number;
@@ -307,21 +307,21 @@ export interface PoolUsage {
 
 export interface VolumeUsage {
   readonly record: VolumeRecord;
-  /** What its data takes on disk now. */
+  /** The space that its data takes on disk now. */
   readonly usedBytes: bigint;
   /** Devices or directories through which it is reachable on this node. */
   readonly devices: number;
 }
 
-/** How much there is of something that is counted. */
+/** The total and the used part of something that is counted. */
 export interface Figures {
   readonly total: bigint;
   readonly used: bigint;
-  /** What can still be had: less than what is left of the quota where the disk has less. */
+  /** The part that is still available: less than the rest of the quota where the disk has less. */
   readonly available: bigint;
 }
 
-/** How much of its quota a volume has used. */
+/** The part of its quota that a volume has used. */
 export interface QuotaUsage {
   readonly bytes: Figures;
   /** undefined: they are not counted. */
@@ -335,7 +335,7 @@ export interface Condition {
 }
 
 /**
- * A place on one node that volumes are made from. Implementations keep every promise of the design by themselves:
+ * A place on one node that volumes are made from. Implementations keep every promise of the design without help:
  * each method is idempotent, safe against kill -9 at any step, and throws the errors of `volume/errors.ts`.
  * Calls for one volume id are never concurrent, except that a pool which copies may be asked for several copies of one
  * volume at a time: the services see to that (`volume/object-queue.ts`).
@@ -354,7 +354,7 @@ export interface Pool {
   readonly cluster?: ClusterReach | undefined;
   /** For requests that name none (A06). */
   readonly defaultFilesystem: FilesystemType;
-  /** How often mounted filesystems are trimmed; unless it is off, each is also before it is unmounted. */
+  /** The interval at which mounted filesystems are trimmed; unless it is off, each is also before it is unmounted. */
   readonly trimming: Trimming;
   /** Where blocking calls to this pool's disk run, and where mounts of its volumes are made. */
   readonly queue: DiskQueue;
@@ -379,11 +379,11 @@ export interface Pool {
   find(id: VolumeId): Promise<VolumeRecord | undefined>;
   /**
    * Records with an id greater than `after`, by id; at most `limit` (undefined: all). Without ephemeral volumes, which
-   * nobody but their mount's maker has to do with.
+   * concern only the maker of their mount.
    */
   list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]>;
   /**
-   * Durably gone when it returns, into the trash if it is to be kept there for a time; unknown ids are fine.
+   * Durably gone when it returns, into the trash if it is kept there for a time; unknown ids are fine.
    * @throws FailedPrecondition while attached on this node
    */
   remove(id: VolumeId): Promise<void>;
@@ -429,7 +429,7 @@ export interface Pool {
 
   /**
    * Repairs the filesystem of a volume that is not attached, so that nothing is lost if that goes wrong: on a clone, which
-   * then takes the volume's place, while the original is kept in the trash under a name of its own.
+   * then takes the volume's place, while the original is kept in the trash under a separate name.
    * @throws DataLoss if it cannot be repaired, or not cloned in this pool: then nothing has changed
    */
   repair(id: VolumeId, fsType: FilesystemType, secrets?: Secrets): Promise<void>;
@@ -439,13 +439,13 @@ export interface Pool {
    * `persistent`: it stays so until `detach`; otherwise until its last user goes, or until `detach` (`Traits.detaching`).
    */
   attach(id: VolumeId, options: AttachOptions): Promise<Attachment>;
-  /** How the volume is reachable on this node now. */
+  /** The ways in which the volume is reachable on this node now. */
   attached(id: VolumeId): Promise<Attached[]>;
   /** The same, with what keeps it in use where this process does not see it: in another mount namespace. Takes longer. */
   inUse(id: VolumeId): Promise<readonly Attached[]>;
-  /** Undoes an attach that does not end by itself; what is no longer this pool's is left alone. */
+  /** Undoes an attach that does not end automatically; an attachment that is no longer this pool's is left alone. */
   detach(attached: Attached): Promise<void>;
-  /** Ends the freeze of its filesystem if that is mounted nowhere any more, so that nobody else could. */
+  /** Ends the freeze of its filesystem if that is mounted nowhere any more, so that no other program could. */
   endUnseenFreeze(id: VolumeId): Promise<void>;
   /** Empties the log of its mounted filesystem, of which this is a directory (`growMounted`). */
   settleFilesystem(id: VolumeId, directory: Descriptor): Promise<void>;
@@ -460,11 +460,11 @@ export interface Pool {
    */
   trim(id: VolumeId, options: TrimOptions): Promise<bigint | undefined>;
 
-  /** @param layout of a volume that lies so: what it can have is told by its size, not by all that it takes */
+  /** @param layout of new volumes: their capacity is a sum of sizes, not of all the space that they take */
   capacity(layout?: Layout): Promise<PoolCapacity>;
-  /** Opens no device, so it is in nobody's way. */
+  /** Opens no device, so it does not disturb other programs. */
   usage(): Promise<PoolUsage>;
-  /** What its pool counts of what the volume's users write; undefined: that is for the mounted filesystem to tell. */
+  /** The pool's count of its users' writes; undefined: only the mounted filesystem has that count. */
   quotaUsage(id: VolumeId): Promise<QuotaUsage | undefined>;
   condition(id: VolumeId): Promise<Condition>;
   /** Writes a little to the pool's disk, durably; fails or hangs as the disk does. Runs in this queue, not in the pool's. */

@@ -15,9 +15,9 @@ export type { PoolOpener } from './supervisor/supervisor.ts';
 export const poolStates = ['opening', 'open', 'failed', 'quarantined'] as const;
 
 export interface PoolsOptions {
-  /** How many worker threads each pool has. */
+  /** The number of worker threads of each pool. */
   readonly threadsEach: number;
-  /** A disk that has not answered for so long is sick. */
+  /** A disk that has not answered for this time is sick. */
   readonly sickAfterMs: (poolName: string) => number;
   readonly labels: (poolName: string) => Labels;
   /** The section that it comes from, if that stands for several pools. */
@@ -37,11 +37,11 @@ const usual: PoolsOptions = {
   log: quiet,
 };
 
-/** What there is to say of a configured pool. */
+/** The state of a configured pool. */
 export interface PoolStatus {
   readonly name: string;
   readonly state: (typeof poolStates)[number];
-  /** Why it cannot be used; undefined while it is open, or on its way. */
+  /** The reason why it cannot be used; undefined while it is open, or on its way. */
   readonly reason: string | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface OwnedVolume extends SeenVolume {
 
 type LookUp<Kind> = (pool: Pool) => Promise<Kind | undefined>;
 
-/** The configured pools of this node. Each has a supervisor of its own: a sick one is reported and disturbs no other. */
+/** The configured pools of this node. Each has its own supervisor: a sick one is reported and disturbs no other. */
 export class Pools {
   readonly #supervisors = new Map<string, PoolSupervisor>();
   readonly #defaultName: string;
@@ -83,7 +83,7 @@ export class Pools {
   }
 
   /**
-   * Opens another pool. It is one of the node's if that succeeds, or if it could have volumes all the same.
+   * Opens another pool. It is one of the node's if that succeeds, or if it could have volumes anyway.
    * @returns why it does not
    */
   async add(name: string, opener: PoolOpener, isKnown: () => Promise<boolean>): Promise<unknown> {
@@ -99,7 +99,7 @@ export class Pools {
     }
   }
 
-  /** All that was there at the start has been found: what is in no pool now is not on this node. */
+  /** All pools that were there at the start have been found: a volume that is in none of them is not on this node. */
   settle(): void {
     this.#isSettled = true;
   }
@@ -119,15 +119,15 @@ export class Pools {
     return failures;
   }
 
-  /** Whether every pool is open or has failed, or takes so long to open that its disk must be sick. */
+  /** True if every pool is open or has failed, or takes so long to open that its disk must be sick. */
   ready(): boolean {
     return this.#isSettled && [...this.#supervisors.values()].every(({ isSettled }) => isSettled);
   }
 
-  /** Why the driver is not healthy: the pools that failed, if there is none that ever worked (I08). */
+  /** The reasons why the driver is not healthy: the pools that failed, if there is none that ever worked (I08). */
   problems(): string[] {
     const states = [...this.#supervisors.values()].map(({ state }) => state);
-    // Of a sick disk no new start of the driver will make a well one.
+    // No restart of the driver would cure a sick disk.
     if (!states.every(({ state }) => state === 'failed')) return [];
     return states.flatMap((state) => (state.state === 'failed' ? [state.error.message] : []));
   }
@@ -154,7 +154,7 @@ export class Pools {
     return sections.includes(name) ? this.names().filter((each) => sectionOf(each) === name) : [name];
   }
 
-  /** Whether a name is that of a section which stands for several pools. */
+  /** True if a name is that of a section which stands for several pools. */
   isSection(name: string): boolean {
     return this.#options.sections.includes(name);
   }
@@ -186,7 +186,7 @@ export class Pools {
   }
 
   /**
-   * A volume with a life of its own: of an ephemeral one only its publish and unpublish know.
+   * A volume that lives longer than a pod: an ephemeral one is known to its publish and unpublish only.
    * @throws Unavailable if no open pool has it but another one, not open, might: "not found" could be a lie (DV08)
    */
   find(id: VolumeId): Promise<FoundVolume | undefined> {
@@ -212,26 +212,26 @@ export class Pools {
     return found;
   }
 
-  /** As `find`, for snapshots. */
+  /** The same as `find`, for snapshots. */
   findSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
     return this.#search(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
   }
 
-  /** As `find`, for groups of snapshots. */
+  /** The same as `find`, for groups of snapshots. */
   findGroup(id: GroupId): Promise<Found<GroupRecord> | undefined> {
     return this.#search(`group ${id}`, (pool) => pool.findGroup(id));
   }
 
   /**
-   * As `findSnapshot`, for who is about to make it. A pool that could not be opened is passed over, and what is at work
-   * in one that is in quarantine, too: one broken disk does not stop snapshots on the others.
+   * The same as `findSnapshot`, for a call that is about to make it. A pool that could not be opened is passed over, and
+   * operations in one that is in quarantine, too: one broken disk does not stop snapshots on the others.
    * @throws Unavailable while a pool is being opened
    */
   findMadeSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
     return this.#searchMade(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
   }
 
-  /** As `findMadeSnapshot`, for groups. */
+  /** The same as `findMadeSnapshot`, for groups. */
   findMadeGroup(id: GroupId): Promise<Found<GroupRecord> | undefined> {
     return this.#searchMade(`group ${id}`, (pool) => pool.findGroup(id));
   }
@@ -260,7 +260,7 @@ export class Pools {
     return found;
   }
 
-  /** @throws Unavailable while one of these is being opened, or others are being looked for: they may have what nobody else has */
+  /** @throws Unavailable while one of these is being opened, or others are being looked for: they may have the object */
   requireSettled(names: readonly string[]): void {
     const opening = names.find((name) => !this.#supervisor(name).isSettled);
     if (opening !== undefined) this.get(opening);
@@ -289,7 +289,7 @@ export class Pools {
     const names = this.names();
     if (this.isSection(name)) {
       throw new InvalidArgument(
-        `pool ${name} stands for several disks, each with a pool of its own: name one of those (holdfast pools).`,
+        `pool ${name} stands for several disks, each with its own pool: name one of those (holdfast pools).`,
       );
     }
     throw new InvalidArgument(
@@ -340,7 +340,7 @@ export class Pools {
     return undefined;
   }
 
-  /** The driver is stopping: what is not open yet need not be. */
+  /** The driver is stopping: pools that are not open yet need not be. */
   stopOpening(): void {
     for (const supervisor of this.#all()) supervisor.stopOpening();
   }

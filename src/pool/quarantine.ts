@@ -6,7 +6,7 @@ export class PoolQuarantined extends Unavailable {
   readonly poolName: string;
   /** RFC 3339, UTC. */
   readonly since: string;
-  /** What is wrong with the disk, as a sentence without its full stop. */
+  /** The problem with the disk, as a sentence without its full stop. */
   readonly reason: string;
 
   constructor(poolName: string, since: string, reason: string) {

@@ -138,7 +138,7 @@ export class RecordedVolumes implements VolumeSource {
     return false;
   }
 
-  /** Of the pool as it is by now: it may have been found to be sick meanwhile. */
+  /** The pool's current state counts: it may have been found to be sick meanwhile. */
   async conditionOf({ access, handle }: OwnedOnNode): Promise<PoolCondition> {
     const id = parseVolumeId(handle);
     const current = access && this.#pools.known().find(({ name }) => name === access.poolName);

@@ -4,24 +4,24 @@ import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
 import type { Labels } from '../volume/labels.ts';
 import { type Trimming, trimmings } from '../volume/trimming.ts';
 
-/** What a pool of any kind is configured by. Where a kind has no use for one of them, nobody can set it. */
+/** The settings of a pool of any kind. Where a kind has no use for one of them, it cannot be set. */
 export interface PoolSettings {
   readonly name: string;
-  /** Of a pool that a section with several was expanded to: that section's name. */
+  /** For a pool that a section with several was expanded to: that section's name. */
   readonly section?: string | undefined;
-  /** What is never provisioned to volumes; undefined: the pool's own rule. */
+  /** The space that is never provisioned to volumes; undefined: the pool's own rule. */
   readonly reserveBytes: bigint | undefined;
   /** 1: never provision more than there is. */
   readonly overcommit: number;
   readonly defaultFilesystem: FilesystemType;
-  /** How long deleted volumes can be brought back unless their class says otherwise; 0: not at all. */
+  /** The time for which deleted volumes can be restored, unless their class says otherwise; 0: not at all. */
   readonly undeleteSeconds: number;
   readonly trimming: Trimming;
-  /** A disk that has not answered for so long is sick, and its pool goes into quarantine. */
+  /** A disk that has not answered for this time is sick, and its pool goes into quarantine. */
   readonly sickAfterMs: number;
   /** A key for encrypted volumes of classes without a secret; undefined: there is none. */
   readonly keyFile: string | undefined;
-  /** What classes can choose it by (`poolSelector`). */
+  /** Labels by which classes can choose it (`poolSelector`). */
   readonly labels: Labels;
 }
 

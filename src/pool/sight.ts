@@ -5,7 +5,7 @@ import type { VolumeRecord } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { DiskUsage, PoolCapacity, Traits } from './pool.ts';
 
-/** What can be seen of a pool from outside: no driver needs to run, and nothing is changed. */
+/** The outside view of a pool: no driver needs to run, and nothing is changed. */
 export interface PoolSight {
   readonly location: LocationSight;
   /** undefined if the pool cannot be looked into. */
@@ -19,7 +19,7 @@ export interface PoolSight {
  */
 export type LocationState = 'open' | 'absent' | 'closed' | 'broken' | 'quarantined' | 'silent';
 
-/** Whether the driver can use a pool that is so, or does. */
+/** True if the driver can use a pool in this state, or does. */
 export function isUsable(state: LocationState): boolean {
   return state === 'open' || state === 'absent' || state === 'closed';
 }
@@ -32,7 +32,7 @@ export interface PoolPlace {
 
 export interface LocationSight extends PoolPlace {
   readonly state: LocationState;
-  /** What to know, and what to do about it, if it is not open. */
+  /** The problem and its remedy, if it is not open. */
   readonly advice: string | undefined;
   /** The driver that runs the pool now, if any does. */
   readonly holders: readonly LockHolder[];
@@ -47,9 +47,9 @@ export interface PoolContents {
   readonly disk: DiskUsage | undefined;
   /** With `attachments`: what the data of each volume takes; of some it may take too long to find out. */
   readonly usedBytes?: ReadonlyMap<VolumeId, bigint> | undefined;
-  /** What a pool here can do, as far as it can be told without writing. */
+  /** The abilities of a pool here, as far as they are known without writing. */
   readonly traits: Partial<Traits>;
-  /** What `holdfast doctor` is to say of it beside its state; it puts the pool's name before each check. */
+  /** The findings for `holdfast doctor` beside its state; it puts the pool's name before each check. */
   readonly findings: readonly Finding[];
   /** If wanted: through what volumes can be reached on this node now; those that are not in use may be left out. */
   readonly shown: ReadonlyMap<VolumeId, readonly Shown[]>;
@@ -71,7 +71,7 @@ export interface Finding {
   readonly check: string;
   readonly status: 'ok' | 'warn' | 'fail';
   readonly detail: string;
-  /** What to do; undefined if all is well. */
+  /** The remedy; undefined if all is well. */
   readonly remedy?: string;
 }
 
@@ -87,7 +87,7 @@ export function fail(check: string, detail: string, remedy: string): Finding {
   return { check, status: 'fail', detail, remedy };
 }
 
-/** What takes time to find out, beside the records: how full the pool is, or where its volumes are in use. */
+/** Details that take time, beside the records: how full the pool is, or where its volumes are in use. */
 export type Wanted = 'records' | 'capacity' | 'attachments';
 
 /** The pool's filesystem cannot be read without writing to its disk, or not now. The message is for the operator. */

@@ -19,7 +19,7 @@ export interface TrimParts {
   readonly name: string;
   readonly queue: DiskQueue;
   readonly attacher: Pick<Attacher, 'attached'>;
-  /** What the volume's data takes of its pool. */
+  /** The space that the volume's data takes of its pool. */
   takenBytes(id: VolumeId): Promise<bigint>;
 }
 
@@ -30,16 +30,16 @@ const sliceBytes = 1n << 30n;
 const usualLogBytes = 64n << 20n;
 const worthwhileBytes = 16n << 20n;
 
-/** What a filesystem has of its device. */
+/** The space that a filesystem takes of its device. */
 export interface FilesystemUse {
-  /** As statfs(2) counts it. */
+  /** By the count of statfs(2). */
   readonly usedBytes: bigint;
-  /** What of that it has only set aside, and never written. */
+  /** The part of that which is only set aside, and was never written. */
   readonly reservedBytes: bigint;
   readonly logBytes: bigint;
 }
 
-/** Whether so much would be given back that it is worth the work. All of the log may have been written by now. */
+/** True if enough would be given back to be worth the work. All of the log may have been written by now. */
 export function isWorthTrimming(takenBytes: bigint, { logBytes, reservedBytes, usedBytes }: FilesystemUse): boolean {
   return takenBytes - (usedBytes - reservedBytes) - larger(logBytes, usualLogBytes) >= worthwhileBytes;
 }
@@ -63,7 +63,7 @@ export class FilesystemTrimmer {
     await using directory = await this.#openWritable(record.id);
     if (directory === undefined) return undefined;
     if (fromBytes === 0n) {
-      // What was deleted a moment ago is free only when it is committed. btrfs does not even count it before, and XFS
+      // Data deleted a moment ago is free only when that is committed. btrfs does not even count it before, and XFS
       // frees in the background, to which statfs(2) gives a push.
       if (record.content.fsType === 'xfs') await this.#usedBytes(directory);
       if (record.content.fsType !== 'ext4') await syncFilesystem(queue, directory);
@@ -88,7 +88,7 @@ export class FilesystemTrimmer {
   ): Promise<bigint | undefined> {
     for (let startBytes = fromBytes; startBytes < sizeBytes; startBytes += sliceBytes) {
       if (startBytes > fromBytes && performance.now() >= untilMs) return startBytes;
-      // btrfs counts in addresses of its own, which may lie beyond the end of the device.
+      // btrfs counts in its own addresses, which may lie beyond the end of the device.
       const isLast = startBytes + sliceBytes >= sizeBytes;
       try {
         await trimRange(this.#parts.queue, directory, startBytes, isLast ? undefined : sliceBytes);
@@ -101,7 +101,7 @@ export class FilesystemTrimmer {
     return undefined;
   }
 
-  /** A filesystem that turned read-only may have lost track of what is free. */
+  /** A filesystem that turned read-only may have wrong data about its free blocks. */
   async #openWritable(id: VolumeId): Promise<Descriptor | undefined> {
     const { attacher, queue } = this.#parts;
     const [attached, table] = await Promise.all([attacher.attached(id), readMountTable(queue)]);

@@ -32,7 +32,7 @@ export function diskRow(disk: DiskItem, contested: readonly string[]): string[] 
   ];
 }
 
-/** Who takes a free disk without being asked again. */
+/** The pools that take a free disk without being asked again. */
 function takers(sections: readonly string[], contested: readonly string[]): string[] {
   const [first, second] = sections;
   if (first === undefined) return [];

@@ -5,7 +5,7 @@ import { InvalidArgument } from '../../volume/errors.ts';
 import { type FilesystemType, filesystemTypes, parseFilesystemType } from '../../volume/filesystem.ts';
 import { parseQuantity } from '../../volume/size.ts';
 
-/** What a pod says of an inline volume in `volumeAttributes`. */
+/** The `volumeAttributes` of an inline volume. */
 export interface EphemeralAttributes {
   /** The most that the volume holds; undefined: it is left to us. */
   readonly sizeBytes: bigint | undefined;
@@ -34,7 +34,7 @@ const tokensKey = `${kubernetesPrefix}serviceAccount.tokens`;
 
 type VolumeContext = Readonly<Record<string, string>>;
 
-/** Whether a publish makes its volume itself. The kubelet says so if the driver's CSIDriver object has podInfoOnMount. */
+/** True if a publish makes its volume itself. The kubelet says so if the driver's CSIDriver object has podInfoOnMount. */
 export function isEphemeral(volumeContext: VolumeContext): boolean {
   return volumeContext[ephemeralKey] === 'true';
 }
@@ -57,13 +57,13 @@ export function parseEphemeralAttributes(context: VolumeContext): EphemeralAttri
   };
 }
 
-/** What of the context the volume's record keeps, in one order. */
+/** The part of the context that the volume's record keeps, in one order. */
 export function keptParameters(context: VolumeContext): Record<string, string> {
   const kept = Object.entries(context).filter(([key]) => key !== ephemeralKey && key !== tokensKey);
   return Object.fromEntries(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Whether two volumes were asked for with the same attributes, whatever the kubelet said besides. */
+/** True if two volumes were requested with the same attributes, whatever the kubelet said besides. */
 export function sameAttributes(a: VolumeContext, b: VolumeContext): boolean {
   return knownKeys.every((key) => a[key] === b[key]);
 }

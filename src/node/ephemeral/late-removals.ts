@@ -9,9 +9,9 @@ const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
 
 /**
- * Ephemeral volumes that are unpublished but still in use elsewhere on the node, in another mount namespace say: tried
- * again until they can be removed. Nothing is kept of this list: the next start removes what is mounted nowhere, and finds
- * the others again. Nobody else would come for them, as their unpublish has been answered.
+ * Ephemeral volumes that are unpublished but still in use elsewhere on the node, e.g. in another mount namespace: tried
+ * again until they can be removed. This list is not stored: the next start removes volumes that are mounted nowhere, and finds
+ * the others again. No other call would remove them, as their unpublish has been answered.
  */
 export class LateRemovals {
   readonly #pools: Pools;
@@ -31,7 +31,7 @@ export class LateRemovals {
     this.#later(id, firstPauseMs);
   }
 
-  /** A publish makes the volume anew: it is not to be removed any more. */
+  /** A publish makes the volume again: it must not be removed any more. */
   drop(id: VolumeId): void {
     this.#waiting.delete(id);
   }
@@ -53,11 +53,11 @@ export class LateRemovals {
 
   async #addUnlessSeen(pool: Pool, id: VolumeId): Promise<void> {
     try {
-      await this.#objects.claim([{ object: id }], 'a look at what is left', async () => {
+      await this.#objects.claim([{ object: id }], 'a look at leftovers', async () => {
         if (!(await isSeenHere(this.#queue, pool, id))) this.add(id);
       });
     } catch {
-      // A call is at work on it, and will do what is right.
+      // A call for it is in progress, and will do the right thing.
     }
   }
 

@@ -18,7 +18,7 @@ import { withTarget } from '../publish/bind-target.ts';
 import { inTurn } from './git-turns.ts';
 import { removeUnmounted } from './unmounted.ts';
 
-/** Where and how a new volume is to be seen, and what is to be in it. */
+/** The place and the mount of a new volume, and its content. */
 export interface Making {
   readonly place: Place;
   /** The empty directory that is there; undefined: it is still to be made. */
@@ -28,7 +28,7 @@ export interface Making {
   readonly source: GitSource | undefined;
 }
 
-/** A pod's user is not known here: like an emptyDir, the volume is everybody's who gets to it. */
+/** A pod's user is not known here: like an emptyDir, the volume is open to all that can reach it. */
 const rootMode = 0o777;
 
 /** Makes a volume and shows it when it is complete. If that fails neither is left. */
@@ -46,7 +46,7 @@ export async function makeAt(queue: DiskQueue, pool: Pool, spec: VolumeSpec, mak
       await attachment.release();
     }
   } catch (error) {
-    // What cannot be removed now goes with the next publish or unpublish, or when the pool is opened next.
+    // If this fails, the next publish or unpublish removes it, or the next opening of the pool.
     await removeUnmounted(queue, pool, spec.id).catch(() => undefined);
     throw error;
   }
@@ -58,7 +58,7 @@ async function fill(spec: VolumeSpec, devicePath: string, { source }: Making): P
   await step('ephemeral/populate', () => inTurn(source, () => populateFromGit({ volume, source })));
 }
 
-/** Mounts the volume where nobody sees it, and gives it the look of an empty directory. */
+/** Mounts the volume where it is not visible, and gives it the look of an empty directory. */
 async function prepare(
   { queue }: Pool,
   spec: VolumeSpec,

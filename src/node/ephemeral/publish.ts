@@ -18,7 +18,7 @@ import { removeUnmounted } from './unmounted.ts';
 
 /**
  * NodePublishVolume of a pod's inline volume: it is made, filled and mounted in one call. A volume that is mounted is
- * complete; one that is not is what a crash or a reboot has left, and is made anew.
+ * complete; one that is not was left by a crash or a reboot, and is made again.
  */
 export async function publishEphemeral(
   context: NodeContext,
@@ -50,7 +50,7 @@ export async function publishEphemeral(
   if (plan === 'nothing') return;
   // Not before: one that is mounted may have been made when more was allowed.
   const sizeBytes = allowedSize(attributes, maxInlineSizeBytes);
-  // Refused if it is in use: then it is mounted at another target, or somebody elsewhere still has it.
+  // Refused if it is in use: then it is mounted at another target, or still open elsewhere.
   if (existing !== undefined) await removeUnmounted(context.queue, existing.pool, volumeId);
   lateRemovals.drop(volumeId);
   await makeAt(context.queue, pool, specFor(request, { pool, notes, sizeBytes }), {
@@ -84,7 +84,7 @@ function specFor(request: EphemeralRequest, { notes, pool, sizeBytes: requiredBy
   const fsType = request.fsType ?? pool.defaultFilesystem;
   const { filesystems } = pool.traits;
   if (filesystems.length === 0) {
-    throw new InvalidArgument(`Pool ${pool.name} has no inline volumes: they need a filesystem of their own.`);
+    throw new InvalidArgument(`Pool ${pool.name} has no inline volumes: they need a filesystem for each volume.`);
   }
   if (!filesystems.includes(fsType)) {
     throw new InvalidArgument(`Pool ${pool.name} has no ${fsType}, only ${filesystems.join(', ')}.`);
@@ -106,11 +106,11 @@ function specFor(request: EphemeralRequest, { notes, pool, sizeBytes: requiredBy
     provisioning: defaultProvisioning(pool.traits),
     mkfsArguments: [],
     parameters: request.parameters,
-    // Gone is gone, whatever the pool does for volumes with a life of their own.
+    // It is never kept in the trash, whatever the pool does for other volumes.
     undeleteSeconds: 0,
     ephemeral: { handle, digest: notes.digest(capability, content) },
     encryption: attributes.encryption,
-    // Nobody opens it a second time, so nobody need know its key.
+    // It is never opened a second time, so its key need not be known.
     secrets: new Secrets({ key: randomBytes(32).toString('base64') }),
   };
 }

@@ -17,7 +17,10 @@ export async function removeEphemeral({ queue }: NodeContext, inline: InlineCont
   }
 }
 
-/** What nobody sees here any more is unpublished, whoever has it elsewhere: a pod need not wait for that to end. */
+/**
+ * A volume that is not mounted here any more is unpublished, even if it is in use elsewhere: a pod need not wait for
+ * that to end.
+ */
 async function removeNowOrLater(
   queue: DiskQueue,
   { lateRemovals }: InlineContext,
@@ -32,7 +35,7 @@ async function removeNowOrLater(
   }
 }
 
-/** A record that cannot be read is for a person to look at; who unpublishes can do nothing about it (UP08). */
+/** A record that cannot be read is for a person to look at; the caller of an unpublish can do nothing about it (UP08). */
 function undefinedIfDamaged(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
 }

@@ -20,7 +20,7 @@ export interface EphemeralRequest {
   readonly attributes: EphemeralAttributes;
   /** undefined: as the pool has it. */
   readonly fsType: FilesystemType | undefined;
-  /** What the record keeps of the volume_context. */
+  /** The part of the volume_context that the record keeps. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
@@ -34,7 +34,9 @@ export function parseEphemeralRequest(
   const target = parseTargetPath('target_path', request.target_path, roots);
   const demand = parseDemand(request.volume_capability);
   if (parseVolumeId(handle) !== undefined) {
-    throw new InvalidArgument('volume_id is that of a volume with a life of its own, so it cannot be ephemeral.');
+    throw new InvalidArgument(
+      'volume_id is that of a volume that is not ephemeral: it cannot be used as an inline volume.',
+    );
   }
   const attributes = parseEphemeralAttributes(context);
   return {
@@ -63,7 +65,7 @@ function filesystemOf({ capability }: Demand, { fsType }: EphemeralAttributes): 
   return fsType ?? access.fsType;
 }
 
-/** Whether the volume that is there was asked for in the same way (PB07). */
+/** True if the existing volume was requested in the same way (PB07). */
 export function isSameRequest({ pool, record }: FoundVolume, request: EphemeralRequest, notes: Notes): boolean {
   const { attributes, demand, parameters } = request;
   return (

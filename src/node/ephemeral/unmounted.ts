@@ -12,7 +12,7 @@ export async function removeUnmounted(queue: DiskQueue, pool: Pool, id: VolumeId
   await pool.remove(id);
 }
 
-/** Whether anything of the volume is mounted in this mount namespace. */
+/** True if anything of the volume is mounted in this mount namespace. */
 export async function isSeenHere(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<boolean> {
   const attached = await pool.attached(id);
   const table = await readMountTable(queue);

@@ -8,12 +8,12 @@ import { InternalError, InvalidArgument, Unavailable } from '../../volume/errors
 import { step } from '../../volume/step.ts';
 import { type FilesystemParameter, parseOption, refusedOption, type WantedAttributes } from './mount-options.ts';
 
-/** A volume of files, on a filesystem that is not its own, that is to be mounted. */
+/** The mount of a volume of files, on a filesystem that is not its own. */
 export interface DirectoryMount {
   readonly attributes: WantedAttributes;
   readonly parameters: readonly FilesystemParameter[];
   readonly target: Descriptor;
-  /** What must be done before anything is mounted. */
+  /** The work that must be done before anything is mounted. */
   readonly beforehand: () => Promise<void>;
 }
 
@@ -69,7 +69,7 @@ async function mountSource(
 
 type Refusal = Parameters<typeof refusedOption>[1];
 
-/** What a filesystem says of its options may quote one, so of its words none are passed on (X02). */
+/** A filesystem's message about its options may quote one, so it is never passed on (X02). */
 function explain(error: unknown, { fsType, parameters, volumeId }: Refusal): unknown {
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
   const isOption = !error.syscall.includes('CMD_CREATE') || error.code === 'EINVAL';

@@ -22,10 +22,10 @@ export interface MountOptions {
 /** All attributes of a mount, none left to chance. */
 export type AttributeState = Required<MountAttributes>;
 
-/** How a mount is to be. What is not said is as the mounted directory's own filesystem has it. */
+/** The wanted attributes of a mount. An unset one is as the mounted directory's own filesystem has it. */
 export type WantedAttributes = MountAttributes & Pick<AttributeState, 'readonly'>;
 
-/** What the kernel gives a mount that asks for nothing. */
+/** The kernel's attributes of a mount without any options. */
 const defaultAttributes: AttributeState = {
   readonly: false,
   nosuid: false,
@@ -74,7 +74,7 @@ const wordsForOthers: ReadonlySet<string> = new Set([
 /** Keys of what other programs read: systemd, file managers, people. */
 const prefixesForOthers = ['x-', 'X-', 'comment='];
 
-/** What would change which data is mounted, where it is, or how mounts spread: all of that is decided by CSI. */
+/** The options that would change which data is mounted, where it is, or how mounts spread: all of that is decided by CSI. */
 const refusedKeys: ReadonlySet<string> = new Set([
   ...['bind', 'rbind', 'move', 'remount', 'beneath', 'source', 'fstype'],
   ...['shared', 'rshared', 'private', 'rprivate', 'slave', 'rslave', 'unbindable', 'runbindable'],
@@ -123,7 +123,7 @@ function parseParameter(word: string): FilesystemParameter {
   const [key] = parameter;
   if (isRefused(key)) {
     throw new InvalidArgument(
-      'mount_flags has a word that would change what is mounted, where, or how mounts propagate (such as bind, remount, loop, shared or subvol). Leave it out.',
+      'mount_flags has a word that would change which data is mounted, where, or how mounts propagate (such as bind, remount, loop, shared or subvol). Leave it out.',
     );
   }
   if (key === '' || word.includes('\0')) throw new InvalidArgument('mount_flags has a word that is no mount option.');
@@ -164,8 +164,8 @@ export function completeAttributes(attributes: MountAttributes): AttributeState 
 }
 
 /**
- * How a volume is to be mounted. A directory lies on a filesystem that an operator has mounted: if that is nosuid, say,
- * then so is the volume, unless it is asked for otherwise.
+ * The wanted attributes of a volume's mount. A directory lies on a filesystem that an operator has mounted: if that is e.g.
+ * nosuid, then so is the volume, unless it is requested otherwise.
  */
 export function wantedAttributes(content: VolumeContent, asked: WantedAttributes): WantedAttributes {
   return content.type === 'directory' ? asked : completeAttributes(asked);
@@ -181,7 +181,7 @@ export function attributesShown(options: readonly string[]): AttributeState {
 
 const attributeNames = ['readonly', 'nosuid', 'nodev', 'noexec', 'nodiratime', 'nosymfollow', 'atime'] as const;
 
-/** Whether a mount is as it is to be. */
+/** True if a mount has the wanted attributes. */
 export function hasAttributes(shown: AttributeState, wanted: WantedAttributes): boolean {
   return attributeNames.every((name) => wanted[name] === undefined || wanted[name] === shown[name]);
 }

@@ -6,19 +6,19 @@ import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import { describeHolders, type FoundHolders } from '../../volume/holder.ts';
 import { devicePathIn, type Mounted } from './observe.ts';
 
-/** Who keeps a mount that cannot be undone. */
+/** The holders of a mount that cannot be undone. */
 export async function holdersOf(queue: DiskQueue, mounted: Mounted | undefined): Promise<FoundHolders> {
   return findHolders({ ...(await soughtIn(queue, mounted)), busyMountId: mounted?.mount.id }, 'all');
 }
 
-/** Why a mount cannot be undone. */
+/** The refusal of an unmount, with the holders. */
 export function busyMount(volumeId: string, found: FoundHolders): FailedPrecondition {
   return new FailedPrecondition(
     `volume ${volumeId} cannot be unmounted: it is in use ${describeHolders(found)}; end that first (see holdfast who).`,
   );
 }
 
-/** Why a filesystem cannot be mounted: its device is somebody's alone. */
+/** The reason why a filesystem cannot be mounted: its device is in exclusive use. */
 export async function busyDevice(volumeId: string, device: AttachedDevice): Promise<Aborted | FailedPrecondition> {
   const found = await holdersOfDevice(device);
   const holders = describeHolders(found);
@@ -31,7 +31,7 @@ export async function busyDevice(volumeId: string, device: AttachedDevice): Prom
   );
 }
 
-/** Why it cannot be mounted with other parameters: it is mounted elsewhere, and keeps its own. */
+/** The reason why it cannot be mounted with other parameters: it is mounted elsewhere, and keeps its own. */
 export async function mountedOtherwise(volumeId: string, device: AttachedDevice): Promise<FailedPrecondition> {
   const holders = describeHolders(await holdersOfDevice(device));
   return new FailedPrecondition(`volume ${volumeId} keeps its options while in use ${holders}; see holdfast who.`);
@@ -46,7 +46,7 @@ async function holdersOfDevice(device: AttachedDevice): Promise<FoundHolders> {
 async function soughtIn(queue: DiskQueue, mounted: Mounted | undefined): Promise<Sought> {
   if (mounted === undefined) return { devices: [] };
   const { access, device, mount, owner } = mounted;
-  // Of a device node that is mounted on a file, the mount table has the name that it has in /dev.
+  // If a device node is mounted on a file, the mount table has the name that it has in /dev.
   if (access === 'block') return { devices: device ? [{ device, devicePath: `/dev/${basename(mount.root)}` }] : [] };
   const isDirectory = mount.root !== '/' && owner?.isWhole === true;
   if (isDirectory) return { devices: [], directories: [mount.target] };

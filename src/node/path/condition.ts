@@ -8,19 +8,19 @@ import type { Mount } from '../../kernel/mount/mount-table.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
 
-/** What the kernel thinks of a mounted volume (VS08). Messages have at most 128 bytes (L07). */
+/** The kernel's view of a mounted volume (VS08). Messages have at most 128 bytes (L07). */
 export async function filesystemCondition(queue: DiskQueue, { handle, mounted }: Located): Promise<Condition> {
   if (mounted.access === 'block') return healthy;
   if (handle.isBroken)
     return abnormal('The filesystem has shut down after I/O errors; see the kernel log of the node.');
-  // What is mounted from elsewhere may be read-only on purpose.
+  // A mount of foreign data may be read-only on purpose.
   if (mounted.device === undefined) return healthy;
   const stopped = stoppedCondition(mounted.mount);
   if (stopped !== undefined) return stopped;
   if (await isMountedFrozen(queue, handle.descriptor, mounted.mount)) {
     if (mounted.mount.fsType === 'xfs')
-      return abnormal(`Somebody has frozen the filesystem (fsfreeze --unfreeze) or ${withoutResblks}.`);
-    return abnormal('Somebody has frozen the filesystem: writers wait until it is thawed (fsfreeze --unfreeze).');
+      return abnormal(`The filesystem is frozen (fsfreeze --unfreeze) or ${withoutResblks}.`);
+    return abnormal('The filesystem is frozen: writers wait until it is thawed (fsfreeze --unfreeze).');
   }
   const errors = mounted.mount.fsType === 'ext4' ? await recordedErrors(queue, mounted.mount.source) : 0;
   if (errors === 0) return healthy;

@@ -44,7 +44,7 @@ async function locateAt(
   if (handle === undefined) return undefined;
   try {
     const mounts = new LazyMountTable(context.queue);
-    // Whether an unmounted directory is empty does not matter here.
+    // It does not matter here if an unmounted directory is empty.
     const { mounted } = handle.isMountRoot ? await identify(context, mounts, handle, id) : { mounted: undefined };
     const owner = mounted?.owner;
     if (mounted !== undefined && owner?.handle === id)

@@ -16,8 +16,8 @@ export function mountsBelow(table: readonly Mount[], top: Mount): Mount[] {
 }
 
 /**
- * Tells the mounts that show what this one shows, or something in it. A filesystem without a device of its own may have
- * a number that others have, too, as those of one NFS server have: then its source tells it from them. Each btrfs has its
+ * Finds the mounts that show the same as this one, or something in it. A filesystem without its own device may have
+ * a number that others have, too, as those of one NFS server have: then its source distinguishes them. Each btrfs has its
  * own number, and its source may change.
  */
 export function showsSameAs(mount: Mount): (mount: Mount) => boolean {
@@ -41,8 +41,8 @@ export function otherPaths(
 }
 
 /**
- * What a mount is mounted on, whatever path leads there. Where a tree is visible twice, as / and /host say, a mount in
- * it appears at both paths, on the same spot.
+ * The spot that a mount is mounted on, whatever path leads there. Where a tree is visible twice, e.g. as / and /host, a
+ * mount in it appears at both paths, on the same spot.
  */
 function spotOf(table: readonly Mount[], { parentId, target }: Mount): string {
   const parent = table.find(({ id }) => id === parentId);

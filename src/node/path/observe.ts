@@ -15,18 +15,18 @@ import { mountsBelow } from './mounts.ts';
 import { isEmptyDirectory, type PathHandle } from './path-handle.ts';
 import { isReadonlyDevice } from './sysfs.ts';
 
-/** What lies at a path, and the kernel's names for it. */
+/** The object at a path, and the kernel's names for it. */
 export interface Observation {
   readonly occupant: Occupant;
   /** undefined: nothing is mounted there. */
   readonly mounted: Mounted | undefined;
 }
 
-/** What is mounted at a path. */
+/** The mount at a path. */
 export interface Mounted {
   readonly mount: Mount;
   readonly access: 'block' | 'mount';
-  /** Of the filesystem, or what the node stands for. */
+  /** The filesystem's device, or the one that the node stands for. */
   readonly device: DeviceNumber | undefined;
   readonly owner: OwnedOnNode | undefined;
 }
@@ -36,7 +36,7 @@ export async function devicePathIn(queue: DiskQueue, { device, mount }: Mounted)
   return device === undefined ? mount.source : await devicePathOf(queue, device);
 }
 
-/** The mount table, read once and only if somebody asks. */
+/** The mount table, read once and only on demand. */
 export class LazyMountTable {
   readonly #queue: DiskQueue;
   #table: Promise<Mount[]> | undefined;
@@ -52,7 +52,7 @@ export class LazyMountTable {
 }
 
 /**
- * Finds out what a handle has opened. The table must be read after that was opened: what is held open stays in it.
+ * Finds out what a handle has opened. The table must be read after that was opened: an open object stays in it.
  * @param volumeId which volume is asked about
  */
 export async function identify(

@@ -11,7 +11,7 @@ import type { NodeContext } from '../context.ts';
 import { filesystemCondition } from './condition.ts';
 import { type Located, locate } from './locate.ts';
 
-/** Numbers of one kind; only what is known (VS06). */
+/** Numbers of one kind; only the known ones (VS06). */
 export interface Usage {
   readonly unit: 'BYTES' | 'INODES';
   readonly total: bigint;
@@ -26,7 +26,7 @@ export interface VolumeStats {
 
 const silent: VolumeStats = { usage: [], condition: silentCondition };
 
-/** What NodeGetVolumeStats answers. Never waits for a disk that hangs (VS08). */
+/** The answer of NodeGetVolumeStats. Never waits for a disk that hangs (VS08). */
 export class StatsReader {
   readonly #context: NodeContext;
   /** A question that hangs is asked once: later callers wait for the same answer, as long as they like to. */
@@ -40,7 +40,7 @@ export class StatsReader {
   async read(id: VolumeHandle, path: string): Promise<VolumeStats> {
     const answer = await withTimeout(silentAfterMs, this.#ask(id, path));
     if (answer !== 'late') return answer;
-    // What is at the path cannot be found out now. If the volume is in use here, it is its disk that is silent.
+    // The object at the path cannot be examined now. If the volume is in use here, it is its disk that is silent.
     const notes = await this.#context.notes();
     if (notes.read(id) !== undefined) return silent;
     throw new Unavailable(`volume ${id}: whether it is at that path cannot be found out, as a disk does not answer.`);

@@ -3,7 +3,7 @@ import type { DeviceNumber } from '../../kernel/block/device.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 
-/** Whether a block device refuses writes; false if there is no such device. */
+/** True if a block device refuses writes; false if there is no such device. */
 export async function isReadonlyDevice(queue: DiskQueue, device: DeviceNumber): Promise<boolean> {
   return (await readAttribute(queue, device, 'ro')) === '1';
 }

@@ -11,7 +11,7 @@ export interface TargetPath {
   readonly name: string;
 }
 
-/** What is wrong with a path. */
+/** The problem with a path. */
 export interface PathProblem {
   readonly problem: string;
 }

@@ -11,7 +11,7 @@ import { step } from '../../volume/step.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import type { WantedMount } from '../plan.ts';
 
-/** A staged volume that is to be seen at one more place. */
+/** The mount of a staged volume at one more place. */
 export interface TargetBinding {
   readonly place: Place;
   /** The empty directory or file that is there; undefined: it is still to be made. */
@@ -38,7 +38,7 @@ export async function withTarget(
     using fresh = handle === undefined ? await openHandle(queue, place) : undefined;
     const target = handle ?? fresh;
     if (target === undefined || (target.kind === 'directory') !== isDirectory) {
-      throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
+      throw new Aborted(`${shortPath(place.path)} was changed while it was made; try again.`);
     }
     await mountOn(target.descriptor);
   } catch (error) {
@@ -49,13 +49,11 @@ export async function withTarget(
 
 /** The caller makes the parent (PB16). */
 export function missingParent(path: string): FailedPrecondition {
-  return new FailedPrecondition(
-    `The directory that ${shortPath(path)} is to be in does not exist: the caller makes it.`,
-  );
+  return new FailedPrecondition(`The parent directory of ${shortPath(path)} does not exist: the caller makes it.`);
 }
 
 async function makeTarget(queue: DiskQueue, { name, parent }: Place, isDirectory: boolean): Promise<void> {
-  // Hidden by the mount; until then, and after it, nobody else needs it.
+  // Hidden by the mount; until then, and after it, no other program needs it.
   if (isDirectory) await makeDirectoryAt(queue, parent, name, 0o750);
   else await makeFileAt(queue, parent, name, 0o600);
 }
@@ -76,14 +74,14 @@ async function bind({ queue }: VolumeAccess, { staged, wanted }: TargetBinding, 
 
 /**
  * A read-only mount of a device node stops no writes to the device (PB14), and a second device over the same image would
- * have a cache of its own, in which old bytes stay for as long as anybody has it open. So it is the one device that takes
- * writes or refuses them. Whoever publishes makes sure before that nobody has it in the other way.
+ * have a separate cache, in which old bytes stay for as long as it is open anywhere. So it is the one device that takes
+ * writes or refuses them. The caller has made sure that it is not in use in the other way.
  */
 async function setDevice(queue: DiskQueue, node: Descriptor, isReadonly: boolean): Promise<void> {
   await using device = await openReadOnly(queue, node);
   if (refusesWrites(device) === isReadonly) return;
   await step('publish/device', async () => {
-    // Of a writer that has gone: afterwards the kernel would complain of each block that it writes back.
+    // Old writes of a writer that has gone: afterwards the kernel would complain of each block that it writes back.
     if (isReadonly) await syncFile(queue, device);
     setRefusesWrites(device, isReadonly);
   });

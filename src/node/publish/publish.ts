@@ -18,7 +18,7 @@ import { notedStage, openStagingPlace, wantedWhenStaged } from '../stage/staging
 import { bindTarget, missingParent } from './bind-target.ts';
 import { isAttachedReadonly } from './publication.ts';
 
-/** What NodePublishVolume does: observe, plan, apply. */
+/** NodePublishVolume: observe, plan, apply. */
 export async function publishVolume(context: NodeContext, asked: PublishRequest): Promise<void> {
   const { demand, staging, target, volumeId } = asked;
   const found = await context.volumes.require(volumeId, asked.context, contextDemand(demand));
@@ -55,7 +55,7 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
   }
 }
 
-/** What there is at the target and at the staging path, held open. */
+/** The objects at the target and at the staging path, held open. */
 interface Scene extends Disposable {
   readonly place: Place;
   readonly handle: PathHandle | undefined;

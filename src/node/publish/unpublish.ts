@@ -15,7 +15,7 @@ import type { TargetPath } from '../path/target.ts';
 import { planUnpublish, type UnpublishPlan } from '../plan.ts';
 import { removeTarget } from './bind-target.ts';
 
-/** An unpublish, of a volume that nobody may know any more (UP05). */
+/** An unpublish, of a volume that may be unknown by now (UP05). */
 export interface UnpublishRequest {
   readonly volumeId: VolumeHandle;
   /** The volume was made by its publish, if there was one. */
@@ -23,7 +23,7 @@ export interface UnpublishRequest {
   readonly target: TargetPath;
 }
 
-/** What NodeUnpublishVolume does: observe, plan, apply. Needs neither the volume's record nor its pool (UP08). */
+/** NodeUnpublishVolume: observe, plan, apply. Needs neither the volume's record nor its pool (UP08). */
 export async function unpublishVolume(context: NodeContext, request: UnpublishRequest): Promise<void> {
   const { isEphemeral, target, volumeId } = request;
   const note = (await context.notes()).read(volumeId);

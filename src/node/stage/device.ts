@@ -18,11 +18,11 @@ export async function openDeviceNode(queue: DiskQueue, devicePath: string): Prom
   return await openBeneath(queue, directory, basename(devicePath));
 }
 
-/** A block volume that is to be staged. */
+/** The staging of a block volume. */
 export interface DeviceStaging {
   readonly secrets: Secrets;
   readonly place: Place;
-  /** What is there: an empty file of an earlier try, or a device. */
+  /** The object there: an empty file of an earlier try, or a device. */
   readonly handle: PathHandle | undefined;
   /** The device that is shown there has been detached behind our back. */
   readonly isStale: boolean;
@@ -40,7 +40,7 @@ export async function stageDevice(queue: DiskQueue, volume: VolumeAccess, stagin
       await using node = await openDeviceNode(volume.queue, attachment.devicePath);
       using file = await openHandle(queue, place);
       if (file?.kind !== 'file')
-        throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
+        throw new Aborted(`${shortPath(place.path)} was changed while it was made; try again.`);
       await bindMount(queue, { from: node, target: file.descriptor, attributes: {} });
     });
   } catch (error) {

@@ -17,7 +17,7 @@ import { stageDevice } from './device.ts';
 import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from './staging.ts';
 
 /**
- * What NodeStageVolume does: observe, plan, apply.
+ * NodeStageVolume: observe, plan, apply.
  * @returns why the filesystem is still smaller than its volume; undefined: it is not
  */
 export async function stageVolume(context: NodeContext, request: StageRequest): Promise<string | undefined> {
@@ -49,7 +49,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   // If it is mounted elsewhere, its filesystem has the options of before.
   const earlierOptions = notes.optionsOf(volumeId);
   const write = (options?: string) => notes.write(volumeId, { path: staging.path, digest }, options);
-  // Nothing is staged then, and nobody has to come and unstage it: the kubelet does not, after a plain refusal.
+  // Nothing is staged then, and no unstage will come: the kubelet sends none after a plain refusal.
   const withdrawNote = async (error: unknown): Promise<never> => {
     await notes.forget(volumeId, earlierOptions).catch(() => undefined);
     await context.volumes.letGo(volumeId, staging.path).catch(() => undefined);
@@ -118,7 +118,7 @@ function requireDirectory({ occupant }: Observation, path: string): void {
   }
 }
 
-/** A device is shown by a file in the staging directory, which must not land in somebody's filesystem. */
+/** A device is shown by a file in the staging directory, which must not land in a mounted filesystem. */
 async function requireUnmounted({ queue }: NodeContext, { parent }: Place, path: string): Promise<void> {
   if (!(await statusOf(queue, parent)).isMountRoot) return;
   throw new AlreadyExists(`${shortPath(path)} has something mounted on it, so a block volume cannot be staged there.`);

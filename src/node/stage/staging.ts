@@ -11,7 +11,7 @@ import type { Noted, WantedMount } from '../plan.ts';
 import type { Demand } from '../request.ts';
 
 /**
- * Where a staged volume is to be seen: a filesystem or a directory on the staging directory itself, a device in it, as a
+ * The place where a staged volume is visible: a filesystem or a directory on the staging directory itself, a device in it, as a
  * file with the volume's id (`fileNameOf`).
  * @returns undefined if the directory is missing
  */
@@ -24,13 +24,13 @@ export function openStagingPlace(
   return content.type === 'block' ? openPlaceIn(queue, staging, fileNameOf(volumeId)) : openPlace(queue, staging);
 }
 
-/** How a volume is mounted at its staging path. Of a block volume's device it is not said whether it takes writes. */
+/** The mount of a volume at its staging path. A block volume's device may take writes or refuse them. */
 export function wantedWhenStaged(content: VolumeContent, { isReadonly, options }: Demand): WantedMount {
   if (content.type === 'block') return { access: 'block', attributes: completeAttributes({}) };
   return { access: 'mount', attributes: wantedAttributes(content, { ...options.attributes, readonly: isReadonly }) };
 }
 
-/** What the note says about a stage at this path. */
+/** The note's statement about a stage at this path. */
 export function notedStage(note: StageNote | undefined, path: string, digest: string): Noted {
   if (note?.path !== path) return 'unknown';
   return note.digest === digest ? 'same' : 'different';

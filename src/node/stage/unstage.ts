@@ -20,16 +20,16 @@ import { openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planUnstage } from '../plan.ts';
 
-/** An unstage, of a volume that nobody may know any more (US04). */
+/** An unstage, of a volume that may be unknown by now (US04). */
 export interface UnstageRequest {
   readonly volumeId: string;
   readonly staging: TargetPath;
 }
 
-/** No slice of a trim is begun after it; what is left is for the timer, or for the next unstage. */
+/** No slice of a trim is begun after it; the rest is for the timer, or for the next unstage. */
 const trimBudgetMs = 200;
 
-/** What NodeUnstageVolume does: observe, plan, apply. The staging directory stays: the caller made it (US05). */
+/** NodeUnstageVolume: observe, plan, apply. The staging directory stays: the caller made it (US05). */
 export async function unstageVolume(context: NodeContext, { volumeId, staging }: UnstageRequest): Promise<void> {
   const id = parseHandle(volumeId);
   // No volume of ours has such an id, so nothing of it is mounted.
@@ -65,7 +65,7 @@ async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: 
 
 async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeHandle): Promise<boolean> {
   using place = await openPlaceIn(context.queue, staging, fileNameOf(id));
-  // Our file is in a directory of the caller's, never in what somebody mounted there.
+  // Our file is in a directory of the caller's, never in a filesystem that is mounted there.
   const directory = place && (await statusOf(context.queue, place.parent));
   if (place === undefined || directory?.kind !== 'directory' || directory.isMountRoot) return false;
   const { last, unmounted } = await unmountStaged(context, place, staging.path, id, 'block');
@@ -79,7 +79,7 @@ function volumeOf(unmounted: Unmounted['unmounted']): VolumeAccess | undefined {
   return unmounted.find(({ mounted }) => mounted?.owner?.access !== undefined)?.mounted?.owner?.access;
 }
 
-/** @param access what is staged in this way; the other was put there by something else, and is for that to undo */
+/** @param access a mount of this kind is undone; the other kind was made by another program, which must undo it */
 function unmountStaged(
   context: NodeContext,
   place: Place,
@@ -99,14 +99,14 @@ function unmountStaged(
   });
 }
 
-/** The last moment at which the filesystem can tell what is free. Whatever comes of it, the unstage goes on. */
+/** The last moment at which the filesystem can report its free blocks. Whatever comes of it, the unstage goes on. */
 async function trimWhileQuick(owner: OwnedOnNode | undefined): Promise<void> {
   const volume = owner?.access;
   if (volume === undefined || volume.trimming === 'off') return;
   await volume.trim({ fromBytes: 0n, budgetMs: trimBudgetMs }).catch(() => undefined);
 }
 
-/** Where else what is mounted can be seen: the same filesystem or directory, or a node of one of the volume's devices. */
+/** Other places of the mounted object: the same filesystem or directory, or a node of one of the volume's devices. */
 async function othersOf(context: NodeContext, mounted: Mounted, mounts: LazyMountTable): Promise<string[]> {
   const { access, mount, owner } = mounted;
   const table = await mounts.read();
@@ -133,7 +133,7 @@ async function removeStagedFile(
 }
 
 /**
- * Nothing is mounted at the staging path. If somebody else unmounted it while the volume was published, it still is
+ * Nothing is mounted at the staging path. If it was unmounted by hand while the volume was published, it still is
  * (US06); if the driver died on its way, a device may be left (T04).
  */
 async function tidyUp(context: NodeContext, id: VolumeHandle, path: string): Promise<void> {

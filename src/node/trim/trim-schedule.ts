@@ -3,7 +3,7 @@ import type { Trimming } from '../../volume/trimming.ts';
 
 const hourMs = 3600_000;
 const intervalMs: Readonly<Record<Trimming, number>> = { off: Infinity, daily: 24 * hourMs, weekly: 168 * hourMs };
-const first = { leastMs: hourMs / 6, mostMs: hourMs };
+const first = { minMs: hourMs / 6, maxMs: hourMs };
 
 export interface TrimScheduleOptions {
   /** When the driver started. */
@@ -13,8 +13,8 @@ export interface TrimScheduleOptions {
 }
 
 /**
- * When pools are to be trimmed. A pool is for the first time between 10 minutes and an hour after the start, however often
- * it is to be: nobody wrote down when the last time was, a node that is rebooted every day must not wait for a week that
+ * The times at which pools are trimmed. A pool is trimmed for the first time between 10 minutes and an hour after the start,
+ * whatever its interval: the last time was not noted, a node that is rebooted every day must not wait for a week that
  * never comes, and a trim that finds nothing costs next to nothing.
  */
 export class TrimSchedule {
@@ -25,7 +25,7 @@ export class TrimSchedule {
   constructor({ random = Math.random, startMs }: TrimScheduleOptions) {
     this.#random = random;
     // Not all nodes of a cluster at the same moment.
-    this.#firstMs = startMs + first.leastMs + (first.mostMs - first.leastMs) * random();
+    this.#firstMs = startMs + first.minMs + (first.maxMs - first.minMs) * random();
   }
 
   /** The pool whose time has come first, if that of any has; from then on it is due again after its interval. */

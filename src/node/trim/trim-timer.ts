@@ -17,7 +17,7 @@ export interface TrimTimerOptions {
   readonly objects: ObjectQueue;
   readonly log: TrimLog;
   readonly schedule?: TrimSchedule;
-  /** How often the timer looks at its watch. */
+  /** The pause between two looks of the timer at its clock. */
   readonly tickMs?: number;
 }
 
@@ -39,7 +39,7 @@ export class TrimTimer {
     this.#timer = setInterval(() => this.#tick(performance.now()), tickMs).unref();
   }
 
-  /** Begins nothing more, and waits for the slice at work. */
+  /** Begins nothing more, and waits for the slice in progress. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stopping.abort();
@@ -56,7 +56,7 @@ export class TrimTimer {
   }
 }
 
-/** Trims all volumes of a pool that are mounted. Never rejects: what fails is told, and tried again the next time. */
+/** Trims all volumes of a pool that are mounted. Never rejects: a failure is logged, and tried again the next time. */
 export async function trimPool(
   pool: Pool,
   { objects, log }: Pick<TrimTimerOptions, 'objects' | 'log'>,
@@ -73,7 +73,7 @@ export async function trimPool(
   }
 }
 
-/** A slice at a time, so that a call waits for no more than one; a volume that a call is at work on is passed over. */
+/** A slice at a time, so that a call waits for no more than one; a volume with a call in progress is passed over. */
 async function trimVolume(pool: Pool, id: VolumeId, objects: ObjectQueue, signal: AbortSignal): Promise<void> {
   let fromBytes = 0n;
   while (!objects.busy(id)) {

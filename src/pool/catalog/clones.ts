@@ -25,6 +25,6 @@ export async function refuseCopyInUse(parts: CatalogParts, id: VolumeId): Promis
     );
   }
   throw new FailedPrecondition(
-    `volume ${id} is in use, and pool ${name} cannot share blocks (reflink): it can be copied only while it is not in use. Stop its pod for that time, or put the pool on XFS or btrfs.`,
+    `volume ${id} is in use, and pool ${name} cannot share blocks (reflink): it can be copied only when not in use. Stop its pod for that time, or put the pool on XFS or btrfs.`,
   );
 }

@@ -12,7 +12,7 @@ import { explainFull } from './full.ts';
 import { refuseInUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
 
-/** How volumes are changed. */
+/** Changes volumes. */
 export class Volumes {
   readonly #parts: CatalogParts;
 
@@ -84,8 +84,8 @@ export class Volumes {
   }
 
   /**
-   * Of volumes whose data has grown, and their records not yet: their filesystems would grow beyond what is said of them,
-   * and what is made from them be too small.
+   * Finishes the growth of volumes whose data has grown, but not their records: otherwise their filesystems would grow beyond
+   * the recorded size, and their clones be too small.
    */
   async finishGrowth(): Promise<VolumeId[]> {
     const { backend, index } = this.#parts;
@@ -155,7 +155,7 @@ export class Volumes {
     try {
       await step('modify/data', () => thickness.makeThick(record));
     } catch (error) {
-      // What a refused call has taken so far it gives back, unless its blocks may be in use by now.
+      // A refused call gives back the space that it has taken so far, unless its blocks may be in use by now.
       if (record.provisioning === 'thin') await thickness.makeThin(record).catch(() => undefined);
       throw error;
     } finally {

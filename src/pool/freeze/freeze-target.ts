@@ -6,8 +6,8 @@ import type { CatalogParts } from '../catalog/parts.ts';
 import type { FreezeTarget } from './freezer.ts';
 
 /**
- * What has to be frozen of a volume that is about to be cloned. A filesystem that is mounted nowhere
- * here but still has its device is either about to go, and is waited for: what its users wrote last may not be in the
+ * The filesystems and devices to be frozen of a volume that is about to be cloned. A filesystem that is mounted nowhere
+ * here but still has its device is either about to go, and is waited for: the last writes of its users may not be in the
  * image yet. Or it lives on in another mount namespace, where it cannot be frozen.
  * @throws FailedPrecondition then
  */
@@ -27,7 +27,7 @@ export async function freezeTarget(
   return target;
 }
 
-/** Whether nothing writes to its image while it is cloned: a filesystem is frozen, a raw device cannot be. */
+/** True if nothing writes to its image while it is cloned: a filesystem is frozen, a raw device cannot be. */
 export function isAtRest({ devices, hasFilesystem }: FreezeTarget): boolean {
   return hasFilesystem || devices.every(({ readonly }) => readonly);
 }

@@ -35,8 +35,8 @@ export async function openMounted(
 }
 
 /**
- * Something else is mounted over all its places. What is mounted from its device once more, where nobody can see it, is
- * the same filesystem: the kernel has one for each device.
+ * Something else is mounted over all its places. A new mount of its device, which is not visible, shows the same
+ * filesystem: the kernel has one for each device.
  */
 async function openHidden(
   queue: DiskQueue,
@@ -58,7 +58,7 @@ async function openHidden(
       `the filesystem on ${device.devicePath}, mounted at ${shortPath(target)}, is hidden by another mount and cannot be reached (${error.code}): unmount what hides it.`,
     );
   }
-  // As long as it was mounted, nothing else can have been given its device.
+  // While it was mounted, nothing else can have been given its device.
   const table = await readMountTable(queue);
   const shows = await mountsOfDevices(queue, table, { devices: [device.device] });
   if (table.some((mount) => mount.id === id && shows(mount, device.device) === true)) return directory;
@@ -66,7 +66,7 @@ async function openHidden(
   return undefined;
 }
 
-/** Mounts the live filesystem of a device that is mounted nowhere, where nobody can see it. */
+/** Mounts the live filesystem of a device that is mounted nowhere, where it is not visible. */
 export async function mountUnseen(
   queue: DiskQueue,
   device: AttachedDevice,

@@ -10,9 +10,9 @@ export interface RoundsOptions {
 const helpfulShare = 0.8;
 
 /**
- * Does something anew as long as that helps: each time only what has come since the last is left to do. Beside one who
- * makes as much work as is done it comes to no end, so it ends when the rounds become no shorter.
- * @returns how long the last round took, which is what is left to do
+ * Does something again as long as that helps: each time only the changes since the last round are left to do. Beside a writer
+ * that makes as much work as is done it comes to no end, so it ends when the rounds become no shorter.
+ * @returns how long the last round took, which is the length of the rest
  */
 export async function repeatWhileItHelps(round: () => Promise<void>, options: RoundsOptions): Promise<number> {
   const { atMost, enoughMs, now } = options;

@@ -17,7 +17,7 @@ export interface MountedVolume {
 export interface StandstillOptions {
   readonly freezes: Freezes;
   readonly queue: DiskQueue;
-  /** Of its own: a thaw never waits for a worker thread that waits for the thaw. */
+  /** Separate: a thaw never waits for a worker thread that waits for the thaw. */
   readonly thawQueue: DiskQueue;
   readonly log: PoolLog;
   /** A filesystem that is frozen already says so at once. */
@@ -25,8 +25,8 @@ export interface StandstillOptions {
 }
 
 /**
- * Filesystems that are frozen together, once, and thawed whatever happens. One that somebody else has frozen, a backup's
- * hook for example, stands still already: its freeze is left to whoever made it.
+ * Filesystems that are frozen together, once, and thawed whatever happens. One that was frozen by another program, a backup's
+ * hook for example, stands still already: its freeze is left to that program.
  */
 export class Standstill {
   readonly #options: StandstillOptions;
@@ -42,21 +42,21 @@ export class Standstill {
     this.#answerMs = options.answerMs ?? 5_000;
   }
 
-  /** Together: who writes to several of them waits for the slowest, not for the sum. */
+  /** Together: a program that writes to several of them waits for the slowest, not for the sum. */
   async begin(filesystems: readonly MountedVolume[]): Promise<void> {
     await finishAll(
       filesystems.map(async (filesystem) => {
         const { freezes, queue } = this.#options;
         const state = await freezes.freeze(queue, filesystem.volumeId, filesystem.directory);
         (state === 'held' ? this.#held : this.#frozen).add(filesystem);
-        // Too late: the others are thawed already, and nobody would think of this one before the slowest is frozen.
+        // Too late: the others are thawed already, and `end` would miss this one, as the slowest is still being frozen.
         if (this.#isOver) await this.end();
       }),
     );
   }
 
   /**
-   * Thaws all that are frozen, and at once what is frozen later. One that cannot be thawed keeps no other frozen; called
+   * Thaws all that are frozen, and those that are frozen later at once. One that cannot be thawed keeps no other frozen; called
    * again, this tries once more.
    */
   async end(): Promise<void> {
@@ -107,7 +107,7 @@ export class Standstill {
     try {
       return await freezes.thaw(thawQueue, volumeId, directory);
     } catch (error) {
-      // The disk is sick. When its pool is opened again, what has a note is thawed.
+      // The disk is sick. When its pool is opened again, filesystems with a note are thawed.
       if (thawQueue.closedFor !== undefined) return false;
       throw error;
     }

@@ -9,7 +9,7 @@ import { parseJsonInput } from '../../volume/parse-input.ts';
 import { storedBytes } from '../../volume/stored-json.ts';
 import { replaceFile } from '../records/durable-file.ts';
 
-/** A format that was begun: of which disk, and the UUID that mkfs was told, which all that it writes carries. */
+/** A format that was begun: its disk, and the UUID for mkfs, which is in all that it writes. */
 export interface BegunFormat {
   readonly disk: DiskIdentity;
   readonly uuid: string;
@@ -36,7 +36,7 @@ export class FormatMarker {
     this.#path = join(directory, `${poolName}.formatting`);
   }
 
-  /** undefined: none was begun, or what is there says too little. */
+  /** undefined: none was begun, or the note says too little. */
   async read(): Promise<BegunFormat | undefined> {
     const text = await this.#text();
     const marker = text === undefined ? undefined : parse(text);

@@ -27,11 +27,11 @@ export const minimumLocationBytes = 300n << 20n;
 export interface LocationDisk {
   readonly queue: DiskQueue;
   readonly poolName: string;
-  /** What the operator named, for messages: the disk, or the file that it shows. */
+  /** The disk that the operator named, or the file that it shows, for messages. */
   readonly source: string;
   readonly devicePath: string;
   readonly device: DeviceNumber;
-  /** Of the driver's own. */
+  /** The driver's own directory for markers. */
   readonly markerDirectory: string;
   /** The caller has the device itself locked. */
   readonly isLocked?: boolean;
@@ -42,7 +42,7 @@ export interface LocationDisk {
 
 /**
  * Makes XFS on a disk if, and only if, it is blank and free, or holds nothing but what a format that was cut short has left:
- * one that the marker says was of this very disk, and that wrote what is there. An XFS stays as it is.
+ * one that the marker says was of this very disk, and that wrote the bytes there. An XFS stays as it is.
  * @returns whether it was made
  * @throws FailedPrecondition if there is anything else on the disk, or it cannot be formatted
  */
@@ -58,18 +58,18 @@ export async function ensureFilesystem(location: LocationDisk): Promise<boolean>
     return true;
   }
   if (location.matched?.isKnown === false) throw formattedJustNow(location.source);
-  // The marker goes before the first use, so it can be there only if it was put back with a backup, say.
+  // The marker goes before the first use, so it can be there only if it was put back, e.g. with a backup.
   if (isMarked) await step('open/unmark', () => marker.clear());
   return false;
 }
 
 /**
- * What `ensureFilesystem` is going to do, for who only looks: nothing is changed.
+ * The decision that `ensureFilesystem` would make, for a command that only looks: nothing is changed.
  * @throws FailedPrecondition as it would
  */
 export async function filesystemIsToBeMade(location: LocationDisk): Promise<boolean> {
   await using device = await openReadOnly(location.queue, location.devicePath);
-  // A file is shown to who only looks by a device that nobody can write to.
+  // A command that only looks shows a file by a read-only device.
   const isDisk = location.devicePath === location.source;
   if (isDisk) refuseReadonly(location, device);
   const { isToBeMade } = await examine(location, device);
@@ -128,7 +128,7 @@ async function makeFilesystem(location: LocationDisk): Promise<void> {
   const isNamed = matched === undefined;
   const look = async (open: Descriptor) => {
     const found = await examine(location, open);
-    // Whoever had it until now, a program that formats say, may have written to it since we looked.
+    // The program that had it until now, e.g. one that formats, may have written to it since the look.
     if (!found.isToBeMade) throw formattedJustNow(source);
     return found;
   };
@@ -161,7 +161,7 @@ async function makeFilesystem(location: LocationDisk): Promise<void> {
       ),
     );
   } catch (error) {
-    // If that fails too, the marker stays, and says the truth: what is there is of this disk and this UUID.
+    // If that fails too, the marker stays, and is true: the bytes there are of this disk and this UUID.
     await takeBack(queue, devicePath, uuid, marker).catch(() => undefined);
     throw error;
   }
@@ -169,7 +169,7 @@ async function makeFilesystem(location: LocationDisk): Promise<void> {
 }
 
 function formattedJustNow(source: string): Unavailable {
-  return new Unavailable(`${source} was formatted by somebody just now: it is looked at again.`);
+  return new Unavailable(`${source} was formatted by another program just now: it is looked at again.`);
 }
 
 async function refuseInUse({ devicePath, queue, poolName, source }: LocationDisk): Promise<void> {
@@ -186,7 +186,7 @@ export function tooSmall(poolName: string, source: string, sizeBytes: bigint): F
 /** Makes the disk blank again, of what a mkfs that failed may have written, and nothing else; then the marker goes. */
 async function takeBack(queue: DiskQueue, devicePath: string, uuid: string, marker: FormatMarker): Promise<void> {
   await using device = await openDeviceAlone(queue, devicePath);
-  // One that is still at work, as nobody can end it while its disk hangs.
+  // A program that still runs, as it cannot be killed while its disk hangs.
   if (device === undefined) return;
   const beginning = await readBeginning(queue, device);
   if (!isOwnFormat(await probeContent(queue, devicePath), beginning, uuid)) return;
@@ -200,7 +200,7 @@ async function takeBack(queue: DiskQueue, devicePath: string, uuid: string, mark
   });
 }
 
-/** Whether the filesystem has been mounted since it was made, by its log. */
+/** True if the filesystem has been mounted since it was made, by its log. */
 async function wasUsed(queue: DiskQueue, device: Descriptor, beginning: Buffer): Promise<boolean> {
   const place = logPlace(beginning);
   if (place === undefined) return true;

@@ -10,13 +10,13 @@ import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 
 /** The disk or partition of a pool, as the kernel has it now. */
 export interface FoundDisk {
-  /** As the configuration names it. */
+  /** The path in the configuration. */
   readonly path: string;
   readonly device: DeviceNumber;
   /** By the kernel's own name: `/dev/sdb`. */
   readonly devicePath: string;
   readonly place: DiskPlace;
-  /** What names it permanently; undefined: nothing. */
+  /** Its permanent name; undefined: none. */
   readonly name: string | undefined;
 }
 
@@ -46,7 +46,7 @@ function foundAt(path: string, device: DeviceNumber, place: DiskPlace): FoundDis
   return { path, device, devicePath, place, name: nameOf(disk, part?.label) };
 }
 
-/** What a disk, or a part of it, is known by. */
+/** The permanent name of a disk, or of a part of it. */
 function nameOf({ identity }: Disk, partLabel: string | undefined): string | undefined {
   return identity === undefined || partLabel === undefined ? identity : `${identity}, ${partLabel}`;
 }
@@ -64,7 +64,7 @@ async function numberOf(queue: DiskQueue, poolName: string, path: string): Promi
   throw new FailedPrecondition(`pool ${poolName}: ${path} is no block device. Name a disk or a partition.`);
 }
 
-/** The disk, open. As long as it is, no other disk can be what is read and written through it. */
+/** The disk, open. As long as it is, reads and writes through it reach no other disk. */
 export interface OpenDisk {
   readonly descriptor: Descriptor;
   readonly shape: DeviceLimits;
@@ -85,7 +85,7 @@ export async function openDisk(queue: DiskQueue, found: FoundDisk, flags: number
   }
 }
 
-/** That what is open, and what sysfs has under that number, is the disk that was found. @throws Unavailable */
+/** Checks that the open device, and the one in sysfs under that number, is the disk that was found. @throws Unavailable */
 export async function requireStill(
   queue: DiskQueue,
   found: FoundDisk,

@@ -31,13 +31,13 @@ export type Location =
 
 /** Default locations, mount points and markers are in the `pools/` of the data directory. */
 export interface LocationOptions extends Omit<OpenContext, 'log'> {
-  /** Where it is told for whom is waited. */
+  /** The log for a wait for the lock. */
   readonly log?: OpenContext['log'] | undefined;
   readonly poolName: string;
   readonly location: Location;
   /** The device was found by a match. */
   readonly matched?: PoolDisk | undefined;
-  /** Of a directory or file that is named; unset: allow. */
+  /** For a directory or file that is named; unset: allow. */
   readonly systemDisk?: SystemDiskUse | undefined;
   readonly detachFromDead?: LocationMount['detachFromDead'];
 }
@@ -51,17 +51,17 @@ export interface OpenLocation {
   /** Room that is held beside it. */
   readonly hostReserve: ReservedSpace | undefined;
   /**
-   * Makes the filesystem as large as its disk is, or its file is to be. Nothing makes it smaller again, so this is for a
+   * Makes the filesystem as large as its disk is, or as its file should be. Nothing makes it smaller again, so this is for a
    * location that is known to be the pool's.
    */
   grow(): Promise<void>;
-  /** What is written so far is no more in the log of its filesystem alone: who reads it without that finds it. */
+  /** All writes so far are in the filesystem, and not in its log alone: a reader that ignores the log finds them. */
   settle(): Promise<void>;
   /** Lets the pool's filesystem follow a disk that has been enlarged since. */
   followDisk(): Promise<void>;
   /** Gives up the lock, and leaves the rest as it is; waits for nothing. */
   abandon(): void;
-  /** Lets go: unmounts what was mounted unless volumes are in use, and gives up the lock. */
+  /** Lets go: unmounts its filesystem unless volumes are in use, and gives up the lock. */
   close(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ async function resolveAuto(options: LocationOptions): Promise<Exclude<Location, 
   return (await canReflink(queue, poolsDirectory(dataDirectory))) ? { type: 'directory', path: directory } : file;
 }
 
-/** Of a pool that the node knows: what it lies in is not made anew. A driver that makes it now notes it only after that. */
+/** The location of a pool that the node knows is not made again. A driver that makes it now notes it only after that. */
 async function refuseMissing({ dataDirectory, poolName, queue }: LocationOptions, path: string): Promise<void> {
   const markerPath = markerPathOf(dataDirectory, poolName);
   const knownId = await readMarker(queue, markerPath);
@@ -137,7 +137,7 @@ async function openFileLocation(
   try {
     await removeDrafts(queue, path);
     await hostReserve.acquire(queue);
-    // Loop devices are told by their file's own name.
+    // Loop devices are found by their file's own name.
     const source = await queue.run(() => realpath(path));
     const place = { ...options, freezes, source, root, isFile: true, hostReserve, detachFromDead };
     const { device, devicePath } = await mountLocation(place);

@@ -32,11 +32,11 @@ export interface LocationMount {
   /** The device was found by a match. */
   readonly matched?: PoolDisk | undefined;
   readonly freezes: Freezes;
-  /** Whether the source is a backing file. */
+  /** True if the source is a backing file. */
   readonly isFile: boolean;
   /** Room on the host of a backing file. */
   readonly hostReserve: ReservedSpace | undefined;
-  /** Detaches what keeps a dead filesystem mounted and is of no use to anybody; undefined: there is no such thing. */
+  /** Detaches devices that keep a dead filesystem mounted and are of no use; undefined: there are no such devices. */
   readonly detachFromDead?: ((queue: DiskQueue) => Promise<void>) | undefined;
 }
 
@@ -98,7 +98,7 @@ function foreignMount({ poolName, root }: LocationMount): FailedPrecondition {
 }
 
 /**
- * Whether what is mounted at the root is alive, and not the pool's: then it is left alone. No pool of ours is without its
+ * True if the mount at the root is alive, and not the pool's: then it is left alone. No pool of ours is without its
  * file for longer than a moment of its first start.
  */
 async function isForeign(location: LocationMount, status: FileStatus): Promise<boolean> {
@@ -122,7 +122,7 @@ export async function unmountLocation(queue: DiskQueue, root: string): Promise<v
   }
 }
 
-/** What is mounted at the root; undefined if nothing is, or was until now: a filesystem that is dead is of no use. */
+/** The mount at the root; undefined if there is none, or was none until now: a filesystem that is dead is of no use. */
 async function usableMount(location: LocationMount): Promise<FileStatus | undefined> {
   const { detachFromDead, queue, poolName, root } = location;
   try {
@@ -139,7 +139,7 @@ async function usableMount(location: LocationMount): Promise<FileStatus | undefi
     await unmount(queue, root).catch((refusal) => {
       if (!isErrno(refusal, 'EBUSY')) throw error;
       throw new FailedPrecondition(
-        `pool ${poolName}: volumes in use keep its dead filesystem mounted. Stop the pods that have them; then it is mounted anew.`,
+        `pool ${poolName}: volumes in use keep its dead filesystem mounted. Stop the pods that have them; then it is mounted again.`,
       );
     });
     return undefined;
@@ -189,12 +189,12 @@ async function mountSource(
       mountFilesystem(queue, {
         fsType: 'xfs',
         source: devicePath,
-        // A sparse file gives what is deleted inside back to its host at once.
+        // A sparse file gives blocks deleted inside back to its host at once.
         parameters: isFile ? [['discard']] : [],
         attributes: { nosuid: true, nodev: true, noexec: true, atime: 'noatime' },
         target,
       });
-    // What the host had no room for when it was unmounted, XFS writes now.
+    // XFS now writes the data for which the host had no room when it was unmounted.
     await (hostReserve === undefined ? mount() : hostReserve.withReserve(queue, mount));
   } catch (error) {
     explainMount({ poolName, source }, error);
@@ -202,7 +202,7 @@ async function mountSource(
 }
 
 function explainMount(location: Pick<LocationMount, 'poolName' | 'source'>, error: unknown): never {
-  // Its host is full: whoever opens the pool tells of it.
+  // Its host is full: the opening of the pool reports that.
   if (isErrno(error, 'ENOSPC') || !(error instanceof KernelError)) throw error;
   throw cannotBeMounted(location, error);
 }

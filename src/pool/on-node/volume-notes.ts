@@ -13,7 +13,7 @@ import type { PoolLog } from '../log.ts';
 import type { VolumeOnNode } from '../node-side.ts';
 import { replaceFile } from '../records/durable-file.ts';
 
-/** What a node knows of a volume that it uses: an unstage has nothing but the volume's handle. */
+/** A node's knowledge of a volume that it uses: an unstage has nothing but the volume's handle. */
 export interface VolumeNote {
   readonly kind: string;
   readonly volume: Omit<VolumeOnNode, 'accessModes' | 'publication'>;

@@ -14,7 +14,7 @@ export async function writeNewFile(queue: DiskQueue, path: string, text: string)
 }
 
 /**
- * Replaces a file as a whole: whoever reads it, also after a power cut, sees the old text or the new one. A leftover
+ * Replaces a file as a whole: a reader, also after a power cut, sees the old text or the new one. A leftover
  * of an earlier try is overwritten.
  */
 export async function replaceFile(queue: DiskQueue, syncs: DirectorySync, path: string, text: string): Promise<void> {

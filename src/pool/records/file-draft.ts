@@ -17,11 +17,11 @@ import { allocatedBytesOf } from './filesystem-space.ts';
 abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FileParts> implements Draft {
   readonly id: Id;
   readonly directory: string;
-  /** What holds the data. */
+  /** The file or directory with the data. */
   readonly data: string;
   protected readonly parts: Parts;
   protected readonly isResumable: boolean;
-  /** What lies in the place is what was made here, and not what somebody has put back there by hand. */
+  /** True: the object in the place was made here, and was not put back there by hand. */
   #isInPlace = false;
 
   constructor(parts: Parts, id: Id, isResumable = false) {
@@ -57,7 +57,7 @@ abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FilePar
 
   async discard(): Promise<TrashRef | undefined> {
     const { layout, queue } = this.parts;
-    // Under another name: what is queued is unlinked later, when the retry's object may have this one.
+    // Under another name: the queue unlinks it later, when the retry's object may have this one.
     if (this.#isInPlace) return moveAway(queue, this.place, layout.newTrash(this.id));
     return this.isResumable ? undefined : this.directory;
   }
@@ -72,7 +72,7 @@ export abstract class VolumeFileDraft<Parts extends FileParts> extends FileDraft
     const { queue } = this.parts;
     await step('create/record', async () => {
       const path = join(this.directory, 'volume.json');
-      // A draft that is gone on with may have one from a try that was cut short.
+      // A resumed draft may have one from a try that was cut short.
       if (this.isResumable) await queue.run(() => rm(path, { force: true }));
       await writeNewFile(queue, path, serializeRecord(record));
     });

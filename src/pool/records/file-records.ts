@@ -65,7 +65,7 @@ export class FileRecords<Parts extends Pick<FileParts, 'queue' | 'layout'>> impl
 
 interface RecordFile<Id, Kind> {
   readonly id: Id;
-  /** What is there if, and only if, the object is. */
+  /** A path that exists if, and only if, the object does. */
   readonly place: string;
   readonly path: string;
   readonly parse: (text: string, where: string) => Kind;

@@ -14,7 +14,7 @@ import { unlessGone } from './gone.ts';
 import { copySuffix } from './layout.ts';
 import { deletionFileName } from './trash-files.ts';
 
-/** A copy that nobody has gone on with for so long is of no use. */
+/** A copy that was not resumed for a week is of no use. */
 const forgottenAfterMs = 7 * 24 * 3600_000;
 
 type Removal = Pick<
@@ -37,7 +37,7 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
     const isKept = deletion !== undefined && (await this.#markDeleted(id, deletion));
     const mark = join(layout.volume(id), deletionFileName);
     await step('remove/trash', async () => {
-      // Of an earlier deletion: one that was cut short, or undone.
+      // A mark of an earlier deletion: one that was cut short, or undone.
       if (deletion === undefined) await queue.run(() => unlink(mark)).catch(ignoreMissing);
       await this.#moveToTrash(layout.volume(id), ref);
       await this.#syncWithTrash(layout.volumes);
@@ -102,7 +102,7 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
       }
       if (!(await isForgotten(queue, path))) continue;
       const id = idOfDraft(name);
-      // The draft of a copy has a persistent name: whoever makes that copy next must not meet what is queued.
+      // The draft of a copy has a persistent name: the next such copy must not meet the queued one.
       const ref = id === undefined ? path : await moveAway(queue, path, layout.newTrash(id));
       if (ref !== undefined) left.push(ref);
     }
@@ -118,7 +118,7 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
     );
   }
 
-  /** Removed by hand: what remains to be done is to forget it (DV05). */
+  /** Removed by hand: it remains to forget it (DV05). */
   async #moveToTrash(path: string, ref: TrashRef): Promise<void> {
     const { queue, reserve } = this.parts;
     await unlessGone(queue, path, () => reserve.withReserve(queue, () => queue.run(() => rename(path, ref))));
@@ -130,7 +130,7 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
   }
 }
 
-/** Takes a name away at once, so that it can be used anew. @returns the new one, undefined if there was nothing */
+/** Takes a name away at once, so that it can be used again. @returns the new one, undefined if there was nothing */
 export async function moveAway(queue: DiskQueue, path: string, trashed: string): Promise<TrashRef | undefined> {
   const isMoved = await unlessGone(queue, path, () => queue.run(() => rename(path, trashed)));
   return isMoved ? trashed : undefined;

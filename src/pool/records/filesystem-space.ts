@@ -22,13 +22,13 @@ const fewestInodes = 16n;
 export interface SpaceParts {
   readonly queue: DiskQueue;
   readonly layout: Layout;
-  /** What is held in it and on its host, and free when it is needed. */
+  /** The space that is held in it and on its host, and free when it is needed. */
   readonly reserve: Pick<ReservedSpace, 'bytes' | 'hostBytes'>;
   /** The sparse file that the filesystem lies in, if it does. */
   readonly backingFile?: string | undefined;
 }
 
-/** What is the same for all kinds whose volumes lie on a filesystem. */
+/** The common part of all kinds whose volumes lie on a filesystem. */
 export abstract class FilesystemSpace<Parts extends SpaceParts> {
   protected readonly parts: Parts;
 
@@ -54,7 +54,7 @@ export abstract class FilesystemSpace<Parts extends SpaceParts> {
     return finishUnlinks(this.parts.queue, this.parts.layout.root);
   }
 
-  /** What is on its way out is named after what it was (`Layout.newTrash`). */
+  /** An object on its way out is named after its id (`Layout.newTrash`). */
   idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined {
     const id = basename(ref).split('.')[0] ?? '';
     return parseVolumeId(id) ?? parseSnapshotId(id);
@@ -84,7 +84,7 @@ async function readFilesystemSpace({ backingFile, layout, queue, reserve }: Spac
   return { ...sight, freeBytes: bounded };
 }
 
-/** Of a file that may not be there (any more): then nothing. */
+/** 0 for a file that is missing. */
 export async function allocatedBytesOf(queue: DiskQueue, path: string): Promise<bigint> {
   return (await statusOf(queue, path).catch(ignoreMissing))?.allocatedBytes ?? 0n;
 }

@@ -4,8 +4,8 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 
 /**
- * Does something to a file or directory that somebody may have removed by hand: then there is nothing to be done. That
- * something is missing says nothing of which: whoever takes every ENOENT for this one forgets what is there.
+ * Does something to a file or directory that may have been removed by hand: then there is nothing to be done. An ENOENT does
+ * not say which path is missing: code that takes each one for this path forgets files that are there.
  * @returns whether it was done
  */
 export async function unlessGone(queue: DiskQueue, path: string, work: () => Promise<unknown>): Promise<boolean> {
@@ -19,7 +19,7 @@ export async function unlessGone(queue: DiskQueue, path: string, work: () => Pro
 }
 
 /**
- * Whether a file or directory is in its place. A place that is missing itself says nothing of it: the pool's filesystem
+ * True if a file or directory is in its place. A place that is missing itself says nothing of it: the pool's filesystem
  * has been unmounted, or something else mounted over it.
  * @throws ENOENT then
  */

@@ -88,7 +88,7 @@ export class Layout {
     return join(this.drafts, `${id}.${suffix()}`);
   }
 
-  /** A copy takes long: its draft has a persistent name, and the next try goes on with it. */
+  /** A copy takes long: its draft has a persistent name, and the next try resumes it. */
   copyDraft(id: VolumeId | SnapshotId): string {
     return join(this.drafts, `${id}${copySuffix}`);
   }
@@ -102,25 +102,25 @@ export class Layout {
     return join(this.drafts, `template.${suffix()}`);
   }
 
-  /** One id can be in the trash several times: deleted, made anew, deleted. */
+  /** One id can be in the trash several times: deleted, made again, deleted. */
   newTrash(id: VolumeId | SnapshotId): string {
     return join(this.trash, `${id}.${suffix()}`);
   }
 }
 
-/** Where the pool's own directory cannot be locked itself, this is, and says who has it. */
+/** The lock file where the pool's own directory cannot be locked; it names the driver that has it. */
 export const lockFileName = 'lock';
 
-/** How old the pool was, and by what clock that was noted. */
+/** The age of the pool, and the clock's time when that was noted. */
 export const ageFileName = 'age';
 
 /** Made when it is first needed. Drivers that do not know of it leave it alone. */
 export const templatesName = 'templates';
 
-/** Likewise. */
+/** Made when it is first needed, too. */
 export const handoversName = 'handovers';
 
-/** How the drafts of copies are told from others. */
+/** The suffix of the drafts of copies. */
 export const copySuffix = '.copy';
 
 function suffix(): string {

@@ -15,7 +15,7 @@ import { reserveFileName } from '../location/reserved-space.ts';
 import { replaceFile } from './durable-file.ts';
 import { ageFileName, type Layout, lockFileName, templatesName } from './layout.ts';
 
-/** What pool.json says. `format` grows when an older driver could misread what a newer one wrote. */
+/** The content of pool.json. `format` grows when an older driver could misread what a newer one wrote. */
 const poolFile = z.strictObject({
   format: z.literal(1),
   id: z.uuid(),
@@ -28,12 +28,12 @@ const poolFile = z.strictObject({
 
 export type PoolFile = z.infer<typeof poolFile>;
 
-/** What pools are of that do not say. */
+/** The kind of pools whose file does not name one. */
 const formerKind = 'image';
 
-/** What may lie in a location before its pool.json is written. */
+/** The files that may lie in a location before its pool.json is written. */
 const firstFiles = ['pool.json.new', healthFileName, ageFileName, reserveFileName, lockFileName, 'lost+found'];
-/** Directories that may, and what in them may; what else there is of others would be taken for what is left to remove. */
+/** The directories that may, and the names in them; anything else there would be taken for a leftover, and removed. */
 const firstDirectories: ReadonlyMap<string, RegExp> = new Map([
   ['volumes', /^$/],
   ['snapshots', /^$/],
@@ -52,13 +52,13 @@ export interface PoolPlace {
   readonly dataDirectory: string;
   /** Unset: image. */
   readonly kind?: string | undefined;
-  /** What messages call it, where it is not mounted in its place; unset: by its path. */
+  /** The name for messages, where it is not mounted in its place; unset: its path. */
   readonly called?: string;
 }
 
 export interface PoolFileOptions extends PoolPlace {
   readonly syncs: DirectorySync;
-  /** Before the node remembers the pool: its file is to be found from now on, come what may. */
+  /** Called before the node remembers the pool: its file must be found from now on, come what may. */
   readonly settle?: () => Promise<void>;
   /** Found out only for a new pool. */
   readonly blockSizeBytes: () => Promise<512 | 4096>;
@@ -144,7 +144,7 @@ function parsePoolFile(text: string, path: string): PoolFile {
   );
 }
 
-/** Of a pool that the node knows nothing is ever made anew. @param where it is looked for */
+/** A pool that the node knows is never made again. @param where it is looked for */
 export function noPoolNow(poolName: string, where: string, knownId: string, markerPath: string): FailedPrecondition {
   return new FailedPrecondition(
     `pool ${poolName}: this node had pool ${knownId} here, but ${where} has no pool now. Is its disk mounted? To start with an empty pool, remove ${markerPath}.`,

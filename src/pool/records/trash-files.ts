@@ -18,7 +18,7 @@ export const storedDeletion = z.strictObject({
   poolAgeMs: z.int().nonnegative().optional(),
 });
 
-/** Reads what lies in the trash, all of it or what had one id; changes nothing. */
+/** Reads the trash, all of it or the entries of one id; changes nothing. */
 export async function readTrash(queue: DiskQueue, layout: Layout, id?: VolumeId | SnapshotId): Promise<TrashContents> {
   const contents: TrashContents = { kept: [], unkept: [], unreadable: [] };
   for (const name of await queue.run(() => readdir(layout.trash))) {

@@ -6,17 +6,17 @@ import { readMatch } from '../../location/match/read-match.ts';
 import type { PoolSettings } from '../../settings.ts';
 import { longestSectionName } from './match/pool-name.ts';
 
-/** What only pools of a disk are configured by. */
+/** The options that only pools of a disk have. */
 export interface DiskOptions {
   /** A disk or a partition; empty if it is found in another way, or there is a mistake. */
   readonly device: string;
   /** The section stands for a pool on each disk that is like this. */
   readonly match?: DiskMatch | undefined;
-  /** Of such a pool: what names its disk permanently. */
+  /** For such a pool: its disk's permanent name. */
   readonly identity?: string | undefined;
-  /** What becomes of the data of what was deleted. */
+  /** The wiping of deleted data. */
   readonly wipe: WipePolicy;
-  /** What it holds, if that is not Holdfast's, is to become its volume (`holdfast adopt`). */
+  /** The disk's content, if it is not Holdfast's, will become its volume (`holdfast adopt`). */
   readonly adopt: boolean;
 }
 
@@ -29,7 +29,7 @@ export function readDiskOptions(section: SectionReader, { name }: Pick<PoolSetti
   const matching = section.below('match');
   const match = matching === undefined ? undefined : readMatch(matching);
   if (match === undefined && !section.has('device')) {
-    section.mistake([], 'needs a device, the disk that is to be its volume; or match, for all disks of a sort');
+    section.mistake([], 'needs a device, the disk for its volume; or match, for all disks of a sort');
   }
   if (match !== undefined && section.has('device')) section.mistake(['match'], 'set only one of device, match');
   if (match !== undefined && name.length > longestSectionName) {

@@ -12,7 +12,7 @@ import { storedRecord } from './label/payload.ts';
 import { newObjectName } from './names.ts';
 import { changeObject, objectNamed } from './objects.ts';
 
-/** A volume on its way: the label says that the disk has a draft. What it is to become is one change of the label. */
+/** A volume being made: the label says that the disk has a draft. One change of the label turns it into a volume. */
 export class DiskVolumeDraft implements VolumeDraft {
   readonly id: VolumeId;
   readonly #parts: DiskParts;
@@ -36,7 +36,7 @@ export class DiskVolumeDraft implements VolumeDraft {
     const { label, poolName } = this.#parts;
     await label.change((payload) => {
       if (payload.object !== undefined) {
-        throw new ResourceExhausted(`pool ${poolName} has one disk, and a volume on it, or what is left of one.`);
+        throw new ResourceExhausted(`pool ${poolName} has one disk, and a volume on it, or the rest of one.`);
       }
       return { ...payload, object: { name: this.#name, state: 'draft' } };
     });

@@ -4,7 +4,7 @@ import { diskVolumeByName } from './by-name.ts';
 import { type DiskOptions, diskKeys, readDiskOptions } from './config.ts';
 import { lookApart } from './match/expand.ts';
 
-/** A disk or partition that is one volume, for who wants a spindle of their own. */
+/** A disk or partition that is one volume, for users that want a whole spindle. */
 export const diskKind: PoolKind<DiskOptions> = {
   commonKeys: ['defaultFilesystem', 'undelete', 'sickAfter', 'encryption', 'labels'],
   ownKeys: diskKeys,

@@ -9,13 +9,13 @@ import { automaticFile, poolRoot } from '../../location/place.ts';
 import { type SystemDiskUse, systemDiskUses } from '../../location/system-disk.ts';
 import type { PoolSettings } from '../../settings.ts';
 
-/** What only image pools are configured by. */
+/** The options that only image pools have. */
 export interface ImageOptions {
-  /** Of a pool with `match`, an empty path until its disk is found. */
+  /** For a pool with `match`, an empty path until its disk is found. */
   readonly location: Location;
   /** The pool's disk is the free one that is like this. */
   readonly match?: DiskMatch | undefined;
-  /** Of a directory or file that is named; unset: allow. */
+  /** For a directory or file that is named; unset: allow. */
   readonly systemDisk?: SystemDiskUse;
 }
 
@@ -59,7 +59,7 @@ export function readImageOptions(section: SectionReader, { reserveBytes }: PoolS
 export function claimsOfImagePool({ name, own }: Configured<ImageOptions>, dataDirectory: string): Claim[] {
   const { location } = own;
   if (location.type === 'directory') return [{ ...location, key: 'directory' }];
-  // What is not a directory is mounted there; without a location of its own the pool is there itself, or in a file.
+  // Any other location is mounted there; without a location the pool is there itself, or in a file.
   const root = { type: 'directory', path: poolRoot(dataDirectory, name), key: undefined } as const;
   if (location.type === 'auto') {
     return [root, { type: 'file', path: automaticFile(dataDirectory, name), key: undefined }];

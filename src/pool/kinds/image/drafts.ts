@@ -9,7 +9,7 @@ import { imageOf } from './image-file.ts';
 
 /** A volume on its way, as a directory with an image in it. */
 export class ImageVolumeDraft extends VolumeFileDraft<ImageParts> implements VolumeDraft {
-  /** Of another volume, a snapshot or a template. */
+  /** It is a clone of another volume, a snapshot or a template. */
   #isClone = false;
 
   clone(source: Recorded): Clone {
@@ -17,7 +17,7 @@ export class ImageVolumeDraft extends VolumeFileDraft<ImageParts> implements Vol
     return cloneInto(this.parts, source, this.data);
   }
 
-  /** What it shares with its source it has not taken, and its own blocks cannot be told from that. */
+  /** Blocks that it shares with its source are not taken, and its own ones cannot be distinguished from those. */
   override async takenBytes(): Promise<bigint> {
     const { cloning } = this.parts;
     return this.#isClone && cloning === 'reflink' ? 0n : super.takenBytes();

@@ -25,7 +25,7 @@ export interface ImageBackendOptions extends FileParts {
   readonly name: string;
   readonly location: OpenLocation;
   readonly log: PoolLog;
-  /** Whether files share blocks here. */
+  /** Files share blocks here, or are copied. */
   readonly cloning: 'reflink' | 'copy';
   readonly changedBlocks: Traits['changedBlocks'];
   readonly blockSizeBytes: number;
@@ -34,7 +34,7 @@ export interface ImageBackendOptions extends FileParts {
   readonly templates: Templates | undefined;
 }
 
-/** What the parts of an image backend work with. */
+/** The shared tools of the parts of an image backend. */
 export interface ImageParts extends ImageBackendOptions {
   readonly maker: ImageMaker;
   readonly attacher: ImageAttacher;

@@ -20,8 +20,8 @@ import { ReflinkClone } from './reflink-clone.ts';
 import type { Filling, TemplateRequest } from './template.ts';
 import type { Templates } from './templates.ts';
 
-/** Of devices that do direct I/O over images that share their blocks. */
-const leastBlockBytesToShare = 4096;
+/** The block size of devices that do direct I/O over images that share their blocks. */
+const minBlockBytesToShare = 4096;
 
 export type ImageSize = Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>;
 
@@ -31,12 +31,12 @@ export interface ImageMakerOptions {
   readonly formatQueue: DiskQueue;
   readonly syncs: DirectorySync;
   readonly snapshots: 'reflink' | 'copy';
-  /** What new filesystems are made of. */
+  /** The templates for new filesystems. */
   readonly templates: Templates | undefined;
   readonly log: PoolLog;
 }
 
-/** Makes images in tmp/, where nobody else sees them. */
+/** Makes images in tmp/, where they are not visible. */
 export class ImageMaker {
   readonly #options: ImageMakerOptions;
 
@@ -69,7 +69,7 @@ export class ImageMaker {
         extraArguments: data.mkfsArguments,
       };
       await step('create/format', async () => {
-        // What is made of a template has the size of that.
+        // An image from a template has the template's size.
         if ((await templates?.fill(id, request, image, this.#fillingOf(data))) === true) return;
         // A template that proved to be of no use has cost it its blocks. XFS wants room for all of them even where they
         // are there, so they are not allocated twice.
@@ -84,11 +84,11 @@ export class ImageMaker {
   }
 
   /**
-   * A thick volume has blocks of its own already. One whose device has small blocks must have such: over shared ones the
+   * A thick volume has its own blocks already. One whose device has small blocks must have its own: over shared ones the
    * device does no direct I/O (`block-size.ts`).
    */
   #fillingOf({ blockSizeBytes, provisioning }: NewData): Filling {
-    const ownsBlocks = provisioning === 'thick' || blockSizeBytes < leastBlockBytesToShare;
+    const ownsBlocks = provisioning === 'thick' || blockSizeBytes < minBlockBytesToShare;
     return this.#options.snapshots === 'copy' || ownsBlocks ? 'copy' : 'share';
   }
 
@@ -97,7 +97,7 @@ export class ImageMaker {
     const { extraArguments, fsType } = request;
     try {
       await formatQueue.run(() => format(request));
-      // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
+      // Not everything that mkfs makes on demand can be mounted by this kernel: e.g. blocks larger than a page.
       if (extraArguments.length > 0) await withDevice(queue, request, (device) => mountBriefly(queue, fsType, device));
     } catch (error) {
       if (extraArguments.length === 0) throw error;
@@ -105,13 +105,13 @@ export class ImageMaker {
     }
   }
 
-  /** A clone of a source that the caller keeps at rest for its end, and that the caller syncs. */
+  /** A clone of a source that the caller keeps free of writes during its end, and that the caller syncs. */
   clone(fromPath: string, path: string): Clone {
     const { queue, log, snapshots, syncs } = this.#options;
     if (snapshots === 'reflink') return new ReflinkClone(queue, fromPath, path);
     const draft = basename(dirname(path));
     return {
-      // What is in use is not copied.
+      // A source in use is not copied.
       goAhead: async () => undefined,
       complete: ({ signal }) =>
         copyImage(queue, syncs, {
@@ -126,7 +126,7 @@ export class ImageMaker {
   }
 
   /**
-   * Turns a clone into a volume of its own size and, where two filesystems of one identity could not be mounted side by
+   * Turns a clone into a volume: it gets its own size and, where two filesystems of one identity could not be mounted side by
    * side, its own identity. Durable.
    */
   async adopt(data: Omit<NewData, 'mkfsArguments'>, path: string): Promise<void> {
@@ -146,7 +146,7 @@ export class ImageMaker {
     await syncFile(this.#options.queue, path);
   }
 
-  /** Whatever a record says, an image is never cut off: there may be a filesystem up to its end. */
+  /** An image is never cut off, whatever a record says: there may be a filesystem up to its end. */
   async #enlarge(path: string, size: ImageSize): Promise<void> {
     const { queue } = this.#options;
     await this.#allocate(path, size);

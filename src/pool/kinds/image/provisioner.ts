@@ -19,7 +19,7 @@ import { ImageVolumeDraft } from './drafts.ts';
 import type { ImageParts } from './image-backend.ts';
 import { imageOf, requireWhole } from './image-file.ts';
 
-/** How images are made, changed, removed and brought back. */
+/** Makes, changes, removes and restores images. */
 export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisioner {
   draft(id: VolumeId, { isResumable }: DraftOptions): VolumeDraft {
     return new ImageVolumeDraft(this.parts, id, isResumable);
@@ -36,7 +36,7 @@ export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisi
       if (image.sizeBytes >= sizeBytes) return undefined;
       return { abnormal: true, message: 'The image file is shorter than the volume: data is missing.' };
     } catch (error) {
-      // The pool is in quarantine by now, say.
+      // For example, the pool is in quarantine by now.
       if (error instanceof HoldfastError) throw error;
       if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The image file is missing.' };
       return { abnormal: true, message: 'The image file cannot be read; see the kernel log of the node.' };
@@ -90,7 +90,7 @@ export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisi
     return openFile(this.parts.queue, join(ref, 'data'), constants.O_RDWR).catch(ignoreMissing);
   }
 
-  /** Whether somebody reads the image: changed blocks are told to their end, also of a snapshot that is gone (SM14). */
+  /** True if the image is being read: changed blocks are listed to their end, also of a snapshot that is gone (SM14). */
   async #isRead(ref: TrashRef): Promise<boolean> {
     return (await isOpenElsewhere(this.parts.queue, join(ref, 'data')).catch(ignoreMissing)) ?? false;
   }

@@ -15,35 +15,35 @@ import { type ByteRange, copyRange, nextData, punchHole } from '../../../kernel/
 import type { Layout } from '../../records/layout.ts';
 
 /** Each is kept in memory. */
-const mostSuperblocks = 64;
+const maxSuperblocks = 64;
 /** One with more is not copied: each piece is a call. */
-const mostPieces = 128;
-const mostCopiedBytes = 64n << 20n;
-/** So much is in memory at a time where the driver copies by itself. */
+const maxPieces = 128;
+const maxCopiedBytes = 64n << 20n;
+/** The number of bytes in memory at a time where the driver copies. */
 const chunkBytes = 256 << 10;
 
-/** What a new filesystem is asked for with. */
+/** The request for a new filesystem. */
 export type TemplateRequest = Omit<FormatRequest, 'path'>;
 
 /** A filesystem just made. */
 export interface Template {
   readonly path: string;
   readonly sizeBytes: bigint;
-  /** For each new volume: what gives it a UUID of its own. */
+  /** The writes that give a new volume its own UUID. */
   readonly renewal: Renewal;
   /** Where its data is; all else reads as zeros. undefined: it is too much to be copied. */
   readonly pieces: readonly ByteRange[] | undefined;
-  /** What new volumes are cloned from. undefined: files do not share blocks here. */
+  /** The file from which new volumes are cloned. undefined: files do not share blocks here. */
   readonly seed: Descriptor | undefined;
 }
 
-/** How an image gets what is in a template: it shares the blocks, or has blocks of its own. */
+/** The way from a template to an image: it shares the blocks, or gets its own. */
 export type Filling = 'share' | 'copy';
 
 export interface TemplatePlace {
   readonly queue: DiskQueue;
   readonly layout: Layout;
-  /** Whether files share blocks here. */
+  /** Files share blocks here, or are copied. */
   readonly cloning: 'reflink' | 'copy';
 }
 
@@ -51,14 +51,14 @@ export interface TemplatePlace {
 export class TemplateGone extends Error {}
 
 /**
- * Reads what is needed of it, and tries it: a volume is made of it as others will be, and mounted once, where nobody can
- * see it.
+ * Reads the needed parts, and tries it: a volume is made from it in the same way as later ones, and mounted once, where it is
+ * not visible.
  */
 export async function inspectTemplate(place: TemplatePlace, path: string, request: TemplateRequest): Promise<Template> {
   const { cloning, queue } = place;
   const renewal = await renewalOf(queue, { ...request, path });
   if (renewal === undefined) throw new Error('its UUID cannot be changed by writing');
-  if (renewal(newUuid()).length > mostSuperblocks) throw new Error('it has too many superblocks');
+  if (renewal(newUuid()).length > maxSuperblocks) throw new Error('it has too many superblocks');
   const pieces = await findData(queue, path);
   const seed = cloning === 'reflink' ? await makeSeed(place, path, renewal) : undefined;
   try {
@@ -72,8 +72,8 @@ export async function inspectTemplate(place: TemplatePlace, path: string, reques
 }
 
 /**
- * A clone of it that has holes where each volume is to have something of its own, without a name. What is written to shared
- * blocks XFS writes elsewhere, takes 31 more for what may come, and has both to undo later: in a hole it does nothing of
+ * A clone of it without a name, that has holes in the places where each volume must have its own content. XFS puts a write to
+ * shared blocks elsewhere, takes 31 more blocks in advance, and has to undo both later: in a hole it does nothing of
  * that.
  */
 async function makeSeed({ layout, queue }: TemplatePlace, path: string, renewal: Renewal): Promise<Descriptor> {
@@ -109,7 +109,7 @@ async function tryOut(place: TemplatePlace, template: Template, request: Templat
   }
 }
 
-/** Makes a new image a filesystem like this, with a UUID of its own. Not durable. */
+/** Makes a filesystem like this in a new image, with its own UUID. Not durable. */
 export async function fillFrom(
   place: TemplatePlace,
   template: Template,
@@ -123,7 +123,7 @@ export async function fillFrom(
 async function pour(place: TemplatePlace, template: Template, image: Descriptor, filling: Filling): Promise<void> {
   const { path, seed, sizeBytes } = template;
   const { queue } = place;
-  // Whoever removes or spoils it by hand wants no more volumes of it.
+  // A user that removes or spoils it by hand wants no more volumes of it.
   const status = await statusOf(queue, path).catch(ignoreMissing);
   if (status === undefined) throw new TemplateGone('it is missing');
   if (status.sizeBytes !== sizeBytes) throw new TemplateGone('it has another size');
@@ -166,7 +166,7 @@ async function findData(queue: DiskQueue, path: string): Promise<readonly ByteRa
     if (piece === undefined) return pieces;
     pieces.push(piece);
     copiedBytes += piece.lengthBytes;
-    if (pieces.length > mostPieces || copiedBytes > mostCopiedBytes) return undefined;
+    if (pieces.length > maxPieces || copiedBytes > maxCopiedBytes) return undefined;
     offsetBytes = piece.offsetBytes + piece.lengthBytes;
   }
 }

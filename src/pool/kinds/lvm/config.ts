@@ -6,21 +6,21 @@ import { readMatch } from '../../location/match/read-match.ts';
 import type { PoolSettings } from '../../settings.ts';
 import { type ThinPoolOptions, thinPool } from './thin/config.ts';
 
-/** What only LVM pools are configured by. */
+/** The options that only LVM pools have. */
 export interface LvmOptions {
-  /** Of the operator's, or of ours; empty only if there is a mistake. */
+  /** The operator's group, or ours; empty only if there is a mistake. */
   readonly volumeGroup: string;
   /** The disks that it is made of if it is ours; empty: it is the operator's. */
   readonly devices: readonly string[];
   /** It is ours, and made of the free disk that is like this. */
   readonly match?: DiskMatch | undefined;
-  /** What becomes of the extents of what was deleted. */
+  /** The wiping of the extents of deleted volumes. */
   readonly wipe: WipePolicy;
   /** undefined: its volumes are linear. */
   readonly thinPool?: ThinPoolOptions;
 }
 
-/** As lvm(8) has it, and short enough for the name of a device with a volume's name behind it. */
+/** The pattern of lvm(8), and short enough for the name of a device with a volume's name behind it. */
 const groupNamePattern = /^(?!-)(?!\.{1,2}$)[a-zA-Z0-9+_.-]{1,40}$/;
 
 function groupName(value: unknown): string {
@@ -54,7 +54,7 @@ export function readLvmOptions(section: SectionReader, { name }: Pick<PoolSettin
   const volumeGroup = isOurs && !section.has('volumeGroup') ? ownName(section, name) : read.volumeGroup;
   const isThin = section.has('thinPool');
   if (!section.has('volumeGroup') && !isOurs) {
-    section.mistake([], 'needs a volumeGroup that its volumes are to lie in, or devices or a match to make one of');
+    section.mistake([], 'needs a volumeGroup for its volumes, or devices or a match to make one of');
   }
   if (match !== undefined && section.has('devices')) section.mistake(['match'], 'set only one of devices, match');
   if (isThin && section.has('wipe')) {

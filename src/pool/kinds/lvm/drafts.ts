@@ -23,7 +23,7 @@ import type { ThinPool } from './thin/thin-pool.ts';
 
 type LvOptions = Pick<DraftOptions, 'layout' | 'wipe'>;
 
-/** A logical volume whose tag says that it is a draft. What it is to become is one change of its tags. */
+/** A logical volume whose tag says that it is a draft. One change of its tags turns it into a volume or snapshot. */
 abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   readonly id: Id;
   protected readonly parts: LvmParts;
@@ -59,7 +59,7 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
     return lv === undefined ? 0n : group.takenBytes(lv);
   }
 
-  /** All of it at once: nothing writes to the source. Cut short, it begins anew. */
+  /** All of it at once: nothing writes to the source. After an interruption it starts again. */
   clone(source: Recorded): Clone {
     const { calls, group, idle, thin } = this.parts;
     if (thin !== undefined) return this.#thinClone(thin, source);
@@ -71,7 +71,7 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
         if (group.deviceOf(from.name) === undefined) idle.add(from.name);
         await using device = (await openLv(calls, group, from.name)).descriptor;
         refuseLarger(source, sizeOfDevice(device), wholeBytes(sizeBytes, from, group.state.extentBytes));
-        // What it holds now is what its source held.
+        // It holds a copy of its source's data, so it is wiped in the same way.
         this.wipe ??= wipeOf(from.tags);
         await this.create(sizeBytes);
         await copyLv(calls, group, { from: device, toName: this.lvName, sizeBytes, signal });
@@ -79,7 +79,7 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
     };
   }
 
-  /** At once, whoever writes to the source. */
+  /** Takes effect at once, also while the source is written to. */
   #thinClone(thin: ThinPool, source: Recorded): Clone {
     const { idle } = this.parts;
     const tags = [stateTag('draft')];
@@ -140,7 +140,10 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   }
 }
 
-/** Of one that was made larger by hand a part would be copied, and its filesystem would not be whole. @throws FailedPrecondition */
+/**
+ * A source that was made larger by hand would be copied in part, and its filesystem would not be whole. @throws
+ * FailedPrecondition
+ */
 function refuseLarger({ kind, record }: Recorded, deviceBytes: bigint, expectedBytes: bigint): void {
   if (deviceBytes <= expectedBytes) return;
   throw new FailedPrecondition(

@@ -33,22 +33,22 @@ export interface LvmBackendOptions {
   readonly formatQueue: DiskQueue;
   readonly group: VolumeGroup;
   readonly poolVolume: PoolVolume;
-  /** Of a pool of thin volumes. */
+  /** For a pool of thin volumes. */
   readonly thin?: ThinPool | undefined;
   readonly thinWatch?: ThinWatch | undefined;
-  /** undefined: changed blocks cannot be told. */
+  /** undefined: changed blocks are not available. */
   readonly metadataSnapshots?: MetadataSnapshots | undefined;
   readonly wiper: Wiper;
   readonly wipePolicy: WipePolicy;
   /** The logical block size of its disks. */
   readonly blockSizeBytes: number;
-  /** What is held for as long as the pool is open. */
+  /** Resources that are held for as long as the pool is open. */
   readonly held: Held;
 }
 
-/** What the parts of an LVM backend work with. */
+/** The shared tools of the parts of an LVM backend. */
 export interface LvmParts extends LvmBackendOptions {
-  /** Logical volumes that are active because they were made or read here, and not because somebody is to use them. */
+  /** Logical volumes that are active only because they were made or read here, not for a user. */
   readonly idle: Set<string>;
   missing(object: Recorded): DataLoss;
 }
@@ -89,7 +89,7 @@ export class LvmBackend implements Backend {
       wipes: () => wiper.progress(),
       changedRanges: snapshots && ((request, find) => thinChangedBlocks({ group, snapshots }, request, find)),
       trim: thin === undefined ? undefined : (record, how) => trimmer.trim(record, how),
-      // What others have is not thin, or lies in a thin pool of theirs.
+      // Foreign volumes are not thin, or lie in another thin pool.
       adoption: thin === undefined ? new LvmAdoption(parts) : undefined,
       noAdoption: 'has a thinPool, and adopts and releases nothing: only pools without one do (docs/lvm.md).',
     };
@@ -111,11 +111,11 @@ export class LvmBackend implements Backend {
     void this.#parts.held[Symbol.asyncDispose]();
   }
 
-  /** What nobody uses is as it was after the boot: the next start takes nothing for left behind. */
+  /** Unused volumes are inactive then, as after the boot: the next start sees nothing left behind. */
   async close(): Promise<void> {
     const { group, held, idle, metadataSnapshots, poolVolume, thin, thinWatch } = this.#parts;
     await thinWatch?.[Symbol.asyncDispose]();
-    // What cannot be given back now, the next start does.
+    // If this fails, the next start gives it back.
     await metadataSnapshots?.close().catch(() => undefined);
     const active = [...idle].filter((name) => group.get(name) !== undefined && group.deviceOf(name) !== undefined);
     await poolVolume.unlock();

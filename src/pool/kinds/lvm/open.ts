@@ -32,12 +32,12 @@ export interface LvmPoolOptions extends OpenContext, LvmOptions {
 /** mkfs processes at a time; more only makes each of them slower. */
 const formatsAtOnce = 8;
 const callsAtOnce = 4;
-/** Who reads what changed is in nobody's way. */
+/** Reads of changed blocks do not delay other calls. */
 const metadataCallsAtOnce = 2;
 /** Each has a disk to write for itself, most often the same one. */
 const wipesAtOnce = 2;
 
-/** What LVM wants the kernel to have beside what it always has, for mirrors, and for thin volumes and their snapshots. */
+/** The targets that LVM wants the kernel to have in addition, for mirrors, and for thin volumes and their snapshots. */
 const linearTargets = ['raid'];
 const thinTargets = ['thin-pool', 'snapshot'];
 
@@ -81,7 +81,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
       wiper: new Wiper({ poolName: name, log, queue, atOnce: wipesAtOnce }),
       wipePolicy: options.wipe,
       blockSizeBytes: await blockSizeOf(queue, state),
-      // What watches it ends with the backend.
+      // Its watch ends with the backend.
       ...(await openThin(options, group, { lvm, mapper, poolVolume })),
     });
     return { backend, facts: { pool_id: poolVolume.id, volume_group: volumeGroup, lvm: lvm.runner.place } };

@@ -25,7 +25,7 @@ import { explainLvm, lostGroup, refuseCopies } from './trouble.ts';
 export interface OwnGroupOptions extends OpenContext {
   readonly poolName: string;
   readonly volumeGroup: string;
-  /** The disks that it is to be made of. */
+  /** The disks for it. */
   readonly devices: readonly string[];
   /** The operator has not named it: a match has found it. */
   readonly matched?: PoolDisk | undefined;
@@ -42,7 +42,7 @@ const groupTag = 'holdfast.devices';
 
 /**
  * Makes the pool's volume group of the disks that its configuration names, if there is none yet, and adds those that are
- * new. What was begun, and cut short at any moment, is finished, on the same disks.
+ * new. A start that was cut short at any moment is finished, on the same disks.
  * @throws FailedPrecondition if it cannot be made: nothing was written then
  */
 export async function ensureGroup(options: OwnGroupOptions, lvm: Lvm): Promise<void> {
@@ -53,10 +53,10 @@ export async function ensureGroup(options: OwnGroupOptions, lvm: Lvm): Promise<v
     await mkdir(dirname(note.lockPath), { recursive: true, mode: 0o700 });
     for (const path of [note.lockPath, note.commandLockPath]) await writeFile(path, '', { flag: 'a', mode: 0o600 });
   });
-  // The note is to be found after a power cut.
+  // The note must be found after a power cut.
   await syncFile(queue, dataDirectory);
   await using _lock = await takeLock(options, note.lockPath);
-  // What a driver that was killed has told LVM to do, LVM does all the same: first that ends, and then it is seen.
+  // A command of a driver that was killed still runs in LVM: first that ends, and then its result is seen.
   await (await takeLock(options, note.commandLockPath))[Symbol.asyncDispose]();
   const noted = await note.read();
   if (noted !== undefined && noted.volumeGroup !== volumeGroup) {
@@ -88,7 +88,7 @@ export async function findGroup(lvm: Lvm, poolName: string, volumeGroup: string)
   }
 }
 
-/** Of all disks that are named, or of none. */
+/** Takes all disks that are named, or none. */
 async function makeGroup(parts: Parts): Promise<void> {
   const { lvm, note, noted, options } = parts;
   const { dataDirectory, devices, log, matched, poolName, queue, volumeGroup } = options;
@@ -102,7 +102,7 @@ async function makeGroup(parts: Parts): Promise<void> {
   const lost = noted?.disks.find(({ disk }) => !found.some((each) => isSameDisk(identityOf(each), disk)));
   if (lost !== undefined) {
     throw new FailedPrecondition(
-      `pool ${poolName}: its volume group was begun on disk ${lost.disk.name}, which is not among its devices. Put it back, or remove ${note.path} to begin anew on others.`,
+      `pool ${poolName}: its volume group was begun on disk ${lost.disk.name}, which is not among its devices. Put it back, or remove ${note.path} to start over on others.`,
     );
   }
   await takeDisks(parts, { found, mayHaveVolumes: false, sectorBytes: undefined }, (paths) =>
@@ -128,11 +128,11 @@ async function extendGroup(parts: Parts, state: GroupState): Promise<void> {
     // One of them may have been put into the place of the one that is missing.
     log.warn(
       { pool: poolName, volume_group: volumeGroup, disks: wanted.map(({ path }) => path) },
-      'disks are not added to a volume group while one of its own is missing',
+      'disks are not added to a volume group while one of its disks is missing',
     );
     return;
   }
-  // What an earlier start has added is durable before nobody knows any more that it was begun.
+  // The disks that an earlier start has added are durable before the note of its start is removed.
   const present = state.physicalVolumes.flatMap(({ device }) => device ?? []);
   if (parts.noted !== undefined) await lvm.flush(present);
   await forget(
@@ -161,7 +161,7 @@ async function addDisk({ lvm, note, options }: Parts, state: GroupState, found: 
   log.info({ pool: poolName, volume_group: volumeGroup, disk: found.path }, 'a disk was added to a volume group');
 }
 
-/** They are in the group. What was begun on a disk that is away is gone on with at a later start. */
+/** They are in the group. A disk that is away is added at a later start. */
 async function forget(note: GroupNote, done: readonly FoundDisk[]): Promise<void> {
   const noted = await note.read();
   if (noted === undefined) return;
@@ -205,13 +205,13 @@ export function isIn({ physicalVolumes }: Pick<GroupState, 'physicalVolumes'>, {
 interface Wanted {
   readonly found: readonly FoundDisk[];
   readonly mayHaveVolumes: boolean;
-  /** Of the group; undefined: it is made of these disks alone. */
+  /** The group's; undefined: it is made of these disks alone. */
   readonly sectorBytes: number | undefined;
 }
 
 /**
  * Makes physical volumes of disks, each held exclusively while it is looked at, all of them before the first is written to.
- * @param use what is then done with them, while no other disk can have their numbers
+ * @param use the work with them, while no other disk can have their numbers
  */
 async function takeDisks(
   { lvm, note, noted, options }: Parts,
@@ -237,7 +237,7 @@ async function takeDisks(
     await disk.yieldToLvm();
     await step('open/format', async () => {
       await lvm.change(makePvArguments(disk.begun.pvUuid, disk.found.devicePath), note.commandLockPath);
-      // What comes next relies on its label.
+      // The next step relies on its label.
       await lvm.flush([disk.found.device]);
     });
   }
@@ -252,7 +252,7 @@ function refuseUnlike(poolName: string, { found, sectorBytes }: HeldDisk, wanted
   );
 }
 
-/** Whatever is wrong with it: the pool has its other disks. */
+/** Skips a disk, whatever its problem: the pool has its other disks. */
 function passOver(
   { options: { log, poolName, queue } }: Pick<Parts, 'options'>,
   path: string,
@@ -262,7 +262,7 @@ function passOver(
   log.warn({ pool: poolName, disk: path, reason: explain(error) }, 'a disk is not added to the volume group');
 }
 
-/** By two names, say. */
+/** For example, by two names. */
 function refuseTwice(poolName: string, found: readonly FoundDisk[]): void {
   for (const [index, { device, path }] of found.entries()) {
     const other = found.slice(0, index).find((each) => sameDevice(each.device, device));

@@ -10,7 +10,7 @@ import type { PoolLog } from '../../log.ts';
 import { type Begun, isBegun, labelEndBytes, newPvUuid } from './begun-disk.ts';
 import type { BegunDisk, BegunGroup } from './group-note.ts';
 
-/** A disk that is blank, or holds what we have begun; nobody else has it until it is let go. */
+/** A disk that is blank, or holds what we have begun; it is held exclusively until it is let go. */
 export interface HeldDisk extends AsyncDisposable {
   readonly found: FoundDisk;
   readonly begun: BegunDisk;
@@ -34,7 +34,7 @@ interface Place {
 
 /**
  * Takes a disk that may become a physical volume. Writes nothing.
- * @param noted what was begun, and whether the group may have volumes by now @throws FailedPrecondition if it holds anything else, or somebody has it
+ * @param noted the start of a driver, and whether the group may have volumes by now @throws FailedPrecondition if it holds anything else, or is in use
  */
 export async function holdDisk(
   place: Place,
@@ -69,7 +69,7 @@ export async function holdDisk(
   };
 }
 
-/** What says that it is ours goes last: a power cut leaves no text without it. */
+/** The part that says that it is ours goes last: a power cut leaves no text without it. */
 async function clearBegun(queue: DiskQueue, found: FoundDisk, device: Descriptor): Promise<void> {
   await requireStill(queue, found, device);
   for (const [startBytes, endBytes] of [
@@ -85,7 +85,7 @@ function readFront(queue: DiskQueue, device: Descriptor): Promise<Buffer> {
   return readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
 }
 
-/** As the kernel has it in memory: no disk is asked. */
+/** By the kernel's memory: no disk is asked. */
 export function identityOf({ name, place }: FoundDisk): DiskIdentity {
   return { name: name ?? '', sizeBytes: place.part?.sizeBytes ?? place.disk.sizeBytes };
 }

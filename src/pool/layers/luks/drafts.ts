@@ -16,7 +16,7 @@ import { below, belowRecorded } from './below.ts';
 import type { LuksParts } from './luks-layer.ts';
 import { draftName, explained, withMapper } from './mapper.ts';
 
-/** A volume on its way: encrypted once, here, before anybody can see it. */
+/** A volume being made: encrypted once, here, before it is visible. */
 export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
   const { programs, queue, ring } = parts;
   return over<VolumeDraft>(inner, {
@@ -24,7 +24,7 @@ export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
 
     async check(record, { isClone, secrets }) {
       const { content, encryption } = record;
-      // The header of a clone comes with the data: without a filesystem nobody need open it.
+      // The header of a clone comes with the data: without a filesystem there is no need to open it.
       const opens = encryption !== undefined && !(isClone && content.type === 'block');
       if (opens) await ring.keysOf(record, { secrets, use: 'create' });
     },
@@ -88,7 +88,7 @@ function showing(
   blockSizeBytes: number,
   work: (devicePath: string) => Promise<void>,
 ): Promise<void> {
-  if (inner.withDevice === undefined) throw new InternalError('what has no devices cannot be encrypted.');
+  if (inner.withDevice === undefined) throw new InternalError('a kind without devices cannot be encrypted.');
   return inner.withDevice(blockSizeBytes, work);
 }
 
@@ -120,7 +120,7 @@ async function makeFilesystem({ programs, queue }: LuksParts, path: string, data
   const { fsType } = content;
   try {
     await programs.format(() => format({ path, fsType, sizeBytes, blockSizeBytes, extraArguments }));
-    // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
+    // Not everything that mkfs makes on demand can be mounted by this kernel: e.g. blocks larger than a page.
     if (extraArguments.length > 0) await mountBriefly(queue, fsType, path);
     await syncFile(queue, path);
   } catch (error) {

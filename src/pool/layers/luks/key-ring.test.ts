@@ -32,7 +32,7 @@ describe('the keys of a pool', () => {
 
   test('where there is no secret, the one is named that this call wants', async () => {
     for (const [use, words] of [
-      ['create', /is to be encrypted, and no secret came: .*\(csi\.storage\.k8s\.io\/provisioner-secret-name and/],
+      ['create', /must be encrypted, and no secret came: .*\(csi\.storage\.k8s\.io\/provisioner-secret-name and/],
       [
         'stage',
         /needs key-0123456789abcdef, and no secret came: .*\(csi\.storage\.k8s\.io\/node-stage-secret-name and/,

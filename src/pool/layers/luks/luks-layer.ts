@@ -25,7 +25,7 @@ export interface LuksOptions {
   readonly keyFile: string | undefined;
 }
 
-/** What the parts of the layer work with. */
+/** The shared tools of the parts of the layer. */
 export interface LuksParts {
   readonly inner: Backend;
   readonly queue: DiskQueue;
@@ -70,8 +70,8 @@ function provisioner(parts: LuksParts): Provisioner {
     shred: (ref) => shred(parts, ref),
     async destroy(ref, how) {
       await shred(parts, ref).catch((error) => {
-        // Its blocks are shared with what goes on living, and there is no room for others; or they cannot be read, by
-        // nobody then; or it is no volume at all.
+        // Its blocks are shared with a living object, and there is no room for others; or they cannot be read, by
+        // any program then; or it is no volume at all.
         if (errnoName(error) === undefined) throw error;
       });
       await inner.provisioner.destroy(ref, how);
@@ -79,7 +79,7 @@ function provisioner(parts: LuksParts): Provisioner {
   });
 }
 
-/** Where a header lies, and how large it is, is the same for all: what is in the trash may have no record any more. */
+/** The place and the size of a header are the same for all: an object in the trash may have no record any more. */
 async function shred({ inner, queue }: LuksParts, ref: TrashRef): Promise<void> {
   await using data = await inner.provisioner.openInTrash?.(ref);
   if (data !== undefined && (await hasHeader(queue, data))) {

@@ -7,7 +7,7 @@ export interface Candidate {
   readonly identity: string | undefined;
   /** Reasons why it is not free; empty: it is. */
   readonly reasons: readonly string[];
-  /** What it holds, if nobody uses it and a pool of this kind could lie on that: it may be this pool's, from before. */
+  /** Its content, if it is not in use and a pool of this kind could lie on that: it may be this pool's, from before. */
   readonly mayBeOwn: string | undefined;
   /** Other sections that match it. */
   readonly rivals: readonly string[];

@@ -14,7 +14,7 @@ export interface Member {
   readonly poolName: string;
   /** Section of the configuration; that of a pool with one disk has the pool's name. */
   readonly section: string;
-  /** What names its disk permanently. */
+  /** The disk's permanent name. */
   readonly identity: string;
 }
 

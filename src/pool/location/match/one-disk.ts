@@ -14,7 +14,7 @@ import { namedDevices } from './named-devices.ts';
 import { describeMatch } from './read-match.ts';
 import { survey } from './survey.ts';
 
-/** What other pools of the configuration name, or may take. */
+/** The devices that other pools of the configuration name, or may take. */
 export interface OtherPools {
   readonly named: readonly NamedDevice[];
   readonly sections: readonly MatchSection[];
@@ -28,7 +28,7 @@ export interface MatchedPool {
   readonly match: DiskMatch;
   /** All pools of the configuration, this one too. */
   readonly others?: OtherPools | undefined;
-  /** What the disk of such a pool holds, as blkid(8) calls it. */
+  /** The content of the disk of such a pool, in the words of blkid(8). */
   readonly holds: string;
 }
 
@@ -38,7 +38,7 @@ export interface PoolDisk {
   readonly identity: string;
   /** This node has noted it as the pool's. */
   readonly isKnown: boolean;
-  /** Notes for good that this is the pool's disk. To be called when the disk is held, before anything is written to it. */
+  /** Notes permanently that this is the pool's disk. To be called when the disk is held, before anything is written to it. */
   remember(): Promise<void>;
 }
 

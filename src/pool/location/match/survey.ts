@@ -5,12 +5,12 @@ import { whyUnseen } from '../candidate.ts';
 import { readContentOf, type Users, usersOf } from '../disk-survey.ts';
 import { type DiskFacts, whyNotFree } from '../free-disk.ts';
 
-/** What speaks against a disk that matches, besides what is read of it. */
+/** The flaws of a disk that matches, besides its content. */
 export type Against = Pick<DiskFacts, 'owners' | 'namesakes'>;
 
 export interface Survey {
   readonly facts: DiskFacts;
-  /** Nobody is seen to use it. */
+  /** No user of it is seen. */
   readonly isIdle: boolean;
   /** Reasons why it is not free; empty: it is. */
   readonly reasons: readonly string[];

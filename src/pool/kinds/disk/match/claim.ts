@@ -13,7 +13,7 @@ export interface SeenDisk {
   readonly namesakes: readonly string[];
 }
 
-/** What the sections have to do with a disk. */
+/** The relation of the sections to a disk. */
 export type MatchClaim =
   | { readonly kind: 'none' }
   /** It has a pool of a section already, whether the section matches it still or not. */
@@ -23,7 +23,7 @@ export type MatchClaim =
   /** It matches, and is not taken. */
   | { readonly kind: 'passed-over'; readonly sections: readonly string[]; readonly reason: string };
 
-/** Which section is to have a disk. Of two that match it neither has it: which one was meant only the operator knows. */
+/** The section that will have a disk. Of two that match it neither has it: which one was meant only the operator knows. */
 export function claimOn(seen: SeenDisk, sections: readonly MatchSection[], members: readonly Member[]): MatchClaim {
   const { disk, links, namesakes, owners } = seen;
   const { identity } = disk;

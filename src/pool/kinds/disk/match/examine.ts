@@ -5,7 +5,7 @@ import type { Users } from '../../../location/disk-survey.ts';
 import { survey } from '../../../location/match/survey.ts';
 import { poolIdOn } from '../pool-id.ts';
 
-/** What a disk that a section matches turns out to be. */
+/** The result for a disk that a section matches. */
 export type Examined =
   /** It is a pool's already, of this node or of another one. */
   | { readonly kind: 'labelled'; readonly poolId: string }

@@ -37,7 +37,7 @@ export const diskSections: PoolSections<DiskOptions> = {
       .map(({ name }) => name),
 };
 
-/** What there is to see where there is no disk to look at. */
+/** The view of a pool without a disk to look at. */
 export function lookApart({ own: { device, identity, match } }: Configured<DiskOptions>): PoolSight | undefined {
   if (match !== undefined) {
     const advice = 'it has no disk yet: holdfast disks shows which disks match, and why they are not taken.';

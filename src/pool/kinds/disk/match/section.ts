@@ -7,7 +7,7 @@ export function sectionsIn(sections: readonly Configured<DiskOptions>[]): MatchS
   return sections.flatMap(({ name, own: { match } }) => (match === undefined ? [] : [{ name, match }]));
 }
 
-/** The pool of one disk of a section. @param device where the disk is now; the disk is looked for anew when it is opened */
+/** The pool of one disk of a section. @param device where the disk is now; the opening looks for the disk again */
 export function memberPool(
   section: Configured<DiskOptions>,
   { identity, poolName }: Member,

@@ -18,13 +18,13 @@ import { type Examined, examine } from './examine.ts';
 import { pathsWithIdentity } from './open-matched.ts';
 import { memberPool } from './section.ts';
 
-/** A disk that has not answered for so long is not waited for. */
+/** A disk that has not answered for 10 s is not waited for. */
 const silentAfterMs = 10_000;
 const silence = `it has not answered for ${silentAfterMs / 1000} s`;
 
 type Candidate = Extract<MatchClaim, { kind: 'candidate' }>;
 
-/** What was known when the disk was seen. */
+/** The known facts when the disk was seen. */
 export interface Around {
   /**
    * Time since a look first found it as the kernel and udev describe it now; undefined: this is the first look.
@@ -36,8 +36,8 @@ export interface Around {
 }
 
 /**
- * Makes pools of disks that sections match. What is passed over is told once, and is no failure of the driver. Each disk is
- * examined by itself, and one that hangs holds up no other.
+ * Makes pools of disks that sections match. A disk that is passed over is reported once, and is no failure of the driver. Each
+ * disk is examined separately, and one that hangs holds up no other.
  */
 export class Taker {
   readonly #sections: readonly Configured<DiskOptions>[];
@@ -58,7 +58,7 @@ export class Taker {
     this.#queue = queue;
   }
 
-  /** Whether a disk is to be looked at again soon. */
+  /** True if a disk must be looked at again soon. */
   get isWaiting(): boolean {
     return this.#isWaiting;
   }
@@ -147,7 +147,7 @@ export class Taker {
     return undefined;
   }
 
-  /** The disk of a pool has another name than before: another kernel reads more of a disk, say. Its label is what counts. */
+  /** The disk of a pool has another name than before: e.g. another kernel reads more of a disk. Its label is what counts. */
   async #recognise(disk: Disk, poolId: string, member: Member, { identity }: Candidate): Promise<string | undefined> {
     const paths = await pathsWithIdentity(this.#queue, member.identity);
     const original = await this.#ask(disk, (queue) => originalOf(queue, disk.devicePath, paths, poolId));

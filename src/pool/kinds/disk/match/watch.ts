@@ -10,7 +10,7 @@ import { claimOn } from './claim.ts';
 import { sectionsIn } from './section.ts';
 import { Taker } from './taker.ts';
 
-/** Whether there are other disks than before: no more than two directories are read for that. */
+/** The pause between two looks for other disks than before: only two directories are read for that. */
 const glanceEveryMs = 2_000;
 /** A disk that was passed over may have been cleared since. */
 const lookEveryMs = 30_000;
