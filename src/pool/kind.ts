@@ -48,7 +48,7 @@ export interface PoolKind<Own> {
   checkNode(queue: DiskQueue): Promise<Finding[]>;
 }
 
-/** The configuration of a pool: the settings of all kinds, and those of its own kind. */
+/** The configuration of a pool: the settings of all kinds, and those of its kind. */
 export type Configured<Own> = PoolSettings & { readonly own: Own };
 
 /** Sections that stand for several pools, which come and go with what they are on. */
@@ -71,7 +71,7 @@ export interface WatchContext<Own> {
   /** Sections with a match for one disk each, of other kinds. */
   readonly rivals: readonly MatchSection[];
   /** The number of pools that it may add. */
-  readonly mostPools: number;
+  readonly maxPools: number;
   /** Opens a pool, which is one of the node's from then on if that succeeds. @returns why it does not */
   add(pool: Configured<Own>): Promise<unknown>;
 }

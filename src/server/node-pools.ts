@@ -11,7 +11,7 @@ const disksToCome = 8;
 const findingTimeoutMs = 30_000;
 
 /** The maximum number of pools: each gets worker threads when the driver starts. Uses no worker thread itself. */
-export function mostPools(pools: readonly PoolConfig[]): number {
+export function maxPools(pools: readonly PoolConfig[]): number {
   const sections = pools.filter(standsForSeveral).length;
   return pools.length - sections + (sections === 0 ? 0 : disksThatMatch());
 }
@@ -51,7 +51,7 @@ export async function makePools(config: Config, log: Logger, threadsEach: number
   const watch = await watchSections(config.pools, {
     dataDirectory,
     log,
-    mostPools: disksThatMatch() - members.length,
+    maxPools: disksThatMatch() - members.length,
     add(pool) {
       configured.set(pool.name, pool);
       // A disk that another driver has belongs to that driver: no waiting for the lock.

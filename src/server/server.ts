@@ -25,7 +25,7 @@ import { topologyKey } from '../volume/topology.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
 import { hasNode, maxServersOf, type OpenContextVolumes, openContextVolumes } from './context-volumes.ts';
 import { InFlightCalls } from './in-flight-calls.ts';
-import { makePools, mostPools } from './node-pools.ts';
+import { makePools, maxPools } from './node-pools.ts';
 import { StartupGate } from './startup-gate.ts';
 import { queueSizes } from './threads.ts';
 
@@ -60,7 +60,7 @@ export interface Driver {
  * @param look answers the controller's queries about this node
  */
 export async function startDriver(config: ServeConfig, log: Logger, look: Look): Promise<Driver> {
-  const sizes = queueSizes(workerThreads, mostPools(config.pools), maxServersOf(config));
+  const sizes = queueSizes(workerThreads, maxPools(config.pools), maxServersOf(config));
   const nodePools = await makePools(config, log, sizes.pool);
   const { pools } = nodePools;
   const inFlight = new InFlightCalls();

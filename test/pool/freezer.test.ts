@@ -138,7 +138,7 @@ describe('a freeze', () => {
     await using inUse = await InUse.start('a', 'b');
     const cut: Cut<boolean> = { ahead: nothing, work: async () => thawByHand(inUse.paths[0] ?? '') };
     await assert.rejects(new Freezer(parts).whileFrozen(inUse.targets, cut), (error) => {
-      return error instanceof Aborted && /somebody else thawed/.test(error.message);
+      return error instanceof Aborted && /another program thawed/.test(error.message);
     });
     for (const path of inUse.paths) await assertWritable(path);
   });
@@ -184,7 +184,7 @@ describe('a freeze', () => {
     const id = inUse.targets[0]?.volumeId ?? '';
     await assert.rejects(new Freezer(parts).whileFrozen(inUse.targets, cut), (error) => {
       assert.ok(error instanceof FailedPrecondition && error.message.length <= 200, `${error}`);
-      assert.match(error.message, new RegExp(`${id}.*so many pieces.* 60 s.*Stop`));
+      assert.match(error.message, new RegExp(`${id}.*very many pieces.* 60 s.*Stop`));
       return true;
     });
   });

@@ -92,6 +92,9 @@ describe('a disk that was chosen by a match, when it is taken', () => {
 
   test('is refused if somebody has formatted it since, with XFS as we would', async () => {
     const format = (image: string) => execFileSync('mkfs.xfs', ['-q', image]);
-    assert.match(await take(format, { identity: 'wwid 1', isKnown: false }), /was formatted by another program just now/);
+    assert.match(
+      await take(format, { identity: 'wwid 1', isKnown: false }),
+      /was formatted by another program just now/,
+    );
   });
 });

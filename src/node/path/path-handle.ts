@@ -7,7 +7,7 @@ import { InvalidArgument } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { TargetPath } from './target.ts';
 
-/** A name in a directory that is held open, so that nobody can move another one under it. */
+/** A name in a directory that is held open, so that no other directory can be moved under it. */
 export class Place implements Disposable {
   readonly parent: Descriptor;
   readonly name: string;
@@ -57,7 +57,7 @@ async function openDirectoryBeneath(
   }
 }
 
-/** What the kernel says of a path that nobody can use, in our words. */
+/** The kernel's error about an unusable path, in our words. */
 function refused(error: unknown, path: string): unknown {
   const problem = unusable.get(error instanceof KernelError ? error.code : '');
   return problem === undefined ? error : new InvalidArgument(`${shortPath(path)} ${problem}.`);
@@ -69,18 +69,18 @@ const unusable: ReadonlyMap<string, string> = new Map([
   ['ENAMETOOLONG', 'is too long for a path'],
 ]);
 
-/** What a name leads to, held open. While it is open it cannot be unmounted: dispose of it first. */
+/** The object that a name leads to, held open. While it is open it cannot be unmounted: dispose of it first. */
 export interface PathHandle extends MountStatus, Disposable {
   readonly descriptor: Descriptor;
 }
 
 interface MountStatus extends Omit<FileStatus, 'inode' | 'allocatedBytes' | 'links'> {
-  /** What is mounted answers every question with an error. */
+  /** The mounted filesystem answers every question with an error. */
   readonly isBroken: boolean;
 }
 
 /**
- * Opens what is at the place, with what is mounted there.
+ * Opens the object at the place, or the mount on it.
  * @returns undefined if there is nothing
  * @throws InvalidArgument if it is a symbolic link
  */
@@ -114,7 +114,7 @@ async function mountStatus(queue: DiskQueue, place: Place, descriptor: Descripto
 }
 
 /**
- * A filesystem that has shut itself down answers EIO to every question, but what is mounted can still be found out,
+ * A filesystem that has shut itself down answers EIO to every question, but the mount can still be found out,
  * and undone (UP08): /proc knows the mount behind a descriptor.
  */
 async function brokenMountStatus(
@@ -143,7 +143,7 @@ async function mountIdOf(queue: DiskQueue, descriptor: Descriptor): Promise<bigi
   return digits === undefined ? undefined : BigInt(digits);
 }
 
-/** Whether a directory that is held open has no entries. */
+/** True if a directory that is held open has no entries. */
 export async function isEmptyDirectory(queue: DiskQueue, directory: Descriptor): Promise<boolean> {
   return (await queue.run(() => directory.during((path) => readdir(path)))).length === 0;
 }

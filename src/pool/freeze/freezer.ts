@@ -24,7 +24,7 @@ import { type MountedVolume, Standstill } from './standstill.ts';
 
 /** A writer that waits longer than this for a snapshot has been wronged: thaw, and give the snapshot up. */
 export const longestFreezeMs = 10_000;
-/** Writers hardly notice so much. */
+/** Writers hardly notice 0.5 s. */
 const shortFreezeMs = 500;
 const roundsAtMost = 10;
 
@@ -33,7 +33,7 @@ export interface FreezerOptions {
   readonly dataDirectory: string;
   readonly queue: DiskQueue;
   readonly log: PoolLog;
-  /** Of the pool. */
+  /** The name of the pool. */
   readonly name: string;
 }
 
@@ -51,9 +51,9 @@ export interface AttachedVolume extends Pick<VolumeRecord, 'content'> {
   readonly attached: readonly Attached[];
 }
 
-/** What is done to volumes at one instant. */
+/** The work on volumes at one instant. */
 export interface Cut<T> {
-  /** What can be done while they are written to. Done again, as long as that leaves less for the end. */
+  /** The work that can be done while they are written to. Done again, as long as that leaves less for the end. */
   readonly ahead: () => Promise<void>;
   /** @param signal aborted when writers have waited for too long */
   readonly work: (signal: AbortSignal) => Promise<T>;
@@ -61,8 +61,8 @@ export interface Cut<T> {
 
 /**
  * Brings filesystems to rest together for the moment in which their images are cloned. Whatever happens, they are
- * thawed: on success, on failure, when it takes too long, and after a kill -9 by the next start (`thawLeft`). A freeze of
- * somebody else is left alone while its filesystem is mounted anywhere, and ended when it is not (`endUnseen`).
+ * thawed: on success, on failure, when it takes too long, and after a kill -9 by the next start (`thawLeft`). A foreign
+ * freeze is left alone while its filesystem is mounted anywhere, and ended when it is not (`endUnseen`).
  */
 export class Freezer {
   readonly #queue: DiskQueue;
@@ -84,7 +84,7 @@ export class Freezer {
 
   /**
    * Does the work while the filesystems of all targets that are mounted are frozen. Before that as much as possible is
-   * done and written back, so that writers wait only for what has come since.
+   * done and written back, so that writers wait only for the changes since.
    * @returns what the work returned, and how long writers had to wait
    * @throws Aborted if the freeze had to be ended before the work was done: what it made is no cut at one instant
    * @throws Aborted, FailedPrecondition if writers would have to wait for too long; then they have not waited at all
@@ -96,7 +96,7 @@ export class Freezer {
     const mounted = await this.#mounted(targets);
     try {
       const isWritten = targets.some(({ devices }) => devices.some(({ readonly }) => !readonly));
-      // Where nobody writes nobody has to wait, however long the work takes: it may be a copy.
+      // Without writers there is no wait, however long the work takes: it may be a copy.
       if (isWritten) await this.#goAhead(targets, mounted, cut);
       if (mounted.length > 0) return await this.#freeze(targets, mounted, cut);
       await this.#syncRaw(targets);
@@ -141,7 +141,7 @@ export class Freezer {
     const startedAt = performance.now();
     const watchdog = setTimeout(() => {
       late.abort(tooLong(this.#longestMs));
-      // What it says is asked for below.
+      // Its result is asked for below.
       standstill.end().catch(() => undefined);
     }, this.#longestMs);
     try {
@@ -152,7 +152,7 @@ export class Freezer {
       const wasHeld = await standstill.endInTime();
       late.signal.throwIfAborted();
       if (!wasHeld)
-        throw new Aborted('The snapshot was given up: somebody else thawed a filesystem meanwhile. Try again.');
+        throw new Aborted('The snapshot was given up: another program thawed a filesystem meanwhile. Try again.');
       return { result, frozenMs: performance.now() - startedAt };
     } finally {
       clearTimeout(watchdog);
@@ -160,7 +160,7 @@ export class Freezer {
     }
   }
 
-  /** What users of raw block volumes have written but the kernel not yet passed on. */
+  /** Writes back the data that users of raw block volumes have written but the kernel not yet passed on. */
   async #syncRaw(targets: readonly FreezeTarget[]): Promise<void> {
     const raw = targets.filter(({ hasFilesystem }) => !hasFilesystem).flatMap(({ devices }) => devices);
     await finishAll(raw.map(({ devicePath }) => syncFile(this.#queue, devicePath)));
@@ -172,8 +172,8 @@ export class Freezer {
   }
 
   /**
-   * After a start: a driver that was killed while it had filesystems frozen left them so. Only what has a note is
-   * thawed: a hook's freeze has to last until the hook ends it.
+   * After a start: a driver that was killed while it had filesystems frozen left them so. Only freezes with a note are
+   * ended: a hook's freeze has to last until the hook ends it.
    */
   async thawLeft(attacher: Pick<Attacher, 'attached'>): Promise<number> {
     let thawed = 0;
@@ -229,7 +229,7 @@ export class Freezer {
 
   /**
    * Ends the freeze of filesystems that are mounted nowhere any more. The kernel keeps a frozen filesystem when its last
-   * mount goes, with its device, and the next mount would get the same one, still frozen. Nobody can thaw it then, as
+   * mount goes, with its device, and the next mount would get the same one, still frozen. No program can thaw it then, as
    * nothing leads to it. The filesystem on a raw block volume is its pod's own affair.
    * @returns how many were frozen
    */
@@ -303,7 +303,7 @@ export class Freezer {
               : error;
           });
           if (directory !== undefined) found.push({ volumeId, directory });
-          // Cloned unfrozen it would lack what was written last.
+          // Cloned unfrozen it would lack the last writes.
           else if (hasFilesystem) throw new Aborted(`volume ${volumeId} is being unmounted; try again.`);
         }
       }
@@ -350,10 +350,10 @@ function tooMuch(
   const longest = `longer than ${longestMs / 1000} s`;
   return aheadMs > syncedMs
     ? new FailedPrecondition(
-        `Writers would wait ${longest}: the image of ${whose} lies in so many pieces that to clone it takes ${seconds(aheadMs)}. Stop its pod for that time.`,
+        `Writers would wait ${longest}: the image of ${whose} lies in very many pieces, so that to clone it takes ${seconds(aheadMs)}. Stop its pod for that time.`,
       )
     : new Aborted(
-        `Writers would wait ${longest}: what is written to ${whose} takes its disk ${seconds(syncedMs)} at a time. Try again when less is written.`,
+        `Writers would wait ${longest}: the new writes to ${whose} take its disk ${seconds(syncedMs)} at a time. Try again when less is written.`,
       );
 }
 

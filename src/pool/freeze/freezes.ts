@@ -23,11 +23,12 @@ interface Need {
 const needed = new Map<string, Need>();
 
 /**
- * The one place that freezes a pool's filesystems and thaws them. The kernel does not tell who froze a filesystem, and a
- * backup's hook may have done so. A note in the driver's own directory therefore stands for each freeze of the driver for
- * as long as it lasts: after a kill -9 the next start thaws what has a note, and nothing else. A freeze ends with
- * the boot, so a note needs no fsync, and one of an earlier boot means nothing. The node's own disk may be full or
- * read-only: then there is a freeze without a note, because a snapshot is needed most on such a node.
+ * The one place that freezes a pool's filesystems and thaws them. The kernel does not tell which program froze a
+ * filesystem, and a backup's hook may have done so. A note in the driver's own directory therefore stands for each
+ * freeze of the driver for as long as it lasts: after a kill -9 the next start thaws filesystems with a note, and
+ * nothing else. A freeze ends with the boot, so a note needs no fsync, and one of an earlier boot means nothing. The
+ * node's own disk may be full or read-only: then there is a freeze without a note, because a snapshot is needed most on
+ * such a node.
  */
 export class Freezes {
   readonly #directory: string;
@@ -40,7 +41,7 @@ export class Freezes {
     this.#log = log;
   }
 
-  /** @returns held: somebody else has frozen it already, and has to thaw it */
+  /** @returns held: another program has frozen it already, and has to thaw it */
   async freeze(queue: DiskQueue, what: Frozen, filesystem: Openable): Promise<'frozen' | 'held'> {
     const need = this.#needOf(what);
     need.underWay++;
@@ -81,12 +82,12 @@ export class Freezes {
     await this.forget(queue, what);
   }
 
-  /** Freezes a filesystem for a moment, which empties its log. So does a freeze of somebody else. */
+  /** Freezes a filesystem for a moment, which empties its log. So does another program's freeze. */
   async briefly(queue: DiskQueue, what: Frozen, filesystem: Openable): Promise<void> {
     if ((await this.freeze(queue, what, filesystem)) === 'frozen') await this.thaw(queue, what, filesystem);
   }
 
-  /** Whether the driver died while it had this one frozen, or was about to. */
+  /** True if the driver died while it had this one frozen, or was about to. */
   async isLeft(queue: DiskQueue, what: Frozen): Promise<boolean> {
     const booted = await readFile(bootIdFile, 'utf8');
     const noted = await this.#read(queue, this.#path(what));

@@ -21,7 +21,7 @@ export interface ServerOptions {
   readonly maxServers: number;
   /** A call that has waited this long for its server is given up. */
   readonly silentAfterMs?: number;
-  /** How often calls are looked at. */
+  /** The pause between two looks at the calls. */
   readonly tickMs?: number;
 }
 
@@ -34,7 +34,7 @@ interface Entry {
 /** In the names of notes on freezes, in the place of a pool's name: no pool has such a name. */
 const freezerName = '@servers';
 
-/** What is left of a server after its calls were given up this often: none of its threads. */
+/** The limit of closed queues of a server that did not answer: after that it gets no threads any more. */
 const maxLostQueues = 2;
 
 /**

@@ -125,10 +125,10 @@ export class Taker {
   }
 
   async #take({ identity, poolName, section: name }: Candidate): Promise<string | undefined> {
-    const { add, log, mostPools } = this.#context;
+    const { add, log, maxPools } = this.#context;
     const section = this.#sections.find((each) => each.name === name);
     if (section === undefined || this.#isStopping) return undefined;
-    if (this.#added >= mostPools) return 'there are no threads for another disk: restart the driver';
+    if (this.#added >= maxPools) return 'there are no threads for another disk: restart the driver';
     this.#added++;
     const error = await add(memberPool(section, { poolName, section: name, identity }));
     if (error === undefined) {
