@@ -391,7 +391,7 @@ export interface Pool {
   modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord>;
   /**
    * Notes, durably, which node the volume is published to; undefined: none. The same again is fine.
-   * @throws NotFound, FailedPrecondition if it is to be none while attached on this node
+   * @throws NotFound, FailedPrecondition if it would be none while attached on this node
    */
   setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord>;
   /** Deleted volumes that can be brought back, the one deleted last first. */

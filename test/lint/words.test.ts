@@ -13,7 +13,6 @@ const unrevised = [
   'pool/kinds.ts',
   'pool/node-side.ts',
   'pool/on-node/context-volumes.ts',
-  'pool/pool.ts',
 ];
 
 function findingsOf(file: string): string[] {

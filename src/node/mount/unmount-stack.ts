@@ -12,18 +12,18 @@ import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, type Place } from '../path/path-handle.ts';
 
 /** More mounts than this on one path are no leftovers of ours. */
-const mostStacked = 64;
+const maxStacked = 64;
 
-/** What was unmounted, and what was seen last. */
+/** The mounts that were undone, and the last look. */
 export interface Unmounted {
   readonly unmounted: readonly Observation[];
   readonly last: Observation;
 }
 
-/** What an undoing decides each time it has looked. */
+/** The decision of an undoing, each time it has looked. */
 export type Decide = (observed: Observation, mounts: LazyMountTable) => Promise<'unmount' | 'stop'>;
 
-/** Looks at a place and unmounts what is there, one after the other if several are stacked, until `decide` says stop. */
+/** Looks at a place and unmounts the mounts there, one after the other if several are stacked, until `decide` says stop. */
 export async function unmountStack(
   context: NodeContext,
   place: Place,
@@ -32,7 +32,7 @@ export async function unmountStack(
   decide: Decide,
 ): Promise<Unmounted> {
   const unmounted: Observation[] = [];
-  while (unmounted.length < mostStacked) {
+  while (unmounted.length < maxStacked) {
     const mounts = new LazyMountTable(context.queue);
     const observed = await observe(context, mounts, place, volumeId);
     if ((await decide(observed, mounts)) === 'stop') return { unmounted, last: observed };
@@ -62,13 +62,13 @@ export async function unmountStack(
       return { unmounted, last: bareDirectory };
     }
   }
-  throw new FailedPrecondition(`${shortPath(place.path)} still has mounts on it after ${mostStacked} were undone.`);
+  throw new FailedPrecondition(`${shortPath(place.path)} still has mounts on it after ${maxStacked} were undone.`);
 }
 
-/** Whether it is empty, rmdir(2) finds out in the step in which it removes it. */
+/** The directory may have entries: rmdir(2) finds that out in the step in which it removes it. */
 const bareDirectory: Observation = { occupant: { kind: 'directory', isEmpty: true }, mounted: undefined };
 
-/** A look that holds nothing open when it is over: what is held cannot be unmounted. */
+/** A look that holds nothing open when it is over: an open object cannot be unmounted. */
 async function observe(
   context: NodeContext,
   mounts: LazyMountTable,
