@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { eventually } from '../support/eventually.ts';
-import { bundlePrograms } from './machine/bundle.ts';
-import { programs, withNfsServer } from './nfs/guest.ts';
-import { nfsServer } from './nfs/server.ts';
+import { eventually } from '../../support/eventually.ts';
+import { bundlePrograms } from '../machine/bundle.ts';
+import { programs, withNfsServer } from '../nfs/guest.ts';
+import { nfsServer } from '../nfs/server.ts';
 
 const patienceMs = 300_000;
 
