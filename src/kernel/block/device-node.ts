@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readlink } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
@@ -8,4 +9,9 @@ export async function devicePathOf(queue: DiskQueue, { major, minor }: DeviceNum
   const link = await queue.run(() => readlink(`/sys/dev/block/${major}:${minor}`));
   // sysfs replaces a slash with this (Documentation/filesystems/sysfs.rst).
   return `/dev/${basename(link).replaceAll('!', '/')}`;
+}
+
+/** Answers if the kernel has let go of a device. A filesystem on it stays mounted, and answers with errors. */
+export function isDeviceGone({ major, minor }: DeviceNumber): boolean {
+  return !existsSync(`/sys/dev/block/${major}:${minor}`);
 }

@@ -1,8 +1,10 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { isDeviceGone } from '../../kernel/block/device-node.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { isBtrfs } from '../../kernel/mount/mounts-of-device.ts';
 import { DataLoss, FailedPrecondition, HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
@@ -83,7 +85,7 @@ export class ContextVolumes implements VolumeSource {
     const rank = (note: VolumeNote) => (isAt(note, seen.target) ? 0 : note.volume.handle === asked ? 1 : 2);
     for (const note of this.#notes.all().sort((a, b) => rank(a) - rank(b))) {
       const kind = this.#kindOf(note);
-      const shown = kind?.shows(volumeOf(kind, note.volume), seen);
+      const shown = kind?.shows(volumeOf(kind, note.volume), seen) ?? shownByNote(note, kind, seen);
       if (kind === undefined || shown === undefined) continue;
       // Its server may not be usable at all: then it can still be unmounted.
       const found = await this.findIfPossible(note.volume.handle);
@@ -208,6 +210,17 @@ function volumeOf(kind: NodeKind, noted: VolumeNote['volume']): VolumeOnNode {
 function isAt({ paths, volume }: VolumeNote, target: string | undefined): boolean {
   if (target === undefined) return false;
   return paths.some((path) => path === target || join(path, fileNameOf(volume.handle)) === target);
+}
+
+/**
+ * A device that is gone, as its server was given up, tells nothing. What is still mounted from it, where the note says that
+ * the volume is, is the volume: it must be unmounted.
+ */
+function shownByNote(note: VolumeNote, kind: NodeKind | undefined, { device, mount, target }: SeenAt) {
+  if (kind?.traits.detaching !== 'explicit' || mount === undefined || !isAt(note, target)) return undefined;
+  // btrfs has a number that is no device's.
+  const isGone = device === undefined ? isBtrfs(mount) : isDeviceGone(device);
+  return isGone ? 'whole' : undefined;
 }
 
 /** What a note says of a volume that a call says otherwise. */

@@ -7,6 +7,7 @@ const volumes = {
   killer: 'test/grpc/context-volumes.test.ts',
 } as const;
 const servers = { file: 'src/pool/on-node/servers.ts', killer: 'src/pool/on-node/servers.test.ts' } as const;
+const gone = { file: volumes.file, killer: 'test/pool/context-owner.test.ts' } as const;
 
 /** Volumes that any node of the cluster can reach. */
 export const reachMutants: readonly Mutant[] = [
@@ -62,6 +63,18 @@ export const reachMutants: readonly Mutant[] = [
     text: '    await access.thawLeft();\n',
     replacement: '',
     only: 'is thawed by the next driver',
+  },
+  {
+    name: 'what is mounted from a device that is gone is unmounted',
+    ...gone,
+    text: ' ?? shownByNote(note, kind, seen);',
+    replacement: ';',
+  },
+  {
+    name: 'what is mounted from a device that is gone is a volume only where that was put',
+    ...gone,
+    text: ' || mount === undefined || !isAt(note, target)',
+    replacement: ' || mount === undefined',
   },
   {
     name: 'mounts of another PersistentVolume with the same data are not taken for those of this one',
