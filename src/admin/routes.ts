@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { shown } from '../settings/section.ts';
 import { isClaim } from '../volume/claim.ts';
 import { InvalidArgument } from '../volume/errors.ts';
+import { parseHandle } from '../volume/handle.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { inOneSentence, parseInput } from '../volume/parse-input.ts';
 import type { AdminCall, AdminHandlers } from './service.ts';
@@ -31,6 +32,13 @@ const volumeId = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+const volumeHandle = z.string().transform((text, context) => {
+  const handle = parseHandle(text);
+  if (handle !== undefined) return handle;
+  context.addIssue(`${JSON.stringify(text)} cannot be the id of a volume`);
+  return z.NEVER;
+});
+
 const absolutePath = z.string().refine((text) => text.startsWith('/') && !text.includes('\0'), {
   error: ({ input }) => `${shown(input)} must be an absolute path: /dev/GROUP/NAME, /dev/disk/by-id/…, or a directory`,
 });
@@ -52,6 +60,8 @@ const adoption = z
   });
 const nothing = z.strictObject({});
 const oneVolume = z.strictObject({ id: volumeId });
+/** Also one that a person wrote into a PersistentVolume. */
+const anyHandle = z.strictObject({ id: volumeHandle });
 const volumeAndPath = z.strictObject({ id: volumeId, to: absolutePath.optional() });
 const optionalVolume = z.strictObject({ id: volumeId.optional() });
 
@@ -96,7 +106,7 @@ const routes: readonly Route[] = [
     method: 'GET',
     path: /^\/v1\/volumes\/(?<id>[^/]+)\/holders$/,
     operation: 'holders',
-    run: (handlers, input, call) => handlers.holders(parse(oneVolume, input), call),
+    run: (handlers, input, call) => handlers.holders(parse(anyHandle, input), call),
   },
 ];
 

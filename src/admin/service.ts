@@ -1,12 +1,14 @@
 import { findHolders } from '../kernel/process/holders.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn } from '../pool/condition.ts';
+import type { VolumeSource } from '../pool/node-side.ts';
 import type { Attached, Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { claimOf } from '../volume/claim.ts';
 import { AlreadyExists, HoldfastError, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
-import type { VolumeId } from '../volume/id.ts';
+import type { VolumeHandle } from '../volume/handle.ts';
+import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { type ObjectQueue, volumeNameKey } from '../volume/object-queue.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
 import type {
@@ -38,20 +40,22 @@ export interface AdminHandlers {
   readonly adopt: AdminHandler<AdoptionRequest, Adopted>;
   /** Without a path: to its origin. */
   readonly release: AdminHandler<{ readonly id: VolumeId; readonly to?: string | undefined }, Released>;
-  readonly holders: AdminHandler<{ readonly id: VolumeId }, HolderList>;
+  readonly holders: AdminHandler<{ readonly id: VolumeHandle }, HolderList>;
 }
 
 export interface AdminServiceOptions {
   readonly nodeId: string;
   readonly pools: Pools;
   readonly objects: ObjectQueue;
+  /** Volumes of this node that are in no pool of it. */
+  readonly volumes?: VolumeSource | undefined;
 }
 
 /** An operator would rather wait than not know. */
 const holdersTimeoutMs = 10_000;
 
 /** The operator's side of the driver. Operations that change a volume take turns with the RPCs for it. */
-export function adminService({ nodeId, pools, objects }: AdminServiceOptions): AdminHandlers {
+export function adminService({ nodeId, pools, objects, volumes }: AdminServiceOptions): AdminHandlers {
   return {
     async listPools() {
       return { pools: pools.statuses() };
@@ -97,19 +101,31 @@ export function adminService({ nodeId, pools, objects }: AdminServiceOptions): A
     release: (request, call) => release({ nodeId, pools, objects }, request, call),
 
     async holders({ id }, call) {
-      const { pool } = (await pools.findEphemeral(id)) ?? (await pools.require(id));
-      call.note({ pool: pool.name });
-      const here = await pool.attached(id);
-      const attached = here.length > 0 ? here : await pool.inUse(id);
+      const { attached, pool } = await attachedOn({ pools, volumes }, id);
+      call.note({ pool });
       const { holders, isComplete } =
         attached.length === 0
           ? { holders: [], isComplete: true }
           : await findHolders(soughtOf(attached), 'all', holdersTimeoutMs);
       const devices = attached.flatMap((each) => (each.kind === 'device' ? each.devicePath : []));
       const mountedFrom = attached.flatMap(placeOf);
-      return { id, pool: pool.name, devices, mountedFrom, isComplete, holders: [...holders] };
+      return { id, pool, devices, mountedFrom, isComplete, holders: [...holders] };
     },
   };
+}
+
+/** How a volume is attached on this node, and the pool or server that it is on. @throws NotFound */
+async function attachedOn(
+  { pools, volumes }: Pick<AdminServiceOptions, 'pools' | 'volumes'>,
+  handle: VolumeHandle,
+): Promise<{ readonly pool: string; readonly attached: readonly Attached[] }> {
+  const found = await volumes?.findIfPossible(handle);
+  if (found !== undefined) return { pool: found.access.poolName, attached: await found.access.attached() };
+  const id = parseVolumeId(handle);
+  if (id === undefined) throw new NotFound(`volume ${handle} is not in use on this node.`);
+  const { pool } = (await pools.findEphemeral(id)) ?? (await pools.require(id));
+  const here = await pool.attached(id);
+  return { pool: pool.name, attached: here.length > 0 ? here : await pool.inUse(id) };
 }
 
 /** The directory with the files of a volume that has no device. */

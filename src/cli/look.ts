@@ -27,6 +27,7 @@ const startWithinMs = 60_000;
 export async function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]> {
   // The process that looks sees all of them, and those that have come meanwhile.
   const pools = await shownPools(config);
+  if (pools.length === 0) return [];
   const sights = new Map<string, SeenPool>();
   await hearLooker<LookerMessage>({
     what: 'the pools',

@@ -10,7 +10,8 @@ import { lookAtPools } from './look.ts';
  * @throws NotFound, FailedPrecondition
  */
 export async function volumeIdOf(config: Config, wanted: string): Promise<string> {
-  if (parseVolumeId(wanted) !== undefined) return wanted;
+  // A node that has no pools knows volumes by their handles alone.
+  if (parseVolumeId(wanted) !== undefined || config.pools.length === 0) return wanted;
   const pools = await lookAtPools(config, 'records');
   const volumes = pools.flatMap(({ config: { name: pool }, contents }) =>
     (contents?.records ?? []).map((record) => ({ id: record.id, name: record.name, claim: claimOf(record), pool })),

@@ -16,6 +16,7 @@ import { lvmKind } from './kinds/lvm/kind.ts';
 import type { NfsPoolOptions } from './kinds/nfs/config.ts';
 import { nfsKind } from './kinds/nfs/kind.ts';
 import { nfsNodeKind } from './kinds/nfs/node.ts';
+import { nvmeTcpNodeKind } from './kinds/nvme-tcp/kind.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
 import { type MatchSection, matches } from './location/match/criteria.ts';
 import { type Member, readMembers } from './location/match/members.ts';
@@ -46,7 +47,7 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
-export const nodeKinds: readonly NodeKind[] = [nfsNodeKind];
+export const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind];
 
 /** In the order in which messages list them. */
 export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs'];

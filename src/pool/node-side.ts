@@ -40,6 +40,8 @@ export interface VolumeAccess {
   readonly queue: DiskQueue;
   readonly traits: Pick<Traits, 'detaching' | 'granularityBytes' | 'isOneVolume'>;
   readonly trimming: Trimming;
+  /** Its data was there before: this driver has not formatted it. */
+  readonly isProvided?: true | undefined;
 
   /**
    * Makes the volume reachable on this node; in the same way again if it already is.
@@ -148,8 +150,8 @@ export interface NodeSide {
   quotaUsage?(volume: VolumeOnNode): Promise<QuotaUsage | undefined>;
   /** The server's state for this volume. Never waits for the server for longer than 3 s. */
   condition?(volume: VolumeOnNode): Promise<Condition>;
-  /** Nothing of its volumes is used on this node any more: lets go of connections. */
-  close?(): Promise<void>;
+  /** Nothing of its volumes is used on this node any more: lets go of connections. @param last the last of them */
+  close?(last: VolumeOnNode): Promise<void>;
 }
 
 /** The node half of a kind with cluster-wide volumes, as the registry has it (`kinds.ts`). */
@@ -177,7 +179,8 @@ export interface NodeKind {
 }
 
 /** What the context of a volume says of it. */
-export type ContextContent = Pick<VolumeOnNode, 'content'> & Partial<Pick<VolumeOnNode, 'encryption' | 'sizeBytes'>>;
+export type ContextContent = Pick<VolumeOnNode, 'content'> &
+  Partial<Pick<VolumeOnNode, 'accessModes' | 'encryption' | 'sizeBytes'>>;
 
 export interface NodeSideContext {
   /** The answer of `serverOf`. */

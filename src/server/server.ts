@@ -172,7 +172,7 @@ function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, in
     ...(side === 'node' ? {} : home),
     ...node,
     linked: () => ({}),
-    admin: inFlight.count(adminService({ nodeId: anyNode, pools, objects })),
+    admin: inFlight.count(adminService({ nodeId: anyNode, pools, objects, volumes: remote?.volumes })),
   };
 }
 

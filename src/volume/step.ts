@@ -111,12 +111,16 @@ export const metadataStepNames = [
 /** Steps of volumes that this node has no record of. */
 export const volumeNoteStepNames = ['volume-note/write', 'volume-note/remove'] as const;
 
+/** Steps of volumes on a target; tested in the virtual machine. */
+export const targetStepNames = ['nvme/connect', 'nvme/disconnect'] as const;
+
 export type StepName =
   | (typeof stepNames)[number]
   | (typeof encryptionStepNames)[number]
   | (typeof instantStepNames)[number]
   | (typeof metadataStepNames)[number]
-  | (typeof volumeNoteStepNames)[number];
+  | (typeof volumeNoteStepNames)[number]
+  | (typeof targetStepNames)[number];
 
 /**
  * The point at which a test kills the process: `before create/commit`; or `after snapshot/take 2`, at its second pass.

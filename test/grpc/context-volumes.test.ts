@@ -64,6 +64,7 @@ describe('a volume of a context', () => {
       await volume.stage({ volume_context });
       await volume.publish({ volume_context });
     }
+    await refused(other.stage({ volume_context, staging_target_path: one.staging }), 'ALREADY_EXISTS', /volume one is/);
     const second = join(one.pod, 'second');
     await one.publish({ volume_context, target_path: second });
     writeFileSync(join(one.target, 'file'), 'data');

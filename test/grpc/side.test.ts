@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { CallError } from '../support/client.ts';
-import { DriverProcess } from '../support/driver.ts';
+import { holdfast } from '../support/command.ts';
+import { DriverProcess, environmentFor } from '../support/driver.ts';
 import { mountCapability } from '../support/node-volume.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -26,6 +27,16 @@ describe('HOLDFAST_SIDE', () => {
       volume_context: { kind: 'none-of-ours' },
     });
     await assert.rejects(stage, /"none-of-ours" is not known on this node/);
+  });
+
+  test('node: commands work where there are no pools', async () => {
+    const environment = { HOLDFAST_SIDE: 'node' };
+    await using _driver = await DriverProcess.start(scratch, { environment });
+    const run = (...words: string[]) => holdfast(words, environmentFor(scratch, { environment }));
+    assert.deepEqual((await run('pools', '--json')).code, 0);
+    assert.deepEqual((await run('volumes')).code, 0);
+    const who = await run('who', 'server/share');
+    assert.match(who.stderr, /volume server\/share is not in use on this node/);
   });
 
   const refused: Readonly<Record<string, readonly [string, string | undefined, RegExp]>> = {

@@ -7,6 +7,7 @@ import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { parseMountTable } from '../../src/kernel/mount/mount-table.ts';
 import { nodeService } from '../../src/node/service.ts';
+import type { NodeKind } from '../../src/pool/node-side.ts';
 import { ContextVolumes } from '../../src/pool/on-node/context-volumes.ts';
 import { Servers } from '../../src/pool/on-node/servers.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
@@ -24,9 +25,11 @@ export class ContextHarness implements AsyncDisposable {
   readonly kubelet = this.scratch.join('kubelet');
   #running: { readonly servers: Servers; readonly listener: Listener; readonly client: DriverClient } | undefined;
   #volumes = 0;
+  #kinds: readonly NodeKind[] = [];
 
-  static async open(): Promise<ContextHarness> {
+  static async open(kinds: readonly NodeKind[] = [exportKind, lunKind]): Promise<ContextHarness> {
     const harness = new ContextHarness();
+    harness.#kinds = kinds;
     for (const name of ['kubelet/staging', 'kubelet/pods', 'data']) {
       mkdirSync(harness.scratch.join(name), { recursive: true });
     }
@@ -39,7 +42,7 @@ export class ContextHarness implements AsyncDisposable {
     const dataDirectory = this.scratch.join('data');
     const servers = new Servers({ dataDirectory, log: silent, threadsEach: 2, maxServers: 4 });
     const volumes = await ContextVolumes.open({
-      ...{ kinds: [exportKind, lunKind], servers, queue, log: silent },
+      ...{ kinds: this.#kinds, servers, queue, log: silent },
       directory: this.#notes,
     });
     await volumes.tidyUp();

@@ -22,7 +22,14 @@ import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
 import { attachDeviceOf } from '../../pool/attached-device.ts';
 import type { VolumeAccess } from '../../pool/node-side.ts';
 import type { AttachedDevice } from '../../pool/pool.ts';
-import { DataLoss, type HoldfastError, InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
+import {
+  DataLoss,
+  FailedPrecondition,
+  type HoldfastError,
+  InternalError,
+  InvalidArgument,
+  Unavailable,
+} from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { VolumeHandle } from '../../volume/handle.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
@@ -103,7 +110,12 @@ async function tryToMount(volume: VolumeAccess, mount: VolumeMount): Promise<Mou
     void attachment.release();
     return outcome;
   } catch (error) {
-    const explained = await explainMountFailure(error, queue, { ...mount, volumeId }, attachment);
+    const explained = await explainMountFailure(
+      error,
+      queue,
+      { ...mount, volumeId, isProvided: volume.isProvided },
+      attachment,
+    );
     await attachment.release();
     // If this fails it is done by the next try, or when the pool is opened next.
     await detachUnmounted(queue, volume).catch(() => undefined);
@@ -190,11 +202,15 @@ async function growUnmounted(queue: DiskQueue, volumeId: VolumeHandle, device: A
   }
 }
 
+/** A mount that the kernel refused. */
+type RefusedMount = Pick<VolumeMount, 'fsType' | 'parameters'> &
+  Pick<VolumeAccess, 'isProvided'> & { readonly volumeId: VolumeHandle };
+
 /** What the kernel's refusal means: a wrong flag, another filesystem than recorded, none, or a damaged one. */
 export async function explainMountFailure(
   error: unknown,
   queue: DiskQueue,
-  { fsType, parameters, volumeId }: Pick<VolumeMount, 'fsType' | 'parameters'> & { readonly volumeId: VolumeHandle },
+  { fsType, isProvided, parameters, volumeId }: RefusedMount,
   device: AttachedDevice,
 ): Promise<unknown> {
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
@@ -204,6 +220,11 @@ export async function explainMountFailure(
   if (error.code === 'EBUSY') return await busyDevice(volumeId, device);
   const content = await probeContent(queue, device.devicePath);
   const what = content.kind === 'filesystem' || content.kind === 'other' ? content.type : content.kind;
+  if (what !== fsType && isProvided === true) {
+    return new FailedPrecondition(
+      `volume ${volumeId} is to hold ${fsType}, and its device shows: ${what}. It is not formatted here: run mkfs.${fsType} on it, or correct fsType of the PersistentVolume.`,
+    );
+  }
   if (what !== fsType) {
     return new DataLoss(
       `volume ${volumeId} was formatted with ${fsType}, but its device now shows: ${what}. It is neither mounted nor formatted; find out who wrote to it.`,

@@ -14,6 +14,7 @@ import { type PoolCondition, silentAfterMs, silentCondition } from '../condition
 import { detachUnseen } from '../detach-unseen.ts';
 import type { PoolLog } from '../log.ts';
 import type {
+  ContextContent,
   ContextDemand,
   FoundOnNode,
   NodeKind,
@@ -155,7 +156,7 @@ export class ContextVolumes implements VolumeSource {
     const server = kind.serverOf(volumeOf(kind, note.volume));
     const others = this.#notes.all().filter((other) => other.kind === note.kind);
     if (others.some(({ volume }) => kind.serverOf(volumeOf(kind, volume)) === server)) return;
-    await this.#options.servers.close(kind, server);
+    await this.#options.servers.close(kind, volumeOf(kind, note.volume));
   }
 
   /** @throws FailedPrecondition if the handle stands for another volume that is in use on this node */
@@ -202,8 +203,8 @@ export class ContextVolumes implements VolumeSource {
   }
 }
 
-function volumeOf(kind: NodeKind, noted: VolumeNote['volume']): VolumeOnNode {
-  return { ...noted, accessModes: kind.traits.accessModes };
+function volumeOf(kind: NodeKind, noted: VolumeNote['volume'] & ContextContent): VolumeOnNode {
+  return { accessModes: kind.traits.accessModes, ...noted };
 }
 
 /** A device is mounted on a file in its staging directory. */
@@ -239,6 +240,7 @@ const answering: Condition = { abnormal: false, message: 'The volume is reachabl
 class ContextVolume implements VolumeAccess {
   /** For a device with a filesystem: the server decides what a discard means to it. */
   readonly trimming = 'off';
+  readonly isProvided = true;
   readonly #volume: VolumeOnNode;
   readonly #kind: NodeKind;
   readonly #server: Server;

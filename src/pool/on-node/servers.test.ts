@@ -44,7 +44,9 @@ test('a server that could not be opened is opened again', async () => {
   all.stop();
 });
 
-test('calls that hang are given up, others go on, and a server cannot take threads again and again', async () => {
+test('calls that hang are given up, others go on, and a server cannot take threads again and again', {
+  timeout: 20_000,
+}, async () => {
   const all = servers({ silentAfterMs: 1, tickMs: 1 });
   const other = await all.get(sides, 'other');
   for (let round = 0; round < 2; round++) {

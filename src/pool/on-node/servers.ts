@@ -2,7 +2,7 @@ import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import { Freezer } from '../freeze/freezer.ts';
 import type { PoolLog } from '../log.ts';
-import type { NodeKind, NodeSide } from '../node-side.ts';
+import type { NodeKind, NodeSide, VolumeOnNode } from '../node-side.ts';
 
 /** A server that this node uses. */
 export interface Server {
@@ -89,12 +89,12 @@ export class Servers {
   }
 
   /** Nothing of the server is used on this node any more. */
-  async close(kind: NodeKind, server: string): Promise<void> {
-    const key = `${kind.name} ${server}`;
+  async close(kind: NodeKind, last: VolumeOnNode): Promise<void> {
+    const key = `${kind.name} ${kind.serverOf(last)}`;
     const entry = this.#entries.get(key);
     this.#entries.delete(key);
     const side = await entry?.opening.catch(() => undefined);
-    await side?.close?.();
+    await side?.close?.(last);
   }
 
   /** Connections and mounts stay: volumes in use stay in use. */

@@ -9,6 +9,11 @@ const volumes = {
 const servers = { file: 'src/pool/on-node/servers.ts', killer: 'src/pool/on-node/servers.test.ts' } as const;
 const gone = { file: volumes.file, killer: 'test/pool/context-owner.test.ts' } as const;
 
+const namespaces = {
+  file: 'src/pool/kinds/nvme-tcp/namespaces.ts',
+  killer: 'src/pool/kinds/nvme-tcp/namespaces.test.ts',
+} as const;
+
 /** Volumes that any node of the cluster can reach. */
 export const reachMutants: readonly Mutant[] = [
   {
@@ -116,6 +121,32 @@ export const reachMutants: readonly Mutant[] = [
     text: "volumeIdFor('cluster', cluster.id, volumeName)",
     replacement: 'volumeIdFor(nodeId, name, volumeName)',
     only: 'T03',
+  },
+  {
+    name: 'a connection that this driver has not made is never ended',
+    ...namespaces,
+    text: '.filter((each) => each.hostNqn === hostNqn)',
+    replacement: '.filter(() => true)',
+  },
+  {
+    name: 'a namespace is known by the identity that its PersistentVolume names',
+    ...namespaces,
+    text: 'each[kind] === digits',
+    replacement: 'each.uuid === digits || each.nguid === digits',
+  },
+  {
+    name: 'a filesystem on a namespace is never for several nodes',
+    file: 'src/pool/kinds/nvme-tcp/kind.ts',
+    killer: namespaces.killer,
+    text: ', accessModes: singleNodeModes };',
+    replacement: ' };',
+  },
+  {
+    name: 'nothing in a context becomes another option of a connection',
+    file: 'src/pool/kinds/nvme-tcp/context.ts',
+    killer: 'src/pool/kinds/nvme-tcp/context.test.ts',
+    text: '/^[!-+\\--~]{1,223}$/',
+    replacement: '/^[^\\n]{1,223}$/',
   },
   {
     name: 'a volume is made only for access modes that its pool has',

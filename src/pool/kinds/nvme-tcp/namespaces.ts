@@ -1,0 +1,15 @@
+import type { NvmeController, NvmeNamespace, NvmeSubsystem } from '../../../kernel/block/nvme.ts';
+import type { NvmeContext } from './context.ts';
+
+/** The devices of a subsystem that are the volume, by the identity that the target gave the namespace. */
+export function namespacesOf(
+  { namespaces }: Pick<NvmeSubsystem, 'namespaces'>,
+  { identity: { digits, kind } }: Pick<NvmeContext, 'identity'>,
+): NvmeNamespace[] {
+  return namespaces.filter((each) => each[kind] === digits);
+}
+
+/** The connections that this driver has made: others are the host's, or of somebody else. */
+export function controllersOf({ controllers }: Pick<NvmeSubsystem, 'controllers'>, hostNqn: string): NvmeController[] {
+  return controllers.filter((each) => each.hostNqn === hostNqn);
+}

@@ -1,0 +1,23 @@
+import { connect } from 'node:net';
+import type { Portal } from './context.ts';
+
+const timeoutMs = 3_000;
+
+/**
+ * Tries whether something listens at a portal: the kernel would wait for minutes, in a thread, for one that is away.
+ * @returns why it cannot be reached; undefined: it can
+ */
+export function reachPortal({ address, port }: Portal): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: address, port: Number(port) });
+    const end = (answer: string | undefined) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(timeoutMs, () => end(`no answer from ${address}:${port} within ${timeoutMs / 1000} s`));
+    socket.once('connect', () => end(undefined));
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      end(`${address}:${port} cannot be reached (${error.code ?? 'error'}): is the target running there?`),
+    );
+  });
+}

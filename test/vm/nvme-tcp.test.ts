@@ -1,0 +1,8 @@
+import { describe, test } from 'node:test';
+import { succeedsWithTarget } from './nvme/guest.ts';
+
+describe('volumes on a target of NVMe over TCP', () => {
+  test('are connected, shown, grown and let go', async (t) => {
+    t.diagnostic(await succeedsWithTarget('node-in-guest'));
+  });
+});

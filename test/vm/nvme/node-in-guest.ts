@@ -1,0 +1,182 @@
+/** Runs in the virtual machine: PersistentVolumes that name a namespace of the kernel's NVMe target. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, before, beforeEach, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { connectNvme, disconnectNvme, nvmeSubsystem } from '../../../src/kernel/block/nvme.ts';
+import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
+import { nvmeTcpNodeKind } from '../../../src/pool/kinds/nvme-tcp/kind.ts';
+import { CallError } from '../../support/client.ts';
+import { ContextHarness } from '../../support/context-harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { blockCapability, mountCapability, type TestVolume } from '../../support/node-volume.ts';
+
+const nqn = 'nqn.2026-01.dev.holdfast:target';
+const uuids = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'] as const;
+const [first, second] = uuids;
+const directory = '/target';
+const portals = '127.0.0.1:4420';
+const contextOf = (uuid: string) => ({ kind: 'nvme-tcp', nqn, portals, uuid, ctrlLossTmo: '5', reconnectDelay: '1' });
+
+const script = fileURLToPath(new URL('../../../test/vm/nvme/target.sh', import.meta.url));
+const target = (...words: string[]) => execFileSync('sh', [script, ...words], { encoding: 'utf8' });
+const controllers = () => nvmeSubsystem(nqn).controllers;
+
+let harness: ContextHarness;
+
+before(() => {
+  target('make', directory);
+  for (const [at, uuid] of uuids.entries()) {
+    target('namespace', directory, `${at + 1}`, uuid, at === 0 ? 'xfs' : 'ext4');
+  }
+});
+beforeEach(async () => {
+  harness = await ContextHarness.open([nvmeTcpNodeKind]);
+});
+afterEach(() => harness[Symbol.asyncDispose]());
+
+async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert.ok(error instanceof CallError && message.test(error.message), String(error));
+    assert.equal(error.code, code);
+    return true;
+  });
+}
+
+/** Nothing of any volume is left on the node. */
+async function nothingLeft(): Promise<void> {
+  assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  await eventually(() => assert.deepEqual(controllers(), []));
+}
+
+async function up(volume: TestVolume, uuid: string): Promise<void> {
+  await volume.stage({ volume_context: contextOf(uuid) });
+  await volume.publish({ volume_context: contextOf(uuid) });
+}
+
+describe('a namespace', () => {
+  test('is connected while its volume is staged, and a subsystem as long as one of its volumes is', async () => {
+    const one = harness.volume('one', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    const other = harness.volume('other', mountCapability('SINGLE_NODE_WRITER', [], 'ext4'));
+    await up(one, first);
+    await up(other, second);
+    assert.equal(controllers().length, 1);
+    writeFileSync(join(one.target, 'file'), 'data');
+    await one.down();
+    assert.equal(controllers().length, 1);
+    await other.stats();
+    await other.down();
+    await nothingLeft();
+    await up(one, first);
+    assert.equal(readFileSync(join(one.target, 'file'), 'utf8'), 'data');
+    await one.down();
+    await nothingLeft();
+  });
+
+  test('is let go by a driver that was started since, also if it was not mounted any more', async () => {
+    const volume = harness.volume('iqn-like:handle/1', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    await up(volume, first);
+    await harness.restart();
+    await volume.stats();
+    await volume.unpublish();
+    await harness.stop();
+    execFileSync('umount', [volume.staging]);
+    await harness.start();
+    await volume.unstage();
+    await nothingLeft();
+  });
+
+  test('is a raw block device', async () => {
+    const volume = harness.volume('raw', blockCapability());
+    await up(volume, second);
+    await harness.restart();
+    await volume.down();
+    await nothingLeft();
+  });
+
+  test('grows when its target has grown it, and is told if that has not', async () => {
+    const volume = harness.volume('grows', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    await up(volume, first);
+    await refused(volume.expand(1n << 30n), 'OUT_OF_RANGE', /grow it on the target first/);
+    target('grow', directory, '1', '640M');
+    assert.deepEqual(await volume.expand(640n << 20n), { capacity_bytes: 640n << 20n });
+    const [{ total } = { total: 0n }] = (await volume.stats()).usage;
+    assert.ok(total > 500n << 20n, `${total}`);
+    await volume.down();
+    await nothingLeft();
+  });
+
+  test('is refused if the target has none of that identity, and nothing stays connected', async () => {
+    const volume = harness.volume('missing', mountCapability());
+    const volume_context = contextOf('33333333-3333-4333-8333-333333333333');
+    await refused(volume.stage({ volume_context }), 'NOT_FOUND', /no namespace with uuid 3{12}.*1{12}/);
+    await nothingLeft();
+  });
+
+  test('is refused if its target refuses the host or does not know the subsystem', async () => {
+    const volume = harness.volume('unknown', mountCapability());
+    const volume_context = { ...contextOf(first), nqn: 'nqn.2026-01.dev.holdfast:nobody' };
+    await refused(volume.stage({ volume_context }), 'UNAVAILABLE', /refuses a connection/);
+    assert.deepEqual(harness.notes(), []);
+  });
+
+  test('is refused if nothing listens at its portals', async () => {
+    const volume = harness.volume('away', mountCapability());
+    const volume_context = { ...contextOf(first), portals: '127.0.0.1:4421,127.0.0.2' };
+    await refused(volume.stage({ volume_context }), 'UNAVAILABLE', /127.0.0.1:4421 cannot be reached \(ECONNREFUSED\)/);
+    await nothingLeft();
+  });
+
+  test('is used by one portal if the other is away', async () => {
+    const volume = harness.volume('two portals', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    const volume_context = { ...contextOf(first), portals: '127.0.0.1:4421,127.0.0.1' };
+    await volume.stage({ volume_context });
+    await volume.unstage();
+    await nothingLeft();
+  });
+
+  test('is not disconnected for the host, which has a connection too', async () => {
+    const queue = new DiskQueue('host', 1);
+    const hostnqn = 'nqn.2014-08.org.nvmexpress:uuid:44444444-4444-4444-8444-444444444444';
+    const hostid = '44444444-4444-4444-8444-444444444444';
+    const [traddr, trsvcid] = ['127.0.0.1', '4420'];
+    await connectNvme(queue, { nqn, transport: 'tcp', traddr, trsvcid, hostnqn, hostid });
+    const volume = harness.volume('shared', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    await up(volume, first);
+    assert.equal(controllers().length, 2);
+    await volume.down();
+    assert.deepEqual(
+      controllers().map(({ hostNqn }) => hostNqn),
+      [hostnqn],
+    );
+    assert.deepEqual(harness.notes(), []);
+    for (const controller of controllers()) await disconnectNvme(queue, controller);
+    await nothingLeft();
+  });
+
+  test('is reported while its target is away, continues when it is back, and is let go if it stays away', async () => {
+    const volume = harness.volume('cut', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    const volume_context = { ...contextOf(first), ctrlLossTmo: '60' };
+    await volume.stage({ volume_context });
+    await volume.publish({ volume_context });
+    target('stop');
+    await eventually(async () => {
+      assert.match((await volume.stats()).volume_condition?.message ?? '', /No connection to the target/);
+    });
+    target('start');
+    await eventually(async () => {
+      assert.equal((await volume.stats()).volume_condition?.abnormal, false);
+    });
+    writeFileSync(join(volume.target, 'file'), 'still there');
+    await volume.down();
+    await nothingLeft();
+    await up(volume, first);
+    target('stop');
+    // The kernel gives the target up after ctrlLossTmo; an unmount waits for that.
+    await volume.down();
+    await nothingLeft();
+    target('start');
+  });
+});

@@ -1,0 +1,41 @@
+#!/bin/sh
+# The kernel's NVMe target over TCP, on the loopback device of the virtual machine.
+# target.sh make DIRECTORY                    the subsystem and its port
+# target.sh namespace DIRECTORY NSID UUID FILESYSTEM     a namespace of 320 MiB in it
+# target.sh grow DIRECTORY NSID SIZE
+# target.sh stop|start                        takes the port away and puts it back
+set -eu
+nqn=nqn.2026-01.dev.holdfast:target
+nvmet=/sys/kernel/config/nvmet
+subsystem=$nvmet/subsystems/$nqn
+port=$nvmet/ports/1
+
+case "$1" in
+  make)
+    modprobe -a nvmet-tcp nvme-tcp
+    mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+    ip link set lo up
+    mkdir -p "$2" "$subsystem" "$port"
+    echo 1 >$subsystem/attr_allow_any_host
+    echo tcp >$port/addr_trtype
+    echo ipv4 >$port/addr_adrfam
+    echo 127.0.0.1 >$port/addr_traddr
+    echo 4420 >$port/addr_trsvcid
+    ln -s $subsystem $port/subsystems/$nqn
+    ;;
+  namespace)
+    truncate -s 320M "$2/$3.img"
+    # The target shows sectors of 4096 bytes, those of the filesystem below the image.
+    case $5 in xfs) mkfs.xfs -q -s size=4096 "$2/$3.img" ;; *) "mkfs.$5" -q "$2/$3.img" ;; esac
+    mkdir -p $subsystem/namespaces/$3
+    echo "$2/$3.img" >$subsystem/namespaces/$3/device_path
+    echo "$4" >$subsystem/namespaces/$3/device_uuid
+    echo 1 >$subsystem/namespaces/$3/enable
+    ;;
+  grow)
+    truncate -s "$4" "$2/$3.img"
+    echo 1 >$subsystem/namespaces/$3/revalidate_size
+    ;;
+  stop) rm $port/subsystems/$nqn ;;
+  start) ln -s $subsystem $port/subsystems/$nqn ;;
+esac
