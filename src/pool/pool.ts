@@ -390,10 +390,14 @@ export interface Pool {
   /** All or nothing, and the same again is fine. @throws ResourceExhausted, FailedPrecondition */
   modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord>;
   /**
-   * Notes, durably, which node the volume is published to; undefined: none. The same again is fine.
+   * Notes, durably, which node the volume is published to, and which others; undefined: none. The same again is fine.
    * @throws NotFound, FailedPrecondition if it would be none while attached on this node
    */
-  setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord>;
+  setPublication(
+    id: VolumeId,
+    publication: Publication | undefined,
+    others?: readonly Publication[],
+  ): Promise<VolumeRecord>;
   /** Deleted volumes that can be brought back, the one deleted last first. */
   trash(): Promise<TrashedVolume[]>;
   /** Brings the volume deleted last under this id back, as it was. @throws NotFound, AlreadyExists, ResourceExhausted */

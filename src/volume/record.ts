@@ -42,6 +42,8 @@ export interface VolumeRecord {
   readonly undeleteSeconds?: number;
   /** The node that it is published to, for drivers that require ControllerPublishVolume before NodeStageVolume. */
   readonly publication?: Publication;
+  /** The other nodes, if there are several: only volumes that every node can reach have that. */
+  readonly otherPublications?: readonly Publication[];
   /** Set for a pod's inline volume, which NodePublishVolume makes and NodeUnpublishVolume removes. */
   readonly ephemeral?: Ephemeral;
   /** Set once its filesystem has been repaired. */
@@ -84,6 +86,14 @@ export interface Publication {
   readonly readonly: boolean;
 }
 
+/** All nodes that a volume is published to. */
+export function publicationsOf({
+  otherPublications = [],
+  publication,
+}: Pick<VolumeRecord, 'otherPublications' | 'publication'>): readonly Publication[] {
+  return publication === undefined ? [] : [publication, ...otherPublications];
+}
+
 /** The source of a new volume's content. Source and volume are independent afterwards (CV25). */
 export type VolumeSource =
   | { readonly type: 'snapshot'; readonly id: SnapshotId }
@@ -91,6 +101,8 @@ export type VolumeSource =
 
 /** A record on disk. `format` grows when an older driver could misread a newer one's record. */
 const recordFormat = 1;
+
+const storedPublication = z.strictObject({ nodeId: z.string(), mode: z.enum(accessModes), readonly: z.boolean() });
 
 const storedRecord = z.strictObject({
   format: z.literal(recordFormat),
@@ -111,7 +123,8 @@ const storedRecord = z.strictObject({
     .optional(),
   mutableParameters: storedParameters.optional(),
   undeleteSeconds: z.int().nonnegative().optional(),
-  publication: z.strictObject({ nodeId: z.string(), mode: z.enum(accessModes), readonly: z.boolean() }).optional(),
+  publication: storedPublication.optional(),
+  otherPublications: z.array(storedPublication).min(1).optional(),
   ephemeral: z.strictObject({ handle: z.string(), digest: z.string() }).optional(),
   repair: z.strictObject({ at: z.iso.datetime(), originalId: z.string() }).optional(),
   adopted: z.strictObject({ path: z.string() }).optional(),
@@ -132,6 +145,7 @@ export function parseRecord(text: string, where: string): VolumeRecord {
     ephemeral,
     source,
     mutableParameters,
+    otherPublications,
     publication,
     repair,
     undeleteSeconds,
@@ -147,6 +161,7 @@ export function parseRecord(text: string, where: string): VolumeRecord {
     ...(mutableParameters === undefined ? {} : { mutableParameters }),
     ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }),
     ...(publication === undefined ? {} : { publication }),
+    ...(otherPublications === undefined ? {} : { otherPublications }),
     ...(ephemeral === undefined ? {} : { ephemeral }),
     ...(repair === undefined ? {} : { repair: parseRepair(repair, where) }),
     ...(adopted === undefined ? {} : { adopted }),

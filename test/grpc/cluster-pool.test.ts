@@ -41,13 +41,13 @@ class Home implements AsyncDisposable {
     this.#pools = pools;
   }
 
-  static async start(scratch: Scratch, name = 'files'): Promise<Home> {
+  static async start(scratch: Scratch, name = 'files', attach: 'none' | 'required' = 'none'): Promise<Home> {
     const open = () => openTestDirectories(scratch, { layers: [asShared], name });
     const pools = new Pools(new Map([[name, open]]), name);
     await pools.open();
     const controller = controllerService({
       ...{ nodeId: 'cluster', topology: undefined, pools, objects: new ObjectQueue() },
-      ...{ expansion: 'controller', attach: 'none', maxVolumesPerNode: 0 },
+      ...{ expansion: 'controller', attach, maxVolumesPerNode: 0 },
     });
     const capabilities = clusterPluginCapabilities;
     const identity = identityService({ name: 'files.example.org', version: '1', pools, searchPath: '', capabilities });
@@ -163,5 +163,63 @@ describe('a pool of the cluster', () => {
     const { capabilities } = await home.client.identity.GetPluginCapabilities({});
     const services = capabilities.map(({ service }) => service?.type);
     assert.ok(services.includes('CONTROLLER_SERVICE') && !services.includes('VOLUME_ACCESSIBILITY_CONSTRAINTS'));
+  });
+});
+
+describe('CP09: a volume that is published to several nodes', () => {
+  const scratch = new Scratch('home');
+  let home: Home;
+  before(async () => {
+    home = await Home.start(scratch, 'files', 'required');
+  });
+  after(async () => {
+    await home[Symbol.asyncDispose]();
+    scratch[Symbol.dispose]();
+  });
+
+  type Mode = Parameters<typeof mountCapability>[0];
+  const make = async (name: string, mode: Mode) =>
+    (await home.create(name, { volume_capabilities: [mountCapability(mode, [], 'nfs')] })).volume?.volume_id ?? '';
+  const publish = (volume_id: string, node_id: string, mode: Mode, readonly = false) =>
+    home.client.controller.ControllerPublishVolume({
+      ...{ volume_id, node_id, readonly },
+      volume_capability: mountCapability(mode, [], 'nfs'),
+    });
+  const unpublish = (volume_id: string, node_id: string) =>
+    home.client.controller.ControllerUnpublishVolume({ volume_id, node_id });
+  const nodesOf = async (volume_id: string) =>
+    (await home.client.controller.ControllerGetVolume({ volume_id })).status?.published_node_ids ?? [];
+  const isRefused = (code: string) => (error: unknown) => error instanceof CallError && error.code === code;
+
+  test('is on each until it is unpublished there, also for a home that takes over', async () => {
+    const id = await make('many', 'MULTI_NODE_MULTI_WRITER');
+    for (const node of ['a', 'b', 'b', 'c']) await publish(id, node, 'MULTI_NODE_MULTI_WRITER');
+    await assert.rejects(publish(id, 'b', 'MULTI_NODE_MULTI_WRITER', true), isRefused('ALREADY_EXISTS'));
+    await home[Symbol.asyncDispose]();
+    home = await Home.start(scratch, 'files', 'required');
+    assert.deepEqual((await nodesOf(id)).sort(), ['a', 'b', 'c']);
+    await unpublish(id, 'b');
+    await unpublish(id, 'never');
+    assert.deepEqual((await nodesOf(id)).sort(), ['a', 'c']);
+    await assert.rejects(home.client.controller.DeleteVolume({ volume_id: id }), isRefused('FAILED_PRECONDITION'));
+    await unpublish(id, '');
+    assert.deepEqual(await nodesOf(id), []);
+    await home.client.controller.DeleteVolume({ volume_id: id });
+  });
+
+  test('is so in a mode for several nodes only', async () => {
+    const id = await make('one', 'MULTI_NODE_MULTI_WRITER');
+    await publish(id, 'a', 'SINGLE_NODE_WRITER');
+    await assert.rejects(publish(id, 'b', 'SINGLE_NODE_WRITER'), isRefused('FAILED_PRECONDITION'));
+    await assert.rejects(publish(id, 'b', 'MULTI_NODE_MULTI_WRITER'), isRefused('FAILED_PRECONDITION'));
+  });
+
+  test('A01: has one writer where one is allowed', async () => {
+    const id = await make('writer', 'MULTI_NODE_SINGLE_WRITER');
+    await publish(id, 'a', 'MULTI_NODE_SINGLE_WRITER');
+    await assert.rejects(publish(id, 'b', 'MULTI_NODE_SINGLE_WRITER'), isRefused('FAILED_PRECONDITION'));
+    await publish(id, 'b', 'MULTI_NODE_SINGLE_WRITER', true);
+    await publish(id, 'c', 'MULTI_NODE_READER_ONLY');
+    assert.equal((await nodesOf(id)).length, 3);
   });
 });

@@ -5,6 +5,7 @@ import type { Condition } from '../../pool/pool.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { DataLoss } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import { publicationsOf } from '../../volume/record.ts';
 import type { ControllerContext } from '../context.ts';
 import { presentVolume, shortMessage } from '../present.ts';
 
@@ -36,7 +37,7 @@ function presentStatus(controller: ControllerContext, volume: FoundVolume, found
 }
 
 function publishedNodeIds({ attach }: ControllerContext, { record }: FoundVolume): string[] {
-  return attach === 'required' && record.publication !== undefined ? [record.publication.nodeId] : [];
+  return attach === 'required' ? publicationsOf(record).map(({ nodeId }) => nodeId) : [];
 }
 
 /**

@@ -1,7 +1,7 @@
 import type * as wire from '../../csi/generated/types.ts';
 import { parseCapability } from '../../csi/parse.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
-import { excess, type VolumeCapability } from '../../volume/capability.ts';
+import { excess, isMultiNode, isReaderOnly, type VolumeCapability } from '../../volume/capability.ts';
 import {
   AlreadyExists,
   FailedPrecondition,
@@ -10,7 +10,7 @@ import {
   ResourceExhausted,
 } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
-import type { Publication, VolumeRecord } from '../../volume/record.ts';
+import { type Publication, publicationsOf, type VolumeRecord } from '../../volume/record.ts';
 import type { ControllerContext } from '../context.ts';
 import { requireVolumeId } from '../find.ts';
 import { fingerprint } from '../request.ts';
@@ -18,7 +18,8 @@ import { contextMismatch } from '../volumes/validate.ts';
 
 /**
  * With `attach: required` a volume is published to its node before it is staged there. Nothing is attached by that: the
- * volume's record promises that no other node has the volume.
+ * volume's record promises that no other node has the volume, or of a volume that every node can reach: which nodes have
+ * it.
  */
 export function publishHandlers(controller: ControllerContext) {
   const { objects, pools } = controller;
@@ -39,7 +40,10 @@ export function publishHandlers(controller: ControllerContext) {
         const reason = excess(record, capability);
         if (reason !== undefined) throw new InvalidArgument(`Volume ${id}: ${reason}.`);
         if (!isPublished(record, asked)) {
-          await withRoom(controller, async () => void (await pool.setPublication(id, asked)));
+          const others = publicationsOf(record);
+          await withRoom(controller, asked.nodeId, async () => {
+            await pool.setPublication(id, asked, others);
+          });
         }
         return {};
       });
@@ -51,11 +55,13 @@ export function publishHandlers(controller: ControllerContext) {
       if (id === undefined) return {};
       return objects.run(id, 'ControllerUnpublishVolume', node_id, async () => {
         const found = await pools.find(id);
-        const nodeId = found?.record.publication?.nodeId;
+        const published = found === undefined ? [] : publicationsOf(found.record);
         // Unpublishes from this node, or from all (CU03). From another node the volume is unpublished already (CU04).
-        if (found === undefined || nodeId === undefined || (node_id !== '' && node_id !== nodeId)) return {};
+        const others = published.filter(({ nodeId }) => node_id !== '' && node_id !== nodeId);
+        if (found === undefined || others.length === published.length) return {};
         context.note({ pool: found.pool.name });
-        await found.pool.setPublication(id, undefined);
+        const [first, ...rest] = others;
+        await found.pool.setPublication(id, first, rest);
         return {};
       });
     },
@@ -63,10 +69,11 @@ export function publishHandlers(controller: ControllerContext) {
 }
 
 /** @throws FailedPrecondition (DV06): a published volume is about to be used */
-export function refusePublished({ attach }: ControllerContext, { id, publication }: VolumeRecord): void {
+export function refusePublished({ attach }: ControllerContext, record: VolumeRecord): void {
+  const [publication] = publicationsOf(record);
   if (attach === 'none' || publication === undefined) return;
   throw new FailedPrecondition(
-    `Volume ${id} is published to node ${publication.nodeId}: unpublish it first (ControllerUnpublishVolume).`,
+    `Volume ${record.id} is published to node ${publication.nodeId}: unpublish it first (ControllerUnpublishVolume).`,
   );
 }
 
@@ -83,19 +90,19 @@ function requireContext(volume: FoundVolume, context: Readonly<Record<string, st
   if (reason !== undefined) throw new InvalidArgument(`volume_context is not the volume's: ${reason}.`);
 }
 
-/** Volumes lie where they were made. @throws NotFound (CP05) */
-function requireThisNode({ nodeId }: ControllerContext, asked: string): void {
-  if (asked === nodeId) return;
+/** Volumes on a node's disk lie where they were made. @throws NotFound (CP05) */
+function requireThisNode({ nodeId, topology }: ControllerContext, asked: string): void {
+  if (topology === undefined || asked === nodeId) return;
   throw new NotFound(`This driver cannot publish to node ${JSON.stringify(asked)}: it serves only node ${nodeId}.`);
 }
 
 /** Prevents two concurrent calls from both getting the last place. @throws ResourceExhausted (CP10, CP11) */
-function withRoom(controller: ControllerContext, publish: () => Promise<void>): Promise<void> {
-  const { objects, maxVolumesPerNode, nodeId, pools } = controller;
+function withRoom(controller: ControllerContext, nodeId: string, publish: () => Promise<void>): Promise<void> {
+  const { objects, maxVolumesPerNode, pools } = controller;
   if (maxVolumesPerNode === 0) return publish();
   return objects.claim([{ object: `publishing to node ${nodeId}` }], 'ControllerPublishVolume', async () => {
     const lists = await Promise.all(pools.known().map((pool) => pool.list(undefined, undefined)));
-    const published = lists.flat().filter(({ publication }) => publication?.nodeId === nodeId);
+    const published = lists.flat().filter((record) => publicationsOf(record).some((each) => each.nodeId === nodeId));
     if (published.length < maxVolumesPerNode) return publish();
     throw new ResourceExhausted(
       `${published.length} volumes are published to node ${nodeId}, and maxVolumesPerNode is ${maxVolumesPerNode}: unpublish one first.`,
@@ -107,17 +114,28 @@ function withRoom(controller: ControllerContext, publish: () => Promise<void>): 
  * Answers if the volume is published as requested already.
  * @throws FailedPrecondition if it is published to another node (CP09), AlreadyExists if in another way (CP06, CP07)
  */
-function isPublished({ id, publication }: VolumeRecord, asked: Publication): boolean {
-  if (publication === undefined) return false;
-  if (publication.nodeId !== asked.nodeId) {
+function isPublished(record: VolumeRecord, asked: Publication): boolean {
+  const { id } = record;
+  const publications = publicationsOf(record);
+  const publication = publications.find(({ nodeId }) => nodeId === asked.nodeId);
+  if (publication === undefined) {
+    const obstacle = publications.find((each) => !allowsBoth(each, asked));
+    if (obstacle === undefined) return false;
     throw new FailedPrecondition(
-      `Volume ${id} is published to node ${publication.nodeId}: unpublish it there first (ControllerUnpublishVolume).`,
+      `Volume ${id} is published to node ${obstacle.nodeId}: unpublish it there first (ControllerUnpublishVolume).`,
     );
   }
   if (publication.mode === asked.mode && publication.readonly === asked.readonly) return true;
   throw new AlreadyExists(
     `Volume ${id} is published to node ${publication.nodeId} as ${describe(publication)}, not as ${describe(asked)}: unpublish it first.`,
   );
+}
+
+/** Answers if two nodes may have the volume at once in these ways; of MULTI_NODE_SINGLE_WRITER only one writes (A01). */
+function allowsBoth(one: Publication, other: Publication): boolean {
+  if (!isMultiNode(one.mode) || !isMultiNode(other.mode)) return false;
+  const isSingleWriter = [one, other].some(({ mode }) => mode === 'MULTI_NODE_SINGLE_WRITER');
+  return !isSingleWriter || [one, other].some(({ mode, readonly }) => readonly || isReaderOnly(mode));
 }
 
 function describe({ mode, readonly }: Publication): string {

@@ -132,9 +132,13 @@ export class Catalog implements Pool {
     return this.#volumes.modify(id, changes);
   }
 
-  async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
+  async setPublication(
+    id: VolumeId,
+    publication: Publication | undefined,
+    others: readonly Publication[] = [],
+  ): Promise<VolumeRecord> {
     await this.#parts.unsettled.settle(id);
-    return this.#volumes.setPublication(id, publication);
+    return this.#volumes.setPublication(id, publication, others);
   }
 
   async trim(id: VolumeId, options: TrimOptions): Promise<bigint | undefined> {

@@ -66,7 +66,13 @@ export class Repair {
     const { name, trash, undeleteSeconds, unsettled } = this.#parts;
     const deletion = deletedNow(Math.max(keptSeconds, damaged.undeleteSeconds ?? undeleteSeconds), trash.poolAgeMs);
     const { deletedAt } = deletion;
-    const { ephemeral: _ephemeral, publication: _publication, repair: _repair, ...rest } = damaged;
+    const {
+      ephemeral: _ephemeral,
+      otherPublications: _others,
+      publication: _publication,
+      repair: _repair,
+      ...rest
+    } = damaged;
     const record: VolumeRecord = {
       ...rest,
       id: volumeIdFor('before repair', name, `${damaged.id} ${deletedAt}`),

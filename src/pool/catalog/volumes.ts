@@ -129,10 +129,18 @@ export class Volumes {
     return modified;
   }
 
-  async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
+  async setPublication(
+    id: VolumeId,
+    publication: Publication | undefined,
+    others: readonly Publication[],
+  ): Promise<VolumeRecord> {
     const { index } = this.#parts;
-    const { publication: _before, ...unpublished } = this.require(id);
-    const record = publication === undefined ? unpublished : { ...unpublished, publication };
+    const { otherPublications: _others, publication: _before, ...unpublished } = this.require(id);
+    const record: VolumeRecord = {
+      ...unpublished,
+      ...(publication !== undefined && { publication }),
+      ...(others.length > 0 && { otherPublications: others }),
+    };
     if (publication === undefined) await refuseInUse(this.#parts, record);
     await step('publication/record', () => this.#record(record));
     index.put(record);

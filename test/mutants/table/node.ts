@@ -307,8 +307,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a volume is published to one node',
     ...controller,
-    text: '  if (publication.nodeId !== asked.nodeId) {\n',
-    replacement: "  if (publication.nodeId === '') {\n",
+    text: '    if (obstacle === undefined) return false;\n',
+    replacement: '    if (obstacle !== null) return false;\n',
     only: 'CP09',
   },
   {
@@ -321,8 +321,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a volume is published to this node only',
     ...controller,
-    text: '  if (asked === nodeId) return;\n',
-    replacement: '  if (asked || nodeId) return;\n',
+    text: '  if (topology === undefined || asked === nodeId) return;\n',
+    replacement: '  if (topology !== null) return;\n',
     only: 'CP04',
   },
   {
@@ -342,8 +342,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a volume is unpublished from its own node only',
     ...controller,
-    text: " || (node_id !== '' && node_id !== nodeId)) return {};",
-    replacement: ') return {};',
+    text: "published.filter(({ nodeId }) => node_id !== '' && node_id !== nodeId)",
+    replacement: 'published.slice(0, 0)',
     only: 'CU02',
   },
   {

@@ -9,6 +9,10 @@ const volumes = {
 const servers = { file: 'src/pool/on-node/servers.ts', killer: 'src/pool/on-node/servers.test.ts' } as const;
 const gone = { file: volumes.file, killer: 'test/pool/context-owner.test.ts' } as const;
 
+const publication = {
+  file: 'src/controller/publication/publish.ts',
+  killer: 'test/grpc/cluster-pool.test.ts',
+} as const;
 const namespaces = {
   file: 'src/pool/kinds/nvme-tcp/namespaces.ts',
   killer: 'src/pool/kinds/nvme-tcp/namespaces.test.ts',
@@ -121,6 +125,20 @@ export const reachMutants: readonly Mutant[] = [
     text: "volumeIdFor('cluster', cluster.id, volumeName)",
     replacement: 'volumeIdFor(nodeId, name, volumeName)',
     only: 'T03',
+  },
+  {
+    name: 'two nodes have a volume at once only in modes for several nodes',
+    ...publication,
+    text: '  if (!isMultiNode(one.mode) || !isMultiNode(other.mode)) return false;\n',
+    replacement: '',
+    only: 'in a mode for several nodes only',
+  },
+  {
+    name: 'a mode with one writer has one writer',
+    ...publication,
+    text: 'return !isSingleWriter || ',
+    replacement: 'return true || ',
+    only: 'has one writer',
   },
   {
     name: 'a connection that this driver has not made is never ended',
