@@ -114,7 +114,7 @@ export function adminService({ nodeId, pools, objects, volumes }: AdminServiceOp
   };
 }
 
-/** How a volume is attached on this node, and the pool or server that it is on. @throws NotFound */
+/** Attachments of a volume on this node, and its pool or server. @throws NotFound */
 async function attachedOn(
   { pools, volumes }: Pick<AdminServiceOptions, 'pools' | 'volumes'>,
   handle: VolumeHandle,
