@@ -18,7 +18,7 @@ const document = z.strictObject({ format: z.literal(1), hostNqn: z.string(), hos
 
 /**
  * The name of this node to targets, made once. The one in /etc/nvme is the host's own, and equal on nodes that were cloned:
- * a target takes two hosts of one name for one. By this name connections of this driver are told from the host's.
+ * a target takes two hosts of one name for one. By this name connections of this driver differ from the host's.
  * @throws DataLoss if the file cannot be read
  */
 export async function nvmeHost(queue: DiskQueue, dataDirectory: string): Promise<NvmeHost> {

@@ -9,7 +9,7 @@ export function namespacesOf(
   return namespaces.filter((each) => each[kind] === digits);
 }
 
-/** The connections that this driver has made: others are the host's, or of somebody else. */
+/** The connections that this driver has made: others are those of the host or of other programs. */
 export function controllersOf({ controllers }: Pick<NvmeSubsystem, 'controllers'>, hostNqn: string): NvmeController[] {
   return controllers.filter((each) => each.hostNqn === hostNqn);
 }

@@ -30,7 +30,7 @@ const namespacePausesMs: readonly number[] = [
   ...Array.from({ length: 18 }, () => 500),
 ];
 
-/** Nothing of a subsystem is disconnected while something of it is being connected, by whichever side. */
+/** Nothing of a subsystem is disconnected while something of it is being connected, by any side. */
 const turns = new Map<string, Promise<void>>();
 
 /** In this state of a controller nothing more will come of it. */
@@ -202,7 +202,7 @@ class NvmeSide implements NodeSide {
     );
   }
 
-  /** Names and numbers are given to other namespaces: what was opened is compared with what it is meant to be. */
+  /** Names and numbers are given to other namespaces: the open device is compared with the volume's identity. */
   async #openStill({ handle }: VolumeOnNode, context: NvmeContext, found: NvmeNamespace): Promise<Descriptor> {
     const descriptor = await openReadOnly(this.#queue, found.devicePath);
     try {
