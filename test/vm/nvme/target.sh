@@ -26,7 +26,7 @@ case "$1" in
   namespace)
     truncate -s 320M "$2/$3.img"
     # The target shows sectors of 4096 bytes, those of the filesystem below the image.
-    case $5 in xfs) mkfs.xfs -q -s size=4096 "$2/$3.img" ;; *) "mkfs.$5" -q "$2/$3.img" ;; esac
+    case $5 in xfs) mkfs.xfs -q -s size=4096 "$2/$3.img" ;; *) "mkfs.$5" -q -b 4096 "$2/$3.img" ;; esac
     mkdir -p $subsystem/namespaces/$3
     echo "$2/$3.img" >$subsystem/namespaces/$3/device_path
     echo "$4" >$subsystem/namespaces/$3/device_uuid
