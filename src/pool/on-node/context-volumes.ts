@@ -146,17 +146,24 @@ export class ContextVolumes implements VolumeSource {
     if (kind?.traits.detaching === 'explicit') {
       const { access } = await this.#found(note);
       await detachUnseen(this.#options.queue, access);
-      if ((await access.attached()).length > 0) {
+      // A connection that other volumes share stays for them, and ends with the last of them.
+      if (!this.#isShared(kind, note) && (await access.attached()).length > 0) {
         await this.#notes.write(note);
         return;
       }
     }
     await this.#notes.remove(note.volume.handle);
     if (kind === undefined) return;
+    if (!this.#isShared(kind, note)) await this.#options.servers.close(kind, volumeOf(kind, note.volume));
+  }
+
+  /** Answers if other volumes of this node are on the same server. */
+  #isShared(kind: NodeKind, note: VolumeNote): boolean {
     const server = kind.serverOf(volumeOf(kind, note.volume));
-    const others = this.#notes.all().filter((other) => other.kind === note.kind);
-    if (others.some(({ volume }) => kind.serverOf(volumeOf(kind, volume)) === server)) return;
-    await this.#options.servers.close(kind, volumeOf(kind, note.volume));
+    return this.#notes
+      .all()
+      .filter(({ volume, ...other }) => other.kind === note.kind && volume.handle !== note.volume.handle)
+      .some(({ volume }) => kind.serverOf(volumeOf(kind, volume)) === server);
   }
 
   /** @throws FailedPrecondition if the handle stands for another volume that is in use on this node */
