@@ -1,4 +1,5 @@
 import type { TopologySegments } from '../csi/parse.ts';
+import type { NodeKind } from '../pool/node-side.ts';
 import type { Pools } from '../pool/pools.ts';
 import type { ObjectQueue } from '../volume/object-queue.ts';
 import type { Attach, Expansion } from './capabilities.ts';
@@ -16,6 +17,8 @@ export interface ControllerContext {
   readonly objects: ObjectQueue;
   readonly expansion: Expansion;
   readonly attach: Attach;
+  /** Kinds of which people name volumes in PersistentVolumes; undefined: all volumes have records here. */
+  readonly nodeKinds?: readonly NodeKind[] | undefined;
   /** Maximum of volumes that are published to this node at a time; 0: no limit. */
   readonly maxVolumesPerNode: number;
 }

@@ -15,6 +15,7 @@ import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
 import { nodeService } from '../node/service.ts';
 import { TrimTimer } from '../node/trim/trim-timer.ts';
+import { nodeKinds } from '../pool/kinds.ts';
 import { PoolHeld } from '../pool/location/lock.ts';
 import type { Pools } from '../pool/pools.ts';
 import { snapshotMetadataService } from '../snapshot-metadata/service.ts';
@@ -152,7 +153,7 @@ function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, in
   const home = {
     controller: calls(
       controllerService({
-        ...{ nodeId: anyNode, topology, pools, objects, attach, maxVolumesPerNode },
+        ...{ nodeId: anyNode, topology, pools, objects, attach, maxVolumesPerNode, nodeKinds },
         expansion: 'controller',
       }),
     ),

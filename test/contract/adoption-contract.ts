@@ -146,7 +146,7 @@ export function describeAdoption(kind: string, { beside, open }: AdoptingPool): 
     test('what is adopted counts as provisioned by its size; a size below what it takes is refused', () =>
       onStage(async (stage) => {
         const { pool } = stage;
-        await refused(stage, { sizeBytes: mebibyte }, InvalidArgument, /takes 3(\.\d)?Mi, more than the 1Mi/);
+        await refused(stage, { sizeBytes: mebibyte }, InvalidArgument, /takes 3(\.\d)?Mi, more than the requested 1Mi/);
         const before = await pool.capacity();
         await pool.adopt(adoptionOf(stage.path, { sizeBytes: 64n * mebibyte }));
         const after = await pool.capacity();

@@ -11,6 +11,7 @@ import { Pools } from '../../src/pool/pools.ts';
 import { accessModes } from '../../src/volume/capability.ts';
 import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { CallError, connectDriver, type DriverClient } from '../support/client.ts';
+import { exportKind } from '../support/context-kinds.ts';
 import { openTestDirectories } from '../support/directory-pool.ts';
 import { mountCapability } from '../support/node-volume.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -47,7 +48,7 @@ class Home implements AsyncDisposable {
     await pools.open();
     const controller = controllerService({
       ...{ nodeId: 'cluster', topology: undefined, pools, objects: new ObjectQueue() },
-      ...{ expansion: 'controller', attach, maxVolumesPerNode: 0 },
+      ...{ expansion: 'controller', attach, maxVolumesPerNode: 0, nodeKinds: [exportKind] },
     });
     const capabilities = clusterPluginCapabilities;
     const identity = identityService({ name: 'files.example.org', version: '1', pools, searchPath: '', capabilities });
@@ -221,5 +222,18 @@ describe('CP09: a volume that is published to several nodes', () => {
     await publish(id, 'b', 'MULTI_NODE_SINGLE_WRITER', true);
     await publish(id, 'c', 'MULTI_NODE_READER_ONLY');
     assert.equal((await nodesOf(id)).length, 3);
+  });
+
+  test('CP04: one that a person named is published wherever it is wanted, if its context names a volume', async () => {
+    const ask = (volume_id: string, volume_context: Record<string, string>) =>
+      home.client.controller.ControllerPublishVolume({
+        ...{ volume_id, node_id: 'a', readonly: false, volume_context },
+        volume_capability: mountCapability('MULTI_NODE_MULTI_WRITER', [], 'nfs'),
+      });
+    await ask('nas#media', { source: '/dev/sdx' });
+    await unpublish('nas#media', 'a');
+    await assert.rejects(ask('nas#media', { source: '/dev/sdx', sauce: 'b' }), isRefused('INVALID_ARGUMENT'));
+    await assert.rejects(ask('nas#media', {}), isRefused('NOT_FOUND'));
+    await assert.rejects(ask(`vol-${'a'.repeat(26)}`, { source: '/dev/sdx' }), isRefused('NOT_FOUND'));
   });
 });

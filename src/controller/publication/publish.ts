@@ -15,6 +15,7 @@ import type { ControllerContext } from '../context.ts';
 import { requireVolumeId } from '../find.ts';
 import { fingerprint } from '../request.ts';
 import { contextMismatch } from '../volumes/validate.ts';
+import { isProvided } from './provided.ts';
 
 /**
  * With `attach: required` a volume is published to its node before it is staged there. Nothing is attached by that: the
@@ -26,6 +27,7 @@ export function publishHandlers(controller: ControllerContext) {
   return {
     async ControllerPublishVolume(request, context) {
       const capability = parseRequest(request);
+      if (isProvided(controller, request, capability)) return {};
       const id = requireVolumeId(request.volume_id);
       const asked = { nodeId: request.node_id, mode: capability.mode, readonly: request.readonly };
       const { access } = capability;

@@ -21,6 +21,14 @@ const namespaces = {
 /** Volumes that any node of the cluster can reach. */
 export const reachMutants: readonly Mutant[] = [
   {
+    name: 'a volume that a person named is published only if its context names one',
+    file: 'src/controller/publication/provided.ts',
+    killer: 'test/grpc/cluster-pool.test.ts',
+    text: "  const { context, kind } = kindOfContext(given, nodeKinds);\n  kind.read(context, { access: access.type, fsType: access.type === 'mount' ? access.fsType : undefined });\n",
+    replacement: '',
+    only: 'one that a person named',
+  },
+  {
     name: 'a handle that cannot be shown on one line is refused',
     ...handle,
     text: '  if (controlCharacter.test(text) || !text.isWellFormed()) return undefined;\n',
