@@ -143,6 +143,11 @@ export interface NodeSide {
   attached(volume: VolumeOnNode): Promise<Attached[]>;
   /** For kinds whose devices do not go with their last user. Nothing of it is mounted in this mount namespace. */
   detach?(volume: VolumeOnNode, attached: Attached): Promise<void>;
+  /**
+   * For such kinds: nobody here uses the volume any more, whether it has a device still or not, and its note goes next.
+   * Lets go of what was connected for it.
+   */
+  forget?(volume: VolumeOnNode): Promise<void>;
   /** For devices: asks the server how large the volume is now. @returns the size; undefined: smaller than that */
   grow?(volume: VolumeOnNode, sizeBytes: bigint): Promise<bigint>;
   /** Unmounts in a way that ends, whatever its server does: forced, then lazy. Everything it takes, in its own queue. */

@@ -151,6 +151,7 @@ export class ContextVolumes implements VolumeSource {
         await this.#notes.write(note);
         return;
       }
+      await access.forget();
     }
     await this.#notes.remove(note.volume.handle);
     if (kind === undefined) return;
@@ -293,6 +294,11 @@ class ContextVolume implements VolumeAccess {
 
   async detach(attached: Attached) {
     await this.#server.side.detach?.(this.#volume, attached);
+  }
+
+  /** For what has no device any more, or never had. */
+  async forget() {
+    await this.#server.side.forget?.(this.#volume);
   }
 
   async endUnseenFreeze() {
