@@ -19,17 +19,28 @@ import { Scratch } from './scratch.ts';
 
 const silent = pino({ level: 'silent' });
 
+type HarnessDirectory = Pick<Scratch, 'join' | 'path'> & Disposable;
+
 /** The node service of a process that has no pools, behind a real socket, in a directory of its own. */
 export class ContextHarness implements AsyncDisposable {
-  readonly scratch = new Scratch('context');
-  readonly kubelet = this.scratch.join('kubelet');
+  readonly scratch: HarnessDirectory;
+  readonly kubelet: string;
   #running: { readonly servers: Servers; readonly listener: Listener; readonly client: DriverClient } | undefined;
   #volumes = 0;
-  #kinds: readonly NodeKind[] = [];
+  readonly #kinds: readonly NodeKind[];
 
-  static async open(kinds: readonly NodeKind[] = [exportKind, lunKind]): Promise<ContextHarness> {
-    const harness = new ContextHarness();
-    harness.#kinds = kinds;
+  private constructor(scratch: HarnessDirectory, kinds: readonly NodeKind[]) {
+    this.scratch = scratch;
+    this.kubelet = scratch.join('kubelet');
+    this.#kinds = kinds;
+  }
+
+  /** @param scratch of a harness that has died, to go on with what that left */
+  static async open(
+    kinds: readonly NodeKind[] = [exportKind, lunKind],
+    scratch: HarnessDirectory = new Scratch('context'),
+  ): Promise<ContextHarness> {
+    const harness = new ContextHarness(scratch, kinds);
     for (const name of ['kubelet/staging', 'kubelet/pods', 'data']) {
       mkdirSync(harness.scratch.join(name), { recursive: true });
     }
@@ -97,8 +108,8 @@ export class ContextHarness implements AsyncDisposable {
     const name = `volume-${++this.#volumes}`;
     const staging = join(this.kubelet, 'staging', name);
     const pod = join(this.kubelet, 'pods', name);
-    mkdirSync(staging);
-    mkdirSync(pod);
+    mkdirSync(staging, { recursive: true });
+    mkdirSync(pod, { recursive: true });
     // Any text can be a handle here.
     return new TestVolume(() => this.node, handle as VolumeId, staging, pod, capability);
   }

@@ -5,4 +5,8 @@ describe('volumes on a target of NVMe over TCP', () => {
   test('are connected, shown, grown and let go', async (t) => {
     t.diagnostic(await succeedsWithTarget('node-in-guest'));
   });
+
+  test('leave nothing, wherever the node service is killed', async (t) => {
+    t.diagnostic(await succeedsWithTarget('killed-in-guest'));
+  });
 });

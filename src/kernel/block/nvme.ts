@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { open, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { ignoreMissing } from '../call/errno.ts';
+import { ignoreMissing, isErrno } from '../call/errno.ts';
 import { sysfsNames } from '../file/sysfs.ts';
 import type { DeviceNumber } from './device.ts';
 
@@ -115,15 +115,42 @@ function attribute(directory: string, name: string): string | undefined {
 /** Options of a connection, in the kernel's words. No value has a comma. */
 export type NvmeConnection = Readonly<Record<string, string>>;
 
-/** Connects a controller. @throws EALREADY if this host has that path already, ENOENT without the module */
-export async function connectNvme(queue: DiskQueue, connection: NvmeConnection): Promise<void> {
+/** The names of the options that the kernel takes; none before Linux 5.17, which does not say. */
+export async function nvmeOptions(queue: DiskQueue): Promise<ReadonlySet<string>> {
+  try {
+    const text = await queue.run(async () => {
+      await using file = await open(fabricsPath, 'r+');
+      return await readSome(file);
+    });
+    return new Set(text.split(',').map((option) => option.split('=')[0] ?? ''));
+  } catch (error) {
+    if (isErrno(error, 'EINVAL')) return new Set();
+    throw error;
+  }
+}
+
+async function readSome(file: FileHandle): Promise<string> {
+  const memory = Buffer.alloc(4096);
+  const { bytesRead } = await file.read(memory, 0, memory.length, null);
+  return memory.toString('latin1', 0, bytesRead).trim();
+}
+
+/**
+ * Connects a controller. @throws EALREADY if this host has that path already, ENOENT without the module
+ * @returns the name of the controller
+ */
+export async function connectNvme(queue: DiskQueue, connection: NvmeConnection): Promise<string> {
   const line = Object.entries(connection)
     .map(([key, value]) => `${key}=${value}`)
     .join(',');
-  await queue.run(async () => {
+  const answer = await queue.run(async () => {
     await using file = await open(fabricsPath, 'r+');
     await file.write(line);
+    return await readSome(file);
   });
+  const [, instance] = /^instance=([0-9]+),/.exec(answer) ?? [];
+  if (instance === undefined) throw new Error(`${fabricsPath} does not name the controller: ${answer}`);
+  return `nvme${instance}`;
 }
 
 /** Ends a connection; gone is fine. Returns when its devices are gone, if it was the last path to them. */

@@ -17,6 +17,11 @@ const namespaces = {
   file: 'src/pool/kinds/nvme-tcp/namespaces.ts',
   killer: 'src/pool/kinds/nvme-tcp/namespaces.test.ts',
 } as const;
+const connections = {
+  file: 'src/pool/kinds/nvme-tcp/connections.ts',
+  killer: 'src/pool/kinds/nvme-tcp/connections.test.ts',
+} as const;
+const gone = { file: volumes.file, killer: 'test/pool/context-owner.test.ts' } as const;
 
 /** Volumes that any node of the cluster can reach. */
 export const reachMutants: readonly Mutant[] = [
@@ -149,10 +154,41 @@ export const reachMutants: readonly Mutant[] = [
     only: 'has one writer',
   },
   {
-    name: 'a connection that this driver has not made is never ended',
-    ...namespaces,
-    text: '.filter((each) => each.hostNqn === hostNqn)',
-    replacement: '.filter(() => true)',
+    name: 'a connection of another host NQN is never ended',
+    ...connections,
+    text: ' &&\n    controller.hostNqn === connection.hostNqn',
+    replacement: '',
+  },
+  {
+    name: 'a connection that somebody has made again since is never ended',
+    ...connections,
+    text: ' && (each.controller ?? controller.name) === controller.name',
+    replacement: '',
+  },
+  {
+    name: 'no connection is ended for a note of an earlier boot',
+    ...connections,
+    text: ' || parsed.data.boot !== boot',
+    replacement: '',
+  },
+  {
+    name: 'a key of in-band authentication is not repeated from the log of the kernel',
+    file: 'src/kernel/block/nvme-words.ts',
+    killer: 'src/kernel/block/nvme-words.test.ts',
+    text: '/dhchap|secret|DHHC/i.test(message)',
+    replacement: 'message === record',
+  },
+  {
+    name: 'what is mounted from a device that is gone is unmounted',
+    ...gone,
+    text: ' ?? shownByNote(note, kind, seen);',
+    replacement: ';',
+  },
+  {
+    name: 'what is mounted from a device that is gone is a volume only where that was put',
+    ...gone,
+    text: ' || mount === undefined || !isAt(note, target)',
+    replacement: ' || mount === undefined',
   },
   {
     name: 'a namespace is known by the identity that its PersistentVolume names',

@@ -9,7 +9,7 @@ const timeoutMs = 1800_000;
 
 /** Runs a program of this directory in a machine with a disk at /target for the target's images. @returns its last words */
 export async function succeedsWithTarget(name: string): Promise<string> {
-  const directory = await bundlePrograms('nvme', [name]);
+  const directory = await bundlePrograms('nvme', [name, 'mortal']);
   using scratch = new Scratch('vm');
   using disk = new VolatileDisk(scratch, { name: 'target', sizeBytes: 2 * 2 ** 30 });
   await using vm = await bootVirtualMachine({ scratch, disks: [disk] });

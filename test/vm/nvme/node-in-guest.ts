@@ -1,7 +1,7 @@
 /** Runs in the virtual machine: PersistentVolumes that name a namespace of the kernel's NVMe target. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -35,7 +35,11 @@ before(() => {
 beforeEach(async () => {
   harness = await ContextHarness.open([nvmeTcpNodeKind]);
 });
-afterEach(() => harness[Symbol.asyncDispose]());
+afterEach(async () => {
+  await harness[Symbol.asyncDispose]();
+  // A test that fails leaves its connections to the next one otherwise.
+  for (const controller of controllers()) await disconnectNvme(new DiskQueue('after', 1), controller);
+});
 
 async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
   await assert.rejects(call, (error) => {
@@ -66,6 +70,10 @@ describe('a namespace', () => {
     writeFileSync(join(one.target, 'file'), 'data');
     await one.down();
     assert.equal(controllers().length, 1);
+    assert.deepEqual(
+      harness.notes().map(({ handle }) => handle),
+      ['other'],
+    );
     await other.stats();
     await other.down();
     await nothingLeft();
@@ -118,8 +126,8 @@ describe('a namespace', () => {
   test('is refused if its target refuses the host or does not know the subsystem', async () => {
     const volume = harness.volume('unknown', mountCapability());
     const volume_context = { ...contextOf(first), nqn: 'nqn.2026-01.dev.holdfast:nobody' };
-    await refused(volume.stage({ volume_context }), 'UNAVAILABLE', /refuses a connection/);
-    assert.deepEqual(harness.notes(), []);
+    await refused(volume.stage({ volume_context }), 'UNAVAILABLE', /has no such subsystem: correct the nqn/);
+    await nothingLeft();
   });
 
   test('is refused if nothing listens at its portals', async () => {
@@ -154,6 +162,90 @@ describe('a namespace', () => {
     assert.deepEqual(harness.notes(), []);
     for (const controller of controllers()) await disconnectNvme(queue, controller);
     await nothingLeft();
+  });
+
+  test('is not disconnected for the host that has the very connection', async () => {
+    const id = '55555555-5555-4555-8555-555555555555';
+    const hostNqn = `nqn.2014-08.org.nvmexpress:uuid:${id}`;
+    const line = { nqn, transport: 'tcp', traddr: '127.0.0.1', trsvcid: '4420', hostnqn: hostNqn, hostid: id };
+    await connectNvme(new DiskQueue('host', 1), line);
+    const volume = harness.volume('of the host', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    const volume_context = { ...contextOf(first), hostNqn, hostId: id };
+    await volume.stage({ volume_context });
+    assert.equal(controllers().length, 1);
+    await volume.unstage();
+    assert.equal(controllers().length, 1);
+    assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+    for (const controller of controllers()) await disconnectNvme(new DiskQueue('host', 1), controller);
+  });
+
+  test('stays connected while somebody else has another namespace mounted through the connection', async () => {
+    const volume = harness.volume('beside', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    await up(volume, first);
+    const other = nvmeSubsystem(nqn).namespaces.find(({ uuid }) => uuid === second.replaceAll('-', ''));
+    const place = harness.scratch.join('place');
+    execFileSync('mkdir', [place]);
+    execFileSync('mount', [other?.devicePath ?? assert.fail(), place]);
+    await volume.down();
+    assert.equal(controllers().length, 1);
+    writeFileSync(join(place, 'file'), 'data');
+    execFileSync('umount', [place]);
+    await harness.restart();
+    await nothingLeft();
+  });
+
+  test('is not let go while its filesystem lives on in another mount namespace', async () => {
+    const volume = harness.volume('elsewhere', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    await up(volume, first);
+    const elsewhere = spawn('unshare', ['--mount', '--propagation', 'private', 'sleep', 'infinity'], {
+      stdio: 'ignore',
+    });
+    await eventually(() => {
+      const tables = [elsewhere.pid, process.pid].map((pid) => readlinkSync(`/proc/${pid}/ns/mnt`));
+      assert.notEqual(tables[0], tables[1]);
+    });
+    await volume.unpublish();
+    await refused(volume.unstage(), 'UNAVAILABLE', /its xfs is still in use on nvme/);
+    elsewhere.kill();
+    await eventually(async () => void (await volume.unstage()));
+    await nothingLeft();
+  });
+
+  for (const [cut, mend] of [
+    ['stop', 'start'],
+    ['silence', 'speak'],
+  ] as const) {
+    test(`is let go of a target that is gone, long before the kernel gives that up: ${cut}`, async () => {
+      const volume = harness.volume('dead', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+      const volume_context = { ...contextOf(first), ctrlLossTmo: '86400' };
+      await volume.stage({ volume_context });
+      await volume.publish({ volume_context });
+      const path = join(volume.target, 'file');
+      writeFileSync(path, 'acknowledged', { flush: true });
+      target(cut);
+      writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
+      await volume.unpublish();
+      // The kubelet asks again and again.
+      await eventually(async () => void (await volume.unstage()), 300_000);
+      await nothingLeft();
+      target(mend);
+      await up(volume, first);
+      assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
+      await volume.down();
+      await nothingLeft();
+    });
+  }
+
+  test('is unmounted after the kernel has given its target up', async () => {
+    const volume = harness.volume('given up', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    await up(volume, first);
+    target('stop');
+    await eventually(() => assert.deepEqual(controllers(), []), 300_000);
+    await harness.restart();
+    assert.equal((await volume.stats()).volume_condition?.abnormal, true);
+    await volume.down();
+    await nothingLeft();
+    target('start');
   });
 
   test('is reported while its target is away, continues when it is back, and is let go if it stays away', async () => {

@@ -4,6 +4,7 @@
 # target.sh namespace DIRECTORY NSID UUID FILESYSTEM     a namespace of 320 MiB in it
 # target.sh grow DIRECTORY NSID SIZE
 # target.sh stop|start                        takes the port away and puts it back
+# target.sh silence|speak                     drops all packets, and no longer
 set -eu
 nqn=nqn.2026-01.dev.holdfast:target
 nvmet=/sys/kernel/config/nvmet
@@ -36,6 +37,8 @@ case "$1" in
     truncate -s "$4" "$2/$3.img"
     echo 1 >$subsystem/namespaces/$3/revalidate_size
     ;;
+  silence) ip link set lo down ;;
+  speak) ip link set lo up ;;
   stop) rm $port/subsystems/$nqn ;;
   start) ln -s $subsystem $port/subsystems/$nqn ;;
 esac

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { NvmeController, NvmeNamespace } from '../../../kernel/block/nvme.ts';
+import type { NvmeNamespace } from '../../../kernel/block/nvme.ts';
 import { accessModes, isMultiNode } from '../../../volume/capability.ts';
 import { nvmeTcpNodeKind } from './kind.ts';
-import { controllersOf, namespacesOf } from './namespaces.ts';
+import { namespacesOf } from './namespaces.ts';
 
 const digits = '0123abcd4567478989ab0123456789ab';
 
@@ -17,14 +17,6 @@ test('a namespace is known by the identity that is named, never by another one',
   const names = (kind: 'uuid' | 'nguid') =>
     namespacesOf({ namespaces }, { identity: { kind, digits } }).map(({ name }) => name);
   assert.deepEqual([names('uuid'), names('nguid')], [['nvme0n2'], ['nvme0n1']]);
-});
-
-test('connections of others are not ours, nor those that tell no host', () => {
-  const controller = (hostNqn: string | undefined): NvmeController => {
-    return { name: 'nvme0', transport: 'tcp', address: new Map(), state: 'live', hostNqn };
-  };
-  const controllers = [controller('ours'), controller('theirs'), controller(undefined)];
-  assert.deepEqual(controllersOf({ controllers }, 'ours'), [controllers[0]]);
 });
 
 test('several nodes may have the device, and never its filesystem', () => {

@@ -1,4 +1,4 @@
-import type { NvmeController, NvmeNamespace, NvmeSubsystem } from '../../../kernel/block/nvme.ts';
+import type { NvmeNamespace, NvmeSubsystem } from '../../../kernel/block/nvme.ts';
 import type { NvmeContext } from './context.ts';
 
 /** The devices of a subsystem that are the volume, by the identity that the target gave the namespace. */
@@ -7,9 +7,4 @@ export function namespacesOf(
   { identity: { digits, kind } }: Pick<NvmeContext, 'identity'>,
 ): NvmeNamespace[] {
   return namespaces.filter((each) => each[kind] === digits);
-}
-
-/** The connections that this driver has made: others are those of the host or of other programs. */
-export function controllersOf({ controllers }: Pick<NvmeSubsystem, 'controllers'>, hostNqn: string): NvmeController[] {
-  return controllers.filter((each) => each.hostNqn === hostNqn);
 }

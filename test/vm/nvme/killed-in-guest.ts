@@ -1,0 +1,53 @@
+/** Runs in the virtual machine: the node service is killed before and after each step of a volume's life. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { nvmeSubsystem } from '../../../src/kernel/block/nvme.ts';
+import type { CrashPoint } from '../../../src/volume/step.ts';
+import { Scratch } from '../../support/scratch.ts';
+
+const nqn = 'nqn.2026-01.dev.holdfast:target';
+const uuid = '11111111-1111-4111-8111-111111111111';
+const directory = '/target';
+const context = JSON.stringify({ kind: 'nvme-tcp', nqn, portals: '127.0.0.1:4420', uuid });
+const script = fileURLToPath(new URL('../../../test/vm/nvme/target.sh', import.meta.url));
+const mortal = fileURLToPath(new URL('./mortal.mjs', import.meta.url));
+const target = (...words: string[]) => execFileSync('sh', [script, ...words]);
+
+const points: readonly CrashPoint[] = (
+  [
+    ['volume-note/write', 1],
+    ['nvme/note', 1],
+    ['nvme/note', 2],
+    ['nvme/connect', 1],
+    ['nvme/note', 3],
+    ['stage/mount', 1],
+    ['unstage/unmount', 1],
+    ['nvme/disconnect', 1],
+    ['volume-note/remove', 1],
+  ] as const
+).flatMap(([step, pass]) => [
+  { when: 'before', step, pass } as const,
+  ...(step === 'nvme/note' ? [] : [{ when: 'after', step, pass } as const]),
+]);
+
+before(() => {
+  target('make', directory);
+  target('namespace', directory, '1', uuid, 'xfs');
+});
+
+describe('a node service that is killed', () => {
+  for (const point of points) {
+    test(`${point.when} ${point.step} ${point.pass}: the next one leaves nothing`, () => {
+      using scratch = new Scratch('killed');
+      const run = (...words: string[]) => spawnSync(process.execPath, [mortal, scratch.path, ...words]);
+      const killed = run('up', context, JSON.stringify(point));
+      assert.equal(killed.signal, 'SIGKILL', `${killed.stdout}${killed.stderr}`);
+      const { status, stderr, stdout } = run('down', context);
+      assert.equal(status, 0, `${stdout}${stderr}`);
+      assert.deepEqual(JSON.parse(stdout.toString()), { mounts: [], notes: [] });
+      assert.deepEqual(nvmeSubsystem(nqn), { nqn, controllers: [], namespaces: [] });
+    });
+  }
+});
