@@ -21,7 +21,6 @@ const connections = {
   file: 'src/pool/kinds/nvme-tcp/connections.ts',
   killer: 'src/pool/kinds/nvme-tcp/connections.test.ts',
 } as const;
-const gone = { file: volumes.file, killer: 'test/pool/context-owner.test.ts' } as const;
 
 /** Volumes that any node of the cluster can reach. */
 export const reachMutants: readonly Mutant[] = [
@@ -177,18 +176,6 @@ export const reachMutants: readonly Mutant[] = [
     killer: 'src/kernel/block/nvme-words.test.ts',
     text: '/dhchap|secret|DHHC/i.test(message)',
     replacement: 'message === record',
-  },
-  {
-    name: 'what is mounted from a device that is gone is unmounted',
-    ...gone,
-    text: ' ?? shownByNote(note, kind, seen);',
-    replacement: ';',
-  },
-  {
-    name: 'what is mounted from a device that is gone is a volume only where that was put',
-    ...gone,
-    text: ' || mount === undefined || !isAt(note, target)',
-    replacement: ' || mount === undefined',
   },
   {
     name: 'a namespace is known by the identity that its PersistentVolume names',

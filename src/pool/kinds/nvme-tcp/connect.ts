@@ -19,7 +19,7 @@ export interface ConnectOptions {
   readonly state: SubsystemState;
 }
 
-/** Connects what is not connected yet, at each portal. @throws Unavailable if no portal can be used, FailedPrecondition */
+/** Makes the connections that are missing, one for each portal. @throws Unavailable if no portal can be used, FailedPrecondition */
 export async function connectAll(
   { handle }: Pick<VolumeOnNode, 'handle'>,
   context: NvmeContext,
@@ -55,7 +55,7 @@ async function connectTo(
   const { notes } = state;
   const change = (connections: readonly Connection[]) => notes.write(queue, { ...notes.note, connections });
   const others = notes.note.connections.filter((each) => !isSameConnection(each, connection));
-  // Before it is made: what is connected then is this driver's, whenever this process dies.
+  // Before it is made: then a new connection is this driver's, even if this process dies now.
   await change([...others, connection]);
   using kernel = new NvmeWords();
   try {
@@ -67,7 +67,7 @@ async function connectTo(
     // A call that was given up may still connect.
     if (queue.closedFor !== undefined) throw error;
     await change(others);
-    // Somebody else was faster.
+    // Another program was faster.
     if (isErrno(error, 'EALREADY')) return undefined;
     return `${address}:${port} refuses a connection (${errnoName(error) ?? String(error)}): ${meaningOf(kernel.read())}`;
   }
@@ -77,7 +77,7 @@ function isSameConnection(a: Connection, b: Connection): boolean {
   return a.traddr === b.traddr && a.trsvcid === b.trsvcid && a.hostNqn === b.hostNqn;
 }
 
-/** What the kernel's words mean: the error number is the same for all. */
+/** Explains the kernel's words: the error number is the same for all. */
 function meaningOf(words: readonly string[]): string {
   const said = words.length === 0 ? 'see dmesg' : `the kernel says "${words.join('; ').slice(0, 200)}"`;
   if (words.some((line) => line.includes('is not allowed, hostnqn'))) {

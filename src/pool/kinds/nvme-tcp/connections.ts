@@ -20,7 +20,7 @@ export interface Connection {
   readonly controller?: string | undefined;
 }
 
-/** What this driver does with a subsystem on this node. */
+/** This driver's use of a subsystem on this node. */
 export interface SubsystemNote {
   /** Handles of the volumes that are attached, or are about to be. */
   readonly users: readonly string[];
@@ -46,7 +46,7 @@ const storedNote = z.strictObject({
 
 const nothing: SubsystemNote = { users: [], connections: [] };
 
-/** Answers if a controller is this connection, whoever has made it: the kernel makes none twice. */
+/** Answers if a controller is this connection, made by any program: the kernel makes none twice. */
 export function isSamePath(connection: Connection, controller: NvmeController): boolean {
   return (
     controller.transport === 'tcp' &&
@@ -56,7 +56,7 @@ export function isSamePath(connection: Connection, controller: NvmeController): 
   );
 }
 
-/** Answers if this driver has made a controller. One with another name was made by somebody since. */
+/** Answers if this driver has made a controller. One with another name was made later by another program. */
 export function isOurs({ connections }: Pick<SubsystemNote, 'connections'>, controller: NvmeController): boolean {
   return connections.some(
     (each) => isSamePath(each, controller) && (each.controller ?? controller.name) === controller.name,
@@ -117,7 +117,7 @@ export function serializeNote(nqn: string, boot: string, { connections, users }:
   return `${JSON.stringify(stored, null, 2)}\n`;
 }
 
-/** One that cannot be read names no connection: then they stay, rather than those of somebody else be ended. */
+/** One that cannot be read names no connection: then they stay, so that no connection of another program is ended. */
 export function parseNote(text: string, boot: string): SubsystemNote {
   const parsed = parseJsonInput(storedNote, text);
   if ('mistakes' in parsed || parsed.data.boot !== boot) return nothing;

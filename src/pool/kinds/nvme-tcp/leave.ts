@@ -12,7 +12,7 @@ import { namespacesOf } from './namespaces.ts';
 import type { SubsystemState } from './subsystem-state.ts';
 
 /**
- * The volume is not used here any more. Connections end with the last volume of the subsystem, unless somebody else uses one
+ * The volume is not used here any more. Connections end with the last volume of the subsystem, unless another program uses one
  * of its namespaces through them.
  * @throws Unavailable as long as its filesystem is in use: another node would mount it then
  */
@@ -42,7 +42,7 @@ export async function leave(
 
 type Notes = SubsystemState['notes'];
 
-/** Answers if somebody would lose a namespace with the connections of this driver. */
+/** Answers if another program or volume would lose a namespace with the connections of this driver. */
 async function isUsedByOthers(queue: DiskQueue, { note }: Notes, nqn: string): Promise<boolean> {
   const { controllers, namespaces } = nvmeSubsystem(nqn);
   if (!controllers.some((each) => isOurs(note, each))) return false;

@@ -70,7 +70,7 @@ class NvmeSide implements NodeSide {
     });
   }
 
-  /** A namespace that is there for another volume, or through a connection of somebody else, is not attached for this one. */
+  /** A namespace that is there for another volume, or through a connection of another program, is not attached for this one. */
   async attached({ context, handle }: VolumeOnNode): Promise<Attached[]> {
     if (!this.#state.notes.note.users.includes(handle)) return [];
     return namespacesOf(this.#look(), parseNvmeContext(context)).map(({ device, devicePath }) => {
@@ -142,7 +142,7 @@ class NvmeSide implements NodeSide {
     );
   }
 
-  /** Names and numbers are given to other namespaces: what was opened is compared with what it is meant to be. */
+  /** Names and numbers are given to other namespaces: the open device is compared with the one that is meant. */
   async #openStill({ handle }: VolumeOnNode, context: NvmeContext, found: NvmeNamespace): Promise<Descriptor> {
     const disk = await locateDevice(this.#queue, found.devicePath, found.device);
     const { descriptor } = await openDisk(this.#queue, disk, constants.O_RDONLY);

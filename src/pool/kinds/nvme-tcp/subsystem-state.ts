@@ -13,12 +13,12 @@ export class Turns {
   }
 }
 
-/** What this process knows of one subsystem. It outlives a queue that hung. */
+/** Knowledge of this process about one subsystem. It outlives a queue that hung. */
 export class SubsystemState {
   readonly notes: SubsystemNotes;
   /** Volumes that are being unmounted. */
   readonly leaving = new Set<string>();
-  /** For all that connects or disconnects: it must know who else uses the connections. */
+  /** For all that connects or disconnects: it must know which other volumes use the connections. */
   readonly turns = new Turns();
 
   private constructor(notes: SubsystemNotes) {

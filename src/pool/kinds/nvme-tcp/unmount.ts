@@ -23,7 +23,7 @@ const silentAfterMs = 20_000;
 const lookEveryMs = 500;
 
 /**
- * The last unmount of a filesystem writes back what is dirty. If the server does not answer, the connections are ended: then the
+ * The last unmount of a filesystem writes back dirty pages. If the server does not answer, the connections are ended: then the
  * kernel gives up what no fsync has acknowledged, and nothing of it can reach the server later, when another node has the
  * volume. A lazy unmount could not promise that.
  */
@@ -73,7 +73,7 @@ async function giveUpServer({ beside, log, nqn, state }: UnmountOptions, handle:
   }
   log.warn(
     { volume_id: handle, nqn },
-    'a target does not answer: its volumes are unmounted without what was not yet written to it',
+    'a target does not answer: its volumes are unmounted without the data that was not yet written to it',
   );
   await disconnectOurs(beside, notes, nqn);
 }
