@@ -222,8 +222,9 @@ describe('a namespace', () => {
       await volume.publish({ volume_context });
       const path = join(volume.target, 'file');
       writeFileSync(path, 'acknowledged', { flush: true });
-      target(cut);
+      // Not later: to make a file may need the target, and the driver runs in this process.
       writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
+      target(cut);
       await volume.unpublish();
       // The kubelet asks again and again.
       await eventually(async () => void (await volume.unstage()), 300_000);
