@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { clusterDriverOf, defaultKind, type PoolConfig, readPool } from '../pool/kinds.ts';
+import { defaultKind, type PoolConfig, readPool } from '../pool/kinds.ts';
 import { SectionReader } from '../settings/section.ts';
 import { isLabel } from '../volume/labels.ts';
 import type { CrashPoint } from '../volume/step.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
 import type { Settings } from './file.ts';
 import type { HostPlaces } from './locations.ts';
-import { type ChosenSide, chooseSide, type Side, sides } from './side.ts';
+import { type ChosenSide, chooseSide, type Side, sidedPool, sides } from './side.ts';
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -171,8 +171,7 @@ function usualDataDirectory(reader: EnvironmentReader): string {
 
 function readSide(reader: EnvironmentReader, file: Settings | undefined): ChosenSide {
   const asked = reader.oneOf<Side | 'none'>('HOLDFAST_SIDE', sides, 'none');
-  const pools = file?.pools?.map(({ kind, name }) => ({ kind, name, clusterDriver: clusterDriverOf(kind) }));
-  const chosen = chooseSide(asked === 'none' ? undefined : asked, pools);
+  const chosen = chooseSide(asked === 'none' ? undefined : asked, file?.pools?.map(sidedPool));
   if (!('problem' in chosen)) return chosen;
   // A file that could not be read has other problems.
   if (reader.problems.length === 0) reader.problems.push(chosen.problem);

@@ -13,6 +13,7 @@ import { type Mistake, SectionReader } from '../settings/section.ts';
 import { number, oneOf, size, text } from '../settings/values.ts';
 import { type HostPlaces, type PoolClaim, sharedLocations, unfitLocation } from './locations.ts';
 import { chooseSection, isFor, unfitNames } from './node-names.ts';
+import { sidedPool, whyNotOneDriver } from './side.ts';
 import { type PlacedProblem, YamlDocument } from './yaml-document.ts';
 
 /** The settings of the configuration file for a node. undefined: not in the file. */
@@ -135,6 +136,8 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
     if (pool !== undefined) pools.push(pool);
   }
   refuseUnfit(pools, places, (poolName, below, message) => reader.mistake(['pools', poolName, ...below], message));
+  const mixed = whyNotOneDriver(pools.map(sidedPool));
+  if (mixed !== undefined) reader.mistake(['pools'], mixed);
   const defaultPool = reader.read('defaultPool', text);
   const inherits = !reader.has('pools');
   const names = inherits ? (common?.pools ?? []).map(({ name }) => name) : [...(sections?.keys() ?? [])];

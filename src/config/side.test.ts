@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { chooseSide, type SidedPool } from './side.ts';
+import { chooseSide, type SidedPool, whyNotOneDriver } from './side.ts';
 
 const files: SidedPool = { name: 'share', kind: 'nfs', clusterDriver: 'files.holdfast.csi.dev' };
 const disks: SidedPool = { name: 'cloud', kind: 'aws-ebs', clusterDriver: 'disks.holdfast.csi.dev' };
@@ -31,8 +31,6 @@ describe('the side of a process', () => {
     'a node with pools': [['node', [files]], /a node needs no pools/],
     'a home without pools': [['home', undefined], /'home' needs pools that every node can reach/],
     'a home of local pools': [['both', [local]], /'both' needs pools that every node can reach/],
-    'pools of both sorts': [[undefined, [files, local]], /share \(nfs\), and pool fast \(image\) lies on this node/],
-    'pools for two drivers': [['home', [files, disks]], /are for two drivers \(files.*, disks.*\)/],
   };
   for (const [what, [[asked, pools], message]] of Object.entries(refused)) {
     test(`refused: ${what}`, () => {
@@ -40,4 +38,13 @@ describe('the side of a process', () => {
       assert.match('problem' in chosen ? chosen.problem : '', message);
     });
   }
+
+  test('pools of one sort are for one driver', () => {
+    for (const pools of [[], [local, local], [files, files]]) assert.equal(whyNotOneDriver(pools), undefined);
+  });
+
+  test('refused: pools of both sorts, and pools for two drivers', () => {
+    assert.match(whyNotOneDriver([files, local]) ?? '', /share \(nfs\), and pool fast \(image\) lies on this node/);
+    assert.match(whyNotOneDriver([files, disks]) ?? '', /are for two drivers \(files.*, disks.*\)/);
+  });
 });

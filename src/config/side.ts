@@ -1,3 +1,5 @@
+import { clusterDriverOf, type PoolConfig } from '../pool/kinds.ts';
+
 /** The parts of a driver whose volumes every node of the cluster can reach. */
 export const sides = ['home', 'node', 'both'] as const;
 
@@ -15,6 +17,10 @@ export interface SidedPool {
   readonly clusterDriver: string | undefined;
 }
 
+export function sidedPool({ kind, name }: PoolConfig): SidedPool {
+  return { kind, name, clusterDriver: clusterDriverOf(kind) };
+}
+
 /** The name of a driver on a node, which has no pools that name one. */
 const usualClusterDriver = 'files.holdfast.csi.dev';
 const localDriver = 'holdfast.csi.dev';
@@ -28,7 +34,7 @@ export interface ChosenSide {
 /**
  * Finds out which part of a driver a process is.
  * @param asked HOLDFAST_SIDE
- * @param pools of the configuration; undefined: it names none
+ * @param pools of the configuration, which one driver can have; undefined: it names none
  * @returns the side, or the mistake
  */
 export function chooseSide(
@@ -39,25 +45,25 @@ export function chooseSide(
     if (pools === undefined) return { side: asked, driverName: usualClusterDriver };
     return { problem: 'HOLDFAST_SIDE: a node needs no pools: leave pools out of HOLDFAST_CONFIG' };
   }
-  const ofCluster = (pools ?? []).filter(({ clusterDriver }) => clusterDriver !== undefined);
-  const local = (pools ?? []).filter(({ clusterDriver }) => clusterDriver === undefined);
-  const [first] = ofCluster;
-  if (first === undefined) {
+  const clusterDriver = pools?.find((pool) => pool.clusterDriver !== undefined)?.clusterDriver;
+  if (clusterDriver === undefined) {
     if (asked === undefined) return { side: undefined, driverName: localDriver };
     return { problem: `HOLDFAST_SIDE: '${asked}' needs pools that every node can reach: name them in HOLDFAST_CONFIG` };
   }
-  if (local.length > 0) {
-    return {
-      problem: `HOLDFAST_CONFIG: every node can reach pool ${list(ofCluster)}, and pool ${list(local)} lies on this node: one driver cannot have both, so give each its own driver (HOLDFAST_DRIVER_NAME, HOLDFAST_DATA)`,
-    };
+  return { side: asked ?? 'both', driverName: clusterDriver };
+}
+
+/** Returns the reason why one driver cannot have these pools; undefined: it can. */
+export function whyNotOneDriver(pools: readonly SidedPool[]): string | undefined {
+  const ofCluster = pools.filter(({ clusterDriver }) => clusterDriver !== undefined);
+  const local = pools.filter(({ clusterDriver }) => clusterDriver === undefined);
+  if (ofCluster.length > 0 && local.length > 0) {
+    return `every node can reach pool ${list(ofCluster)}, and pool ${list(local)} lies on this node: one driver cannot have both, so give each its own driver (HOLDFAST_DRIVER_NAME, HOLDFAST_DATA)`;
   }
-  const names = [...new Set(ofCluster.map(({ clusterDriver }) => clusterDriver))];
-  if (names.length > 1) {
-    return {
-      problem: `HOLDFAST_CONFIG: pools ${list(ofCluster)} are for two drivers (${names.join(', ')}): give each its own`,
-    };
-  }
-  return { side: asked ?? 'both', driverName: first.clusterDriver ?? usualClusterDriver };
+  const names = [...new Set(pools.map(({ clusterDriver }) => clusterDriver))];
+  return names.length > 1
+    ? `pools ${list(ofCluster)} are for two drivers (${names.join(', ')}): give each its own`
+    : undefined;
 }
 
 function list(pools: readonly SidedPool[]): string {

@@ -65,6 +65,17 @@ describe('holdfast config check', () => {
     assert.match(crossing.stdout, /^db-\*/m);
   });
 
+  test('pools that one driver cannot have are refused, as they are by serve', async () => {
+    using scratch = new Scratch('config');
+    const file = 'defaultPool: a\npools:\n  a: { kind: nfs, server: nas, share: /export }\n  b: {}\n';
+    const { code, stderr } = await check(scratch, file);
+    assert.equal(code, 2);
+    assert.match(
+      stderr,
+      /holdfast\.yaml:2:1: pools: every node can reach pool a \(nfs\), and pool b \(image\) lies on/,
+    );
+  });
+
   test('an empty file gives all nodes one pool', async () => {
     using scratch = new Scratch('config');
     const { stdout } = await check(scratch, '');

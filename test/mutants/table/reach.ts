@@ -127,8 +127,8 @@ export const reachMutants: readonly Mutant[] = [
     name: 'one driver has pools of its node, or pools that every node can reach',
     file: 'src/config/side.ts',
     killer: 'src/config/side.test.ts',
-    text: '  if (local.length > 0) {\n',
-    replacement: '  if (local.length < 0) {\n',
+    text: 'ofCluster.length > 0 && local.length > 0',
+    replacement: 'ofCluster.length < 0',
   },
   {
     name: 'a home that takes over gives a name the id that it had',
