@@ -10,12 +10,21 @@ import manifest from '../package.json' with { type: 'json' };
 /** OWNER/NAME; empty: nothing is published yet. */
 export const publishedAt: string = manifest.publishedAt;
 
-/** Files with the driver's image, and the text before the image in its line. */
-export const imageLines: readonly (readonly [file: string, before: string])[] = [
+type ImageLine = readonly [file: string, before: string];
+
+/** Files with the driver's image and its version, and the text before the image in its line. */
+export const taggedImageLines: readonly ImageLine[] = [
   ['deploy/base/daemon-set.yaml', 'image: '],
+  ['deploy/files/daemon-set.yaml', 'image: '],
+  ['deploy/files/home.yaml', 'image: '],
   ['deploy/fleet/controller.yaml', 'image: '],
-  ['deploy/charts/holdfast/values.yaml', 'repository: '],
   ['deploy/examples/nomad/holdfast.nomad.hcl', 'default = "'],
+];
+
+/** The same, also where the version is elsewhere. */
+export const imageLines: readonly ImageLine[] = [
+  ...taggedImageLines,
+  ['deploy/charts/holdfast/values.yaml', 'repository: '],
 ];
 
 /** The driver's image, without a tag. */

@@ -5,17 +5,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { version } from '../src/version.ts';
-import { imageRepository, writePublished } from './published.ts';
+import { imageRepository, taggedImageLines, writePublished } from './published.ts';
 
 /** Files that name the version, and how each line before it begins. */
 export const versionedLines: readonly (readonly [file: string, before: string])[] = [
-  ['deploy/base/daemon-set.yaml', `image: ${imageRepository()}:`],
-  ['deploy/fleet/controller.yaml', `image: ${imageRepository()}:`],
+  ...taggedImageLines.map(([file, before]) => [file, `${before}${imageRepository()}:`] as const),
   ['deploy/charts/holdfast/Chart.yaml', 'version: '],
   ['deploy/charts/holdfast/Chart.yaml', 'appVersion: '],
   ['deploy/kubectl/kubectl-holdfast', 'version='],
   ['docs/install.md', 'VERSION='],
-  ['deploy/examples/nomad/holdfast.nomad.hcl', `default = "${imageRepository()}:`],
 ];
 
 /** Where the version begins that a line names. @throws Error if there is no such line, or are several */

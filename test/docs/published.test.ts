@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -31,6 +31,13 @@ describe('publishedAt of package.json', () => {
     }
     const withBlocks = pages.map(({ file }) => file).filter((file) => read(file).includes('<!-- release: '));
     assert.deepEqual(withBlocks.sort(), [...releasePages].sort());
+  });
+
+  test('is followed by all manifests that have the image', () => {
+    const images = ['localhost/holdfast', imageRepository()];
+    const files = globSync('deploy/**/*.{yaml,hcl}', { cwd: root });
+    const withImages = files.filter((file) => images.some((image) => read(file).includes(image)));
+    assert.deepEqual(withImages.sort(), imageLines.map(([file]) => file).sort());
   });
 
   test('empty: each page says to build the image before anything else of the installation', () => {
