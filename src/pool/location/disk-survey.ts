@@ -39,6 +39,15 @@ export async function readUsers(queue: DiskQueue): Promise<Users> {
   };
 }
 
+/** Reads them when they are first asked for, and once: for that, all mount namespaces of the node are gone through. */
+export function usersOnce(queue: DiskQueue): () => Promise<Users> {
+  let reading: Promise<Users> | undefined;
+  return () => {
+    reading ??= readUsers(queue);
+    return reading;
+  };
+}
+
 async function loopsByBacking(queue: DiskQueue): Promise<ReadonlyMap<string, readonly string[]>> {
   const loops = new Map<string, string[]>();
   for (const [number, path] of await loopBackingPaths(queue)) {

@@ -5,7 +5,7 @@ import { whileAnswering } from '../../../kernel/call/while-answering.ts';
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import type { NamedDevice } from '../../kind.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
-import { readUsers, type Users } from '../disk-survey.ts';
+import { type Users, usersOnce } from '../disk-survey.ts';
 import { deviceAgeMs, isLongThere } from './age.ts';
 import { type Candidate, chooseFree } from './choose.ts';
 import { type DiskMatch, type MatchSection, matches } from './criteria.ts';
@@ -98,10 +98,10 @@ async function chooseNew(pool: MatchedPool, disks: readonly Disk[], members: rea
     );
   }
   const sections = others.sections.filter(({ name }) => name !== poolName);
-  const users = await readUsers(queue);
+  const users = usersOnce(queue);
   const wanted = disks.filter((disk) => matches(match, disk, links.get(disk.name) ?? []));
   const candidates = await Promise.all(
-    wanted.map((disk) => {
+    wanted.map(async (disk) => {
       const { identity } = disk;
       const ofMembers = members.filter(
         (each) => each.identity === identity && sections.some(({ name }) => name === each.section),
@@ -113,7 +113,7 @@ async function chooseNew(pool: MatchedPool, disks: readonly Disk[], members: rea
           .map(({ name }) => name),
       };
       const rivals = sections.filter((each) => matches(each.match, disk, links.get(disk.name) ?? []));
-      return candidateOf(pool, disk, users, { ...against, rivals: rivals.map(({ name }) => name) });
+      return candidateOf(pool, disk, await users(), { ...against, rivals: rivals.map(({ name }) => name) });
     }),
   );
   const chosen = chooseFree(poolName, describeMatch(match), candidates);

@@ -2,7 +2,7 @@ import { diskNames, linksToDisks, listDisks } from '../../../../kernel/block/dis
 import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import type { Configured, PoolWatch, WatchContext } from '../../../kind.ts';
-import { readUsers, type Users } from '../../../location/disk-survey.ts';
+import { usersOnce } from '../../../location/disk-survey.ts';
 import { membersOf, readMembers } from '../../../location/match/members.ts';
 import { namedDevices } from '../../../location/match/named-devices.ts';
 import type { DiskOptions } from '../config.ts';
@@ -85,11 +85,7 @@ export class MatchWatch implements PoolWatch {
       await readMembers(this.#queue, dataDirectory),
       sections.map(({ name }) => name),
     );
-    let reading: Promise<Users> | undefined;
-    const users = () => {
-      reading ??= readUsers(this.#queue);
-      return reading;
-    };
+    const users = usersOnce(this.#queue);
     const nowMs = performance.now();
     const seen = new Map<string, { looks: string; sinceMs: number }>();
     this.#taker.begin();
