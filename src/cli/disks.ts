@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { isHeldExclusively } from '../kernel/block/block.ts';
-import { type Disk, linksToDisks, listDisks } from '../kernel/block/disks.ts';
+import { type Disk, linksToDisks, listDisks, namesakesOf } from '../kernel/block/disks.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { whileAnswering } from '../kernel/call/while-answering.ts';
@@ -122,12 +122,11 @@ interface Around {
 }
 
 async function factsOf(disk: Disk, { disks, owners, users }: Around): Promise<DiskFacts> {
-  const namesakes = disks.filter(({ identity, name }) => name !== disk.name && identity === disk.identity);
   const known = {
     disk,
     owners,
     ...usersOf(disk, users),
-    namesakes: disk.identity === undefined ? [] : namesakes.map(({ name }) => name),
+    namesakes: namesakesOf(disk, disks),
   };
   if (disk.sizeBytes === 0n) return { ...known, isHeld: false, content: undefined };
   const silence = new DiskSilent(`it has not answered for ${silentAfterMs / 1000} s`);

@@ -75,6 +75,12 @@ export async function listDisks(queue: DiskQueue): Promise<Disk[]> {
     .sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
 }
 
+/** The names of the other disks with the same permanent name: two ways to one disk, or two disks that lie. */
+export function namesakesOf({ identity, name }: Pick<Disk, 'identity' | 'name'>, disks: readonly Disk[]): string[] {
+  if (identity === undefined) return [];
+  return disks.filter((other) => other.identity === identity && other.name !== name).map((other) => other.name);
+}
+
 /** @returns undefined if it is gone, or is one of several paths to a disk, which no one opens (`hidden`) */
 export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | undefined> {
   const directory = `/sys/block/${name}`;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Disk, listDisks } from '../../kernel/block/disks.ts';
+import { type Disk, listDisks, namesakesOf } from '../../kernel/block/disks.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { findHolders } from '../../kernel/process/holders.ts';
@@ -18,9 +18,7 @@ export async function factsOf(queue: DiskQueue, found: FoundDisk, device: Descri
           ...{ ...whole, ...part, devicePath: found.devicePath, identity: found.name, partitions: [] },
           holders: [...whole.holders, ...part.holders],
         };
-  const namesakes = (await listDisks(queue)).filter(
-    ({ identity, name }) => identity !== undefined && identity === whole.identity && name !== whole.name,
-  );
+  const namesakes = namesakesOf(whole, await listDisks(queue));
   const users = await readUsers(queue);
   const byWhole = part === undefined ? [] : (users.loops.get(whole.devicePath) ?? []);
   const used = usersOf(disk, users);
@@ -31,7 +29,7 @@ export async function factsOf(queue: DiskQueue, found: FoundDisk, device: Descri
     ...{ ...used, holders: [...used.holders, ...byWhole] },
     // It is ours alone where this is asked.
     isHeld: false,
-    namesakes: namesakes.map(({ name }) => name),
+    namesakes,
     content: device === undefined ? own : await device.during((path) => readContentOf(queue, path)),
   };
 }

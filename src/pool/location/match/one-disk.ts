@@ -1,4 +1,4 @@
-import { type Disk, linksToDisks, listDisks } from '../../../kernel/block/disks.ts';
+import { type Disk, linksToDisks, listDisks, namesakesOf } from '../../../kernel/block/disks.ts';
 import { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { whileAnswering } from '../../../kernel/call/while-answering.ts';
@@ -102,15 +102,12 @@ async function chooseNew(pool: MatchedPool, disks: readonly Disk[], members: rea
   const wanted = disks.filter((disk) => matches(match, disk, links.get(disk.name) ?? []));
   const candidates = await Promise.all(
     wanted.map(async (disk) => {
-      const { identity } = disk;
       const ofMembers = members.filter(
-        (each) => each.identity === identity && sections.some(({ name }) => name === each.section),
+        (each) => each.identity === disk.identity && sections.some(({ name }) => name === each.section),
       );
       const against = {
         owners: [...named.ownersOf(disk), ...ofMembers.map((each) => `pool ${each.poolName}`)],
-        namesakes: disks
-          .filter((each) => identity !== undefined && each.identity === identity && each.name !== disk.name)
-          .map(({ name }) => name),
+        namesakes: namesakesOf(disk, disks),
       };
       const rivals = sections.filter((each) => matches(each.match, disk, links.get(disk.name) ?? []));
       return candidateOf(pool, disk, await users(), { ...against, rivals: rivals.map(({ name }) => name) });

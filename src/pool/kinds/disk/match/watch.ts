@@ -1,4 +1,4 @@
-import { diskNames, linksToDisks, listDisks } from '../../../../kernel/block/disks.ts';
+import { diskNames, linksToDisks, listDisks, namesakesOf } from '../../../../kernel/block/disks.ts';
 import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import type { Configured, PoolWatch, WatchContext } from '../../../kind.ts';
@@ -91,12 +91,11 @@ export class MatchWatch implements PoolWatch {
     this.#taker.begin();
     for (const disk of disks) {
       const linked = links.get(disk.name) ?? [];
-      const namesakes = disks.filter(({ identity, name }) => identity === disk.identity && name !== disk.name);
       const at = {
         disk,
         links: linked,
         owners: others.ownersOf(disk),
-        namesakes: disk.identity === undefined ? [] : namesakes.map(({ name }) => name),
+        namesakes: namesakesOf(disk, disks),
       };
       const looks = JSON.stringify({ ...disk, sizeBytes: `${disk.sizeBytes}`, linked });
       const before = this.#before.get(disk.name);
