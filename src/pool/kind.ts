@@ -1,4 +1,3 @@
-import type { Disk } from '../kernel/block/disks.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
@@ -59,8 +58,6 @@ export interface PoolSections<Own> {
   known(sections: readonly Configured<Own>[], dataDirectory: string): Promise<Configured<Own>[]>;
   /** Finds others, and those that come later. */
   watch(sections: readonly Configured<Own>[], context: WatchContext<Own>): Promise<PoolWatch>;
-  /** The sections that are for a disk, whether it is free or not. @param links what udev has for it in /dev/disk/by-id */
-  wanting(sections: readonly Configured<Own>[], disk: Disk, links: readonly string[]): string[];
 }
 
 export interface WatchContext<Own> {

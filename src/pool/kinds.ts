@@ -18,7 +18,7 @@ import { nfsKind } from './kinds/nfs/kind.ts';
 import { nfsNodeKind } from './kinds/nfs/node.ts';
 import { nvmeTcpNodeKind } from './kinds/nvme-tcp/kind.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
-import { type MatchSection, matches } from './location/match/criteria.ts';
+import { type MatchSection, sectionsMatching } from './location/match/criteria.ts';
 import { type Member, readMembers } from './location/match/members.ts';
 import type { OtherPools } from './location/match/one-disk.ts';
 import type { NodeKind } from './node-side.ts';
@@ -176,8 +176,7 @@ export function takesByMatch(pool: PoolConfig): boolean {
  */
 export function sectionsWanting({ pools, sections }: ExpandedPools, disk: Disk, links: readonly string[]): string[] {
   const waiting = pools.filter((pool) => claimsOf(pool, '/').every(({ key }) => key !== 'device' && key !== 'devices'));
-  const onOneDisk = waiting.flatMap(oneDiskSection).filter(({ match }) => matches(match, disk, links));
-  return [...diskSections.wanting(sections, disk, links), ...onOneDisk.map(({ name }) => name)];
+  return sectionsMatching([...sectionsIn(sections), ...waiting.flatMap(oneDiskSection)], disk, links);
 }
 
 /** Opens the pool and reconciles it with what a crash or a reboot left. */

@@ -59,6 +59,15 @@ export interface MatchSection {
   readonly match: DiskMatch;
 }
 
+/** Their names: of the sections that match a disk, whether it is free or not. @param links what udev has for it in /dev/disk/by-id */
+export function sectionsMatching(
+  sections: readonly MatchSection[],
+  disk: MatchedDisk,
+  links: readonly string[],
+): string[] {
+  return sections.filter(({ match }) => matches(match, disk, links)).map(({ name }) => name);
+}
+
 export function twoSections(sections: readonly string[]): string {
   return `pools ${sections.join(' and ')} both match it, so neither takes it: change one of them`;
 }

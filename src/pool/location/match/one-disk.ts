@@ -8,7 +8,7 @@ import { markerPathOf, readMarker } from '../../records/pool-file.ts';
 import { type Users, usersOnce } from '../disk-survey.ts';
 import { deviceAgeMs, isLongThere } from './age.ts';
 import { type Candidate, chooseFree } from './choose.ts';
-import { type DiskMatch, type MatchSection, matches } from './criteria.ts';
+import { type DiskMatch, type MatchSection, matches, sectionsMatching } from './criteria.ts';
 import { type Member, readMembers, rememberMember } from './members.ts';
 import { namedDevices } from './named-devices.ts';
 import { describeMatch } from './read-match.ts';
@@ -109,8 +109,8 @@ async function chooseNew(pool: MatchedPool, disks: readonly Disk[], members: rea
         owners: [...named.ownersOf(disk), ...ofMembers.map((each) => `pool ${each.poolName}`)],
         namesakes: namesakesOf(disk, disks),
       };
-      const rivals = sections.filter((each) => matches(each.match, disk, links.get(disk.name) ?? []));
-      return candidateOf(pool, disk, await users(), { ...against, rivals: rivals.map(({ name }) => name) });
+      const rivals = sectionsMatching(sections, disk, links.get(disk.name) ?? []);
+      return candidateOf(pool, disk, await users(), { ...against, rivals });
     }),
   );
   const chosen = chooseFree(poolName, describeMatch(match), candidates);

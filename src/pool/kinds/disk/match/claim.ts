@@ -1,5 +1,5 @@
 import type { Disk } from '../../../../kernel/block/disks.ts';
-import { type MatchSection, matches, twoSections } from '../../../location/match/criteria.ts';
+import { type MatchSection, sectionsMatching, twoSections } from '../../../location/match/criteria.ts';
 import type { Member } from '../../../location/match/members.ts';
 import { poolNameFor } from './pool-name.ts';
 
@@ -27,7 +27,7 @@ export type MatchClaim =
 export function claimOn(seen: SeenDisk, sections: readonly MatchSection[], members: readonly Member[]): MatchClaim {
   const { disk, links, namesakes, owners } = seen;
   const { identity } = disk;
-  const wanting = sections.filter(({ match }) => matches(match, disk, links)).map(({ name }) => name);
+  const wanting = sectionsMatching(sections, disk, links);
   const passedOver = (reason: string): MatchClaim =>
     wanting.length === 0 ? { kind: 'none' } : { kind: 'passed-over', sections: wanting, reason };
   if (owners.length > 0) return passedOver(`it is of ${owners.join(', ')}`);

@@ -1,12 +1,11 @@
 import { listDisks } from '../../../../kernel/block/disks.ts';
 import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import type { Configured, PoolSections } from '../../../kind.ts';
-import { matches } from '../../../location/match/criteria.ts';
 import { membersOf, readMembers } from '../../../location/match/members.ts';
 import { describeMatch } from '../../../location/match/read-match.ts';
 import type { PoolSight } from '../../../sight.ts';
 import type { DiskOptions } from '../config.ts';
-import { memberPool, sectionsIn } from './section.ts';
+import { memberPool } from './section.ts';
 
 /** Sections with `match`: one pool for each disk, named from the section and from the disk. */
 export const diskSections: PoolSections<DiskOptions> = {
@@ -30,11 +29,6 @@ export const diskSections: PoolSections<DiskOptions> = {
     const { MatchWatch } = await import('./watch.ts');
     return new MatchWatch(sections, context);
   },
-
-  wanting: (sections, disk, links) =>
-    sectionsIn(sections)
-      .filter(({ match }) => matches(match, disk, links))
-      .map(({ name }) => name),
 };
 
 /** The view of a pool without a disk to look at. */
