@@ -17,6 +17,8 @@ export interface FileParts {
   readonly layout: Layout;
   readonly syncs: DirectorySync;
   readonly reserve: ReservedSpace;
+  /** Runs before an object gets its place, or leaves it: throws if the pool is no longer this driver's. */
+  readonly beforeChange?: () => Promise<void>;
 }
 
 /** Records as files beside the data: for every kind whose volumes lie on a filesystem. */

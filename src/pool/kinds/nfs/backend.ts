@@ -29,8 +29,6 @@ export interface NfsParts extends FileParts {
   readonly onDelete: OnDelete;
   /** Where programs run that copy trees: they take no worker thread. */
   readonly programs: DiskQueue;
-  /** Checked before each commit: a driver that has lost it changes nothing that another one has. */
-  readonly lock: ExportLock;
 }
 
 export interface NfsBackendOptions extends NfsParts {
@@ -38,6 +36,7 @@ export interface NfsBackendOptions extends NfsParts {
   /** Mount options of volumes, as the configuration has them. */
   readonly mountOptions: string;
   readonly mountPoint: string;
+  readonly lock: ExportLock;
   /** Released when the pool is closed. */
   readonly held: Held;
 }

@@ -24,11 +24,6 @@ export class NfsVolumeDraft extends VolumeFileDraft<NfsParts> implements VolumeD
     return 0n;
   }
 
-  override async commit(): Promise<void> {
-    await this.parts.lock.check(this.parts.queue);
-    await super.commit();
-  }
-
   clone(source: Recorded): Clone {
     return cloneInto(this.parts, source, this.data);
   }
@@ -56,11 +51,6 @@ export class NfsVolumeDraft extends VolumeFileDraft<NfsParts> implements VolumeD
 export class NfsSnapshotDraft extends SnapshotFileDraft<NfsParts> implements SnapshotDraft {
   override async takenBytes(): Promise<bigint> {
     return 0n;
-  }
-
-  override async commit(): Promise<void> {
-    await this.parts.lock.check(this.parts.queue);
-    await super.commit();
   }
 
   clone(source: Recorded): Clone {

@@ -52,6 +52,8 @@ export async function openNfsBackend(options: NfsOpenOptions): Promise<ReadyBack
       programs,
       onDelete,
       options: options.options,
+      // A driver that has lost its lock changes nothing that another one has.
+      beforeChange: () => lock.check(queue),
     };
     const facts = { pool_id: poolFile.id, server: nfsSource(exported), root };
     return {

@@ -6,10 +6,10 @@ import { syncFile } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
 import { DataLoss, HoldfastError } from '../../../volume/errors.ts';
-import { parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
+import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
-import type { Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
-import type { Deletion, TrashEntry, TrashRef } from '../../catalog/trash-entry.ts';
+import type { Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
+import type { TrashRef } from '../../catalog/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
 import type { NfsParts } from './backend.ts';
@@ -20,21 +20,6 @@ import { keptName, type OnDelete, onDeletes } from './on-delete.ts';
 export class NfsProvisioner extends FileRemoval<NfsParts> implements Provisioner {
   draft(id: VolumeId): VolumeDraft {
     return new NfsVolumeDraft(this.parts, id);
-  }
-
-  override async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
-    await this.parts.lock.check(this.parts.queue);
-    return await super.removeVolume(id, deletion);
-  }
-
-  override async removeSnapshot(id: SnapshotId): Promise<TrashRef> {
-    await this.parts.lock.check(this.parts.queue);
-    return await super.removeSnapshot(id);
-  }
-
-  override async restore(entry: TrashEntry): Promise<void> {
-    await this.parts.lock.check(this.parts.queue);
-    await super.restore(entry);
   }
 
   async verify({ kind, record }: Recorded): Promise<void> {
