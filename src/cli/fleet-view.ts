@@ -11,7 +11,7 @@ import { nodeColumns, nodeItems, nodeRow } from './fleet-nodes.ts';
 import { type fleetShapes, itemShapes } from './fleet-shapes.ts';
 import { exitCodes, type Output, problemLine } from './output.ts';
 import { codeOf } from './problem-code.ts';
-import { type Column, fit, fittedLine, widened } from './table.ts';
+import { type Column, fit, rowLines, widened } from './table.ts';
 import { holderLines, incompleteHolders } from './tables/holders.ts';
 import { poolColumns, poolRow } from './tables/pools.ts';
 import { snapshotColumns, snapshotRow } from './tables/snapshots.ts';
@@ -295,7 +295,7 @@ class Viewing {
     }
     const fitted = fit(columns, widths, this.#output.width);
     for (const [index, row] of short.entries()) {
-      this.#output.line(fittedLine(fitted, row));
+      for (const line of rowLines(fitted, row)) this.#output.line(line);
       if (index % rowsAtATime === 0) await setImmediate();
     }
   }

@@ -1,5 +1,5 @@
 import type { Output } from './output.ts';
-import { columnsOf, shortened } from './text.ts';
+import { columnsOf, shortened, wrapped } from './text.ts';
 
 /** A column of a table for people. */
 export interface Column {
@@ -10,6 +10,8 @@ export interface Column {
   readonly extra?: number;
   /** Its cells may be shortened where that is not enough. */
   readonly flexible?: true;
+  /** For sentences, in the last column: they go on in a further line rather than beyond the terminal. */
+  readonly wraps?: true;
 }
 
 /** Prints a table, as wide as the terminal; without rows, it names for people the things that are missing. */
@@ -31,7 +33,7 @@ export function tableLines(
   const all = [columns.map(({ title }) => title), ...rows];
   const widths = all.reduce(widened, []);
   const fitted = fit(columns, widths, terminalWidth);
-  return all.map((row) => fittedLine(fitted, row));
+  return all.flatMap((row) => rowLines(fitted, row));
 }
 
 /** The columns that are shown, and how wide. */
@@ -43,10 +45,16 @@ export interface FittedTable {
 const gap = 2;
 /** A name that is shorter says too little. */
 const shortestFlexible = 12;
+/** Sentences in fewer columns are hard to read: other columns give way first. */
+const shortestWrapped = 40;
 
 /** Leaves out columns, and shortens others, until the table is no wider than the terminal. */
 export function fit(columns: readonly Column[], widths: readonly number[], terminalWidth = Infinity): FittedTable {
-  let shown = columns.map((column, index) => ({ ...column, index, width: widths[index] ?? 0 }));
+  const isBounded = terminalWidth !== Infinity;
+  let shown = columns.map((column, index) => {
+    const width = widths[index] ?? 0;
+    return { ...column, index, width: column.wraps && isBounded ? Math.min(width, shortestWrapped) : width };
+  });
   const excess = () => shown.reduce((sum, { width }) => sum + width + gap, -gap) - terminalWidth;
   while (excess() > 0) {
     const numbers = shown.flatMap(({ extra }) => extra ?? []);
@@ -62,10 +70,29 @@ export function fit(columns: readonly Column[], widths: readonly number[], termi
     const width = Math.max(shortestFlexible, widest.width - tooMuch);
     shown = shown.map((column) => (column.index === widest.index ? { ...column, width } : column));
   }
-  return { columns: shown, widths: shown.map(({ width }) => width) };
+  const room = -excess();
+  return {
+    columns: shown,
+    widths: shown.map(({ index, width, wraps }) =>
+      wraps && room > 0 ? Math.min(widths[index] ?? 0, width + room) : width,
+    ),
+  };
 }
 
-export function fittedLine({ columns, widths }: FittedTable, row: readonly string[]): string {
+/** A row in as many lines as its sentences need. */
+export function rowLines(fitted: FittedTable, row: readonly string[]): string[] {
+  const last = fitted.columns.at(-1);
+  if (last?.wraps !== true) return [fittedLine(fitted, row)];
+  const parts = wrapped(row[last.index] ?? '', fitted.widths.at(-1) ?? Infinity);
+  return parts.map((part, place) =>
+    fittedLine(
+      fitted,
+      row.map((cell, index) => (index === last.index ? part : place === 0 ? cell : '')),
+    ),
+  );
+}
+
+function fittedLine({ columns, widths }: FittedTable, row: readonly string[]): string {
   const cells = columns.map(({ flexible, index }, place) => {
     const cell = row[index] ?? '';
     return flexible === true ? shortened(cell, widths[place] ?? 0) : cell;

@@ -70,6 +70,25 @@ describe('a table in a terminal', () => {
     test(`of ${width ?? 'no'} columns`, () => assert.deepEqual(tableLines(columns, rows, width), expected));
   }
 
+  const disks = [{ title: 'DISK' }, { title: 'BUS', extra: 1 }, { title: 'WHY', wraps: true }] as const;
+  const why = 'it is mounted at /srv; it has a partition table of another program';
+  for (const [width, expected] of [
+    [undefined, ['DISK  BUS   WHY', `sda   nvme  ${why}`]],
+    [78, ['DISK  BUS   WHY', `sda   nvme  ${why}`]],
+    [
+      60,
+      [
+        'DISK  BUS   WHY',
+        'sda   nvme  it is mounted at /srv; it has a partition table',
+        '            of another program',
+      ],
+    ],
+    [50, ['DISK  WHY', 'sda   it is mounted at /srv; it has a partition', '      table of another program']],
+  ] as const) {
+    test(`of ${width ?? 'no'} columns with a sentence`, () =>
+      assert.deepEqual(tableLines(disks, [['sda', 'nvme', why]], width), expected));
+  }
+
   test('a text is broken between words', () => {
     assert.deepEqual(wrapped('one two three', 7), ['one two', 'three']);
     assert.deepEqual(wrapped('a /dev/disk/by-id/very-long b', 8), ['a', '/dev/disk/by-id/very-long', 'b']);

@@ -12,7 +12,7 @@ export const diskColumns = [
   { title: 'MODEL', extra: 4 },
   { title: 'SERIAL', extra: 2 },
   { title: 'FREE' },
-  { title: 'WHY NOT, OR ITS NAME' },
+  { title: 'WHY NOT, OR ITS NAME', wraps: true },
 ] as const;
 
 /** @param contested sections for one disk that several free disks match */
