@@ -26,7 +26,7 @@ import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { readSettings } from './settings.ts';
 import type { Finding, PoolPlace, PoolSight } from './sight.ts';
 
-/** What only pools of one kind are configured by, for each kind. */
+/** The options that only pools of one kind have, for each kind. */
 interface OwnOptions {
   readonly image: ImageOptions;
   readonly directory: DirectoryOptions;
@@ -52,10 +52,10 @@ export const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind];
 /** In the order in which messages list them. */
 export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs'];
 
-/** What a pool is of whose section says nothing of it, as before there were several kinds. */
+/** The kind of a pool whose section names none, as it was before there were several kinds. */
 export const defaultKind: KindName = 'image';
 
-/** How a pool is configured, whatever its kind. */
+/** The configuration of a pool of any kind. */
 export type PoolConfig<Kind extends KindName = KindName> = {
   readonly [Name in Kind]: Configured<OwnOptions[Name]> & { readonly kind: Name };
 }[Kind];
@@ -78,14 +78,14 @@ export function keyAbove(kind: KindName, key: string): string | undefined {
   return Object.hasOwn(keysBelow, key) ? keysBelow[key] : undefined;
 }
 
-/** Reads the section of a pool, apart from its kind, and tells what is wrong with it. */
+/** Reads the section of a pool, apart from its kind, and reports its mistakes. */
 export function readPool<Kind extends KindName>(kind: Kind, name: string, section: SectionReader): PoolConfig<Kind> {
   const { commonKeys, read }: PoolKind<OwnOptions[Kind]> = kinds[kind];
   const settings = readSettings(name, section, commonKeys);
   return { ...settings, kind, own: read(section, settings) };
 }
 
-/** What the pool takes for itself on this node. */
+/** The disks, files and names that the pool takes for itself on this node. */
 export function claimsOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDirectory: string): readonly Claim[] {
   return kinds[pool.kind].claims(pool, dataDirectory);
 }
@@ -93,7 +93,7 @@ export function claimsOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDire
 /** A section that stands for several pools, and is none itself. */
 export type PoolSection = PoolConfig<'disk'>;
 
-/** Whether it is one. */
+/** True for a section that stands for several pools. */
 export function standsForSeveral(pool: PoolConfig): pool is PoolSection {
   return pool.kind === 'disk' && diskSections.has(pool);
 }
@@ -103,7 +103,7 @@ function oneDiskSection({ kind, name, own }: PoolConfig): MatchSection[] {
   return kind !== 'disk' && 'match' in own && own.match !== undefined ? [{ name, match: own.match }] : [];
 }
 
-/** Where the disk is that this node has noted for such a pool, for who only looks. */
+/** The pool with the disk that this node has noted for it, for commands that only look. */
 function withKnownDisk(pool: PoolConfig, members: readonly Member[], disks: readonly Disk[]): PoolConfig {
   const identity = members.find(({ poolName }) => poolName === pool.name)?.identity;
   const path = identity === undefined ? undefined : disks.find((disk) => disk.identity === identity)?.devicePath;
@@ -112,12 +112,12 @@ function withKnownDisk(pool: PoolConfig, members: readonly Member[], disks: read
   return pool.kind === 'lvm' ? { ...pool, own: { ...pool.own, devices: [path] } } : pool;
 }
 
-/** Its group is made of the disks that it names or matches: the group itself is awaited by nobody. */
+/** Its group is made of the disks that it names or matches: no pool waits for the group itself. */
 function isOwnGroup(pool: PoolConfig): boolean {
   return pool.kind === 'lvm' && (pool.own.devices.length > 0 || pool.own.match !== undefined);
 }
 
-/** What the pools of a configuration name, or may take: each of them needs to know it of the others. */
+/** The disks and groups that the pools of a configuration name, or may take: each pool must leave those of the others alone. */
 export function othersOf(pools: readonly PoolConfig[], dataDirectory: string): OtherPools {
   return {
     named: pools.flatMap((pool) =>
@@ -190,7 +190,7 @@ export async function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, co
   return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path, layers: [encrypting] });
 }
 
-/** The volume that something seems to be of, by the names alone that the kernel has for it, whichever kind its pool is of. */
+/** The volume that a device or mount belongs to by its names in the kernel alone, for pools of every kind. */
 export function volumeByName(seen: Seen): SeenVolume | undefined {
   const named = kindNames.map((kind) => kinds[kind].volumeByName(seen)).find((volume) => volume !== undefined);
   return named ?? encryptedByName(seen);
@@ -207,7 +207,7 @@ export async function lookAt<Kind extends KindName>(pool: PoolConfig<Kind>, requ
   return shownThroughMappers(request.queue, await kinds[pool.kind].look(pool, request));
 }
 
-/** Whether this node has what pools of this kind need. */
+/** Looks whether this node has the programs and kernel features that pools of this kind need. */
 export function checkNode(kind: KindName, queue: DiskQueue): Promise<Finding[]> {
   return kinds[kind].checkNode(queue);
 }

@@ -144,8 +144,8 @@ export interface NodeSide {
   /** For kinds whose devices do not go with their last user. Nothing of it is mounted in this mount namespace. */
   detach?(volume: VolumeOnNode, attached: Attached): Promise<void>;
   /**
-   * For such kinds: nobody here uses the volume any more, whether it has a device still or not, and its note goes next.
-   * Lets go of what was connected for it.
+   * For such kinds: no pod of this node uses the volume any more, and its note goes next. The volume may still have a device.
+   * Ends the connections that were made for it.
    */
   forget?(volume: VolumeOnNode): Promise<void>;
   /** For devices: asks the server how large the volume is now. @returns the size; undefined: smaller than that */
@@ -183,7 +183,7 @@ export interface NodeKind {
   open(context: NodeSideContext): Promise<NodeSide>;
 }
 
-/** What the context of a volume says of it. */
+/** The facts of a volume that its context gives. */
 export type ContextContent = Pick<VolumeOnNode, 'content'> &
   Partial<Pick<VolumeOnNode, 'accessModes' | 'encryption' | 'sizeBytes'>>;
 

@@ -39,7 +39,7 @@ import { detachUnmounted } from '../detach.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
 import { type FilesystemParameter, refusedOption, type WantedAttributes } from './mount-options.ts';
 
-/** A filesystem volume that is to be mounted. */
+/** A filesystem volume, and how to mount it. */
 export interface VolumeMount {
   readonly fsType: FilesystemType;
   readonly attributes: WantedAttributes;
@@ -48,22 +48,22 @@ export interface VolumeMount {
   readonly provisioning: VolumeRecord['provisioning'];
   readonly target: Descriptor;
   readonly secrets: Secrets;
-  /** What must be done before anything is mounted; the volume is attached meanwhile. */
+  /** Runs before the mount, with the volume attached. */
   readonly beforehand: () => Promise<void>;
   /** It was last mounted with others: if it is mounted still, it keeps those, whatever this mount asks for. */
   readonly hasNewParameters: boolean;
 }
 
-/** What came of a mount. */
+/** The outcome of a mount. */
 export interface MountOutcome {
-  /** Why the filesystem is still smaller than its volume; undefined: it is not. */
+  /** The reason that the filesystem is still smaller than its volume; undefined: it is not. */
   readonly notGrown: string | undefined;
 }
 
 /**
  * Attaches the volume and mounts its filesystem. Nothing is ever formatted here: every volume was formatted when it was
- * created, so what cannot be mounted is damaged or foreign (ST09). What is damaged is repaired, once, where nothing can be
- * lost by that; otherwise it is reported. A filesystem that is smaller than its device has grown before anybody sees it.
+ * created, so a filesystem that cannot be mounted is damaged or foreign (ST09). A damaged one is repaired, once, where
+ * nothing can be lost by that; otherwise it is reported. One that is smaller than its device grows before a pod sees it.
  */
 export async function mountVolume(volume: VolumeAccess, mount: VolumeMount): Promise<MountOutcome> {
   try {
@@ -147,7 +147,7 @@ async function growAndMount(volume: VolumeAccess, mount: VolumeMount, device: At
   const { attributes, fsType, target } = mount;
   const { handle, queue } = volume;
   if (fsType === 'ext4' && (await growUnmounted(queue, handle, device))) return mountAsItIs(volume, mount, device);
-  // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
+  // In a place that no pod sees, and writable, as the requested mount may not be.
   const hidden = { ...mount, parameters: parametersOf(mount), attributes: {}, source: device.devicePath };
   await using draft = await mountDetached(queue, hidden);
   const staged = { fsType, directory: draft, devicePath: device.devicePath, hidesFreeze: false };
@@ -206,7 +206,7 @@ async function growUnmounted(queue: DiskQueue, volumeId: VolumeHandle, device: A
 type RefusedMount = Pick<VolumeMount, 'fsType' | 'parameters'> &
   Pick<VolumeAccess, 'isProvided'> & { readonly volumeId: VolumeHandle };
 
-/** What the kernel's refusal means: a wrong flag, another filesystem than recorded, none, or a damaged one. */
+/** The meaning of the kernel's refusal: a wrong flag, another filesystem than recorded, none, or a damaged one. */
 export async function explainMountFailure(
   error: unknown,
   queue: DiskQueue,
@@ -222,12 +222,12 @@ export async function explainMountFailure(
   const what = content.kind === 'filesystem' || content.kind === 'other' ? content.type : content.kind;
   if (what !== fsType && isProvided === true) {
     return new FailedPrecondition(
-      `volume ${volumeId} is to hold ${fsType}, and its device shows: ${what}. It is not formatted here: run mkfs.${fsType} on it, or correct fsType of the PersistentVolume.`,
+      `volume ${volumeId} must have ${fsType}, but its device shows: ${what}. It is not formatted here: run mkfs.${fsType} on it, or correct fsType of the PersistentVolume.`,
     );
   }
   if (what !== fsType) {
     return new DataLoss(
-      `volume ${volumeId} was formatted with ${fsType}, but its device now shows: ${what}. It is neither mounted nor formatted; find out who wrote to it.`,
+      `volume ${volumeId} was formatted with ${fsType}, but its device now shows: ${what}. It is neither mounted nor formatted; find the program that wrote to it.`,
     );
   }
   return refusal(error, volumeId, fsType, parameters.length > 0);

@@ -45,7 +45,7 @@ export async function unmountStack(
     const undo = (): Promise<void> => {
       if (mount === undefined) return queue.rescue(unmount);
       if (own !== undefined) return own({ parent, name, mount });
-      // Whose volume it is need not be known: its server may be gone.
+      // The volume of the mount need not be known: its server may be gone.
       return isNfs(mount) ? unmountNfsAt(parent, name, mount) : queue.rescue(unmount);
     };
     const tryIt = () => step(stepName, undo);

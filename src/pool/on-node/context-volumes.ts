@@ -123,7 +123,7 @@ export class ContextVolumes implements VolumeSource {
     else await this.#end({ ...note, paths });
   }
 
-  /** Finishes what a driver before this one has left: frozen filesystems, and devices of volumes that nobody uses. */
+  /** Finishes the work of a driver before this one: thaws filesystems, and detaches devices of volumes that are not in use. */
   async tidyUp(): Promise<void> {
     const { log } = this.#options;
     for (const note of this.#notes.all()) {
@@ -140,7 +140,7 @@ export class ContextVolumes implements VolumeSource {
     await access.thawLeft();
   }
 
-  /** The note goes only when nothing of the volume is left: without it nobody could detach that. */
+  /** The note goes last: without it no driver could find and detach the rest of the volume. */
   async #end(note: VolumeNote): Promise<void> {
     const kind = this.#kindOf(note);
     if (kind?.traits.detaching === 'explicit') {
@@ -171,7 +171,7 @@ export class ContextVolumes implements VolumeSource {
   async #requireSame(note: VolumeNote, kind: NodeKind, volume: VolumeOnNode): Promise<void> {
     const difference = differenceOf(note, kind, volume);
     if (difference === undefined) return;
-    // Of before a reboot, perhaps: nobody comes to unstage what is not there.
+    // The volume may have been staged before a reboot: the kubelet does not unstage a volume that is not mounted.
     if (!(await this.#isUsed(note))) return await this.#notes.remove(note.volume.handle);
     const [where] = note.paths;
     throw new FailedPrecondition(
@@ -204,7 +204,7 @@ export class ContextVolumes implements VolumeSource {
     return this.#options.kinds.find(({ name }) => name === note.kind);
   }
 
-  /** As the mount table has it: symbolic links may lead to the root of the targets. */
+  /** The path as the mount table has it: symbolic links may lead to the root of the targets. */
   async #resolved(path: string): Promise<string> {
     const parent = await this.#options.queue.run(() => realpath(dirname(path)).catch(() => dirname(path)));
     return join(parent, basename(path));
@@ -222,8 +222,8 @@ function isAt({ paths, volume }: VolumeNote, target: string | undefined): boolea
 }
 
 /**
- * A device that is gone, as its server was given up, tells nothing. What is still mounted from it, where the note says that
- * the volume is, is the volume: it must be unmounted.
+ * A device that is gone, as its server was given up, has no identity any more. A mount of it at a path of the note is the
+ * volume: it must be unmounted.
  */
 function shownByNote(note: VolumeNote, kind: NodeKind | undefined, { device, mount, target }: SeenAt) {
   if (kind?.traits.detaching !== 'explicit' || mount === undefined || !isAt(note, target)) return undefined;
@@ -232,7 +232,7 @@ function shownByNote(note: VolumeNote, kind: NodeKind | undefined, { device, mou
   return isGone ? 'whole' : undefined;
 }
 
-/** What a note says of a volume that a call says otherwise. */
+/** The fact of a volume in which its note and a call differ. */
 function differenceOf(note: VolumeNote, kind: NodeKind, { content, context }: VolumeOnNode): string | undefined {
   if (note.kind !== kind.name) return `kind ${note.kind}`;
   const keys = new Set([...Object.keys(note.volume.context), ...Object.keys(context)]);
@@ -296,7 +296,7 @@ class ContextVolume implements VolumeAccess {
     await this.#server.side.detach?.(this.#volume, attached);
   }
 
-  /** For what has no device any more, or never had. */
+  /** For a volume without a device: it is gone, or never was there. */
   async forget() {
     await this.#server.side.forget?.(this.#volume);
   }
