@@ -2,7 +2,7 @@ import { InvalidArgument } from '../volume/errors.ts';
 import type { Field, MessageType } from './message-type.ts';
 
 /*
- * Limits for the sizes of fields (docs/requirements.md, L01 to L11). The tables below are by the name of a field; the
+ * Limits for the sizes of fields (docs/internals/requirements.md, L01 to L11). The tables below are by the name of a field; the
  * descriptor says which messages have such fields. All sizes are bytes of UTF-8.
  */
 

@@ -29,7 +29,7 @@ import type {
 import type { WipeProgress } from './wipe/wiper.ts';
 
 /**
- * The interface that a kind of pool implements; docs/kinds.md tells how. Everything else, the catalog does once for all kinds
+ * The interface that a kind of pool implements; docs/internals/kinds.md tells how. Everything else, the catalog does once for all kinds
  * (`catalog/`): ids, replays, the trash, groups, space, and what a crash has left.
  *
  * Each method is durable when it returns, and safe to repeat after a crash at any point in it. The catalog never calls

@@ -9,7 +9,7 @@ import type { CommonKey, PoolSettings } from './settings.ts';
 import type { Finding, PoolPlace, PoolSight, Wanted } from './sight.ts';
 
 /**
- * A kind of pool, as the rest of the house knows it (docs/kinds.md): how it is configured, opened, and looked at.
+ * A kind of pool, as the rest of the house knows it (docs/internals/kinds.md): how it is configured, opened, and looked at.
  * What only an open pool needs is loaded when one is opened.
  * @typeParam Own what only pools of this kind are configured by
  */

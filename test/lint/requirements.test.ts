@@ -8,8 +8,8 @@ const project = fileURLToPath(new URL('../..', import.meta.url));
 /** Shaped like an id, and none. */
 const others = ['XXH64'];
 
-test('docs/requirements.md says what each id is that a comment or a test cites', () => {
-  const page = readFileSync(`${project}/docs/requirements.md`, 'utf8');
+test('docs/internals/requirements.md says what each id is that a comment or a test cites', () => {
+  const page = readFileSync(`${project}/docs/internals/requirements.md`, 'utf8');
   const rows = [...page.matchAll(/^\| (?<ids>[A-Z0-9, ]+) \| \S/gm)];
   const known = new Set(rows.flatMap(({ groups }) => (groups?.['ids'] ?? '').split(', ')));
   const cited = new Map<string, string>();

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-export const documentPath = 'docs/mutants.md';
+export const documentPath = 'test/mutants/mutants.md';
 
 /** `no test`: the test that was to kill it fails by itself. */
 export type Outcome = 'killed' | 'SURVIVED' | 'no test' | 'not run';

@@ -1,6 +1,6 @@
 /** A change of the source that takes a safeguard away. The named test must notice. */
 export interface Mutant {
-  /** What is taken away, as a row of the table in docs/mutants.md. */
+  /** What is taken away, as a row of the table in test/mutants/mutants.md. */
   readonly name: string;
   /** Below the project's directory. */
   readonly file: string;

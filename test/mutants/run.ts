@@ -25,7 +25,7 @@ const patienceMs = 10 * 60_000;
 
 const usage =
   new Usage(`Takes one safeguard after another out of a copy of the sources, and runs the test that must notice. It takes long, and is no
-part of npm test. The outcome is written to docs/mutants.md. As root: npm run test:mutants -- [options] [word]...
+part of npm test. The outcome is written to test/mutants/mutants.md. As root: npm run test:mutants -- [options] [word]...
 Of the safeguards those are taken that have one of the words in their name, their file, or the file of their test.
   --list    names them, and takes none out
   --new     only those that no test has noticed yet
