@@ -86,5 +86,6 @@ const forPeople =
   (count: number) =>
   ({ defaultPool, nodes, pools }: Section): string[] => {
     const whose = nodes ?? (count === 1 ? 'all' : 'all others');
+    if (pools.length === 0) return [whose, '-', 'none: for a home (HOLDFAST_SIDE) alone'];
     return [whose, defaultPool, pools.map(({ kind, name }) => `${name} (${kind})`).join(', ')];
   };

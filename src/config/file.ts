@@ -18,6 +18,7 @@ import { type PlacedProblem, YamlDocument } from './yaml-document.ts';
 
 /** The settings of the configuration file for a node. undefined: not in the file. */
 export interface Settings {
+  /** Empty: `pools: {}`, which only a home may have. */
   readonly pools: readonly PoolConfig[] | undefined;
   readonly defaultPool: string | undefined;
   readonly expansion: 'node' | 'controller' | undefined;
@@ -141,9 +142,13 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
   const defaultPool = reader.read('defaultPool', text);
   const inherits = !reader.has('pools');
   const names = inherits ? (common?.pools ?? []).map(({ name }) => name) : [...(sections?.keys() ?? [])];
-  if (sections?.size === 0) reader.mistake(['pools'], 'name at least one pool, or leave the key out');
-  else if (sections !== undefined || (inherits && (common === undefined || defaultPool !== undefined)))
+  if (sections?.size === 0 && defaultPool !== undefined) reader.mistake(['defaultPool'], 'there are no pools');
+  else if (
+    sections?.size !== 0 &&
+    (sections !== undefined || (inherits && (common === undefined || defaultPool !== undefined)))
+  ) {
     checkDefault(reader, defaultPool, names);
+  }
   return {
     pools: sections === undefined ? common?.pools : pools,
     // A default is one of the pools that are named beside it.

@@ -18,6 +18,10 @@ describe('the side of a process', () => {
     assert.deepEqual(chooseSide('home', [disks, disks]), { side: 'home', driverName: 'disks.holdfast.csi.dev' });
   });
 
+  test('a home of volumes that PersistentVolumes name has none: pools: {}', () => {
+    assert.deepEqual(chooseSide('home', []), { side: 'home', driverName: 'files.holdfast.csi.dev' });
+  });
+
   test('it is both if nothing says otherwise', () => {
     assert.deepEqual(chooseSide(undefined, [files]), { side: 'both', driverName: 'files.holdfast.csi.dev' });
     assert.deepEqual(chooseSide('both', [files]), chooseSide(undefined, [files]));
@@ -30,6 +34,9 @@ describe('the side of a process', () => {
   const refused: Readonly<Record<string, readonly [Parameters<typeof chooseSide>, RegExp]>> = {
     'a node with pools': [['node', [files]], /a node needs no pools/],
     'a home without pools': [['home', undefined], /'home' needs pools that every node can reach/],
+    'a driver for local disks with pools: {}': [[undefined, []], /name at least one pool/],
+    'both sides with pools: {}': [['both', []], /name at least one pool/],
+    'a node with pools: {}': [['node', []], /a node needs no pools/],
     'a home of local pools': [['both', [local]], /'both' needs pools that every node can reach/],
   };
   for (const [what, [[asked, pools], message]] of Object.entries(refused)) {

@@ -4,7 +4,8 @@ import { clusterDriverOf, type PoolConfig } from '../pool/kinds.ts';
 export const sides = ['home', 'node', 'both'] as const;
 
 /**
- * home: the one process that has the pools, and makes and deletes volumes. node: a process on each node, which mounts them
+ * home: the one process that has the pools, and makes and deletes volumes; without pools it serves the sidecars for volumes
+ * that PersistentVolumes name. node: a process on each node, which mounts them
  * and needs no pools. both: one process for one node. undefined elsewhere: a driver for its node's disks.
  */
 export type Side = (typeof sides)[number];
@@ -21,7 +22,7 @@ export function sidedPool({ kind, name }: PoolConfig): SidedPool {
   return { kind, name, clusterDriver: clusterDriverOf(kind) };
 }
 
-/** The name of a driver on a node, which has no pools that name one. */
+/** The name of a driver that has no pools which name one. */
 const usualClusterDriver = 'files.holdfast.csi.dev';
 const localDriver = 'holdfast.csi.dev';
 
@@ -34,7 +35,7 @@ export interface ChosenSide {
 /**
  * Finds out which part of a driver a process is.
  * @param asked HOLDFAST_SIDE
- * @param pools of the configuration, which one driver can have; undefined: it names none
+ * @param pools of the configuration, which one driver can have; undefined: it does not speak of pools
  * @returns the side, or the mistake
  */
 export function chooseSide(
@@ -45,10 +46,19 @@ export function chooseSide(
     if (pools === undefined) return { side: asked, driverName: usualClusterDriver };
     return { problem: 'HOLDFAST_SIDE: a node needs no pools: leave pools out of HOLDFAST_CONFIG' };
   }
+  if (pools?.length === 0) {
+    if (asked === 'home') return { side: asked, driverName: usualClusterDriver };
+    return {
+      problem: 'pools: name at least one pool, or leave the key out; only a home (HOLDFAST_SIDE) may have none',
+    };
+  }
   const clusterDriver = pools?.find((pool) => pool.clusterDriver !== undefined)?.clusterDriver;
   if (clusterDriver === undefined) {
     if (asked === undefined) return { side: undefined, driverName: localDriver };
-    return { problem: `HOLDFAST_SIDE: '${asked}' needs pools that every node can reach: name them in HOLDFAST_CONFIG` };
+    const none = asked === 'home' ? ', or pools: {} if PersistentVolumes name all volumes' : '';
+    return {
+      problem: `HOLDFAST_SIDE: '${asked}' needs pools that every node can reach: name them in HOLDFAST_CONFIG${none}`,
+    };
   }
   return { side: asked ?? 'both', driverName: clusterDriver };
 }

@@ -10,6 +10,7 @@ import { listVolumes } from './listing/listing.ts';
 import { parsePageRequest } from './listing/page.ts';
 import { volumeById } from './listing/status.ts';
 import { presentVolume } from './present.ts';
+import { mayBeProvided } from './publication/provided.ts';
 import { publishHandlers, refusePublished } from './publication/publish.ts';
 import { fingerprint, parseVolumeRequest } from './request.ts';
 import { snapshotHandlers } from './snapshots/snapshots.ts';
@@ -77,10 +78,14 @@ export function controllerService(controller: ControllerContext): ControllerHand
 }
 
 /** Grows the volume and its device. The node grows the filesystem, also while published (CE10). */
-function expandVolume({ pools, objects }: ControllerContext): ControllerHandlers['ControllerExpandVolume'] {
+function expandVolume(controller: ControllerContext): ControllerHandlers['ControllerExpandVolume'] {
+  const { objects, pools } = controller;
   return async ({ volume_id, capacity_range, volume_capability }, context) => {
     const range = parseCapacityRange(capacity_range);
     const use = parseUse(volume_capability);
+    // The node asks the server how large the volume is, and refuses a size that it does not have.
+    if (mayBeProvided(controller, volume_id))
+      return { capacity_bytes: range?.requiredBytes ?? range?.limitBytes ?? 0n, node_expansion_required: true };
     const id = requireVolumeId(volume_id);
     return objects.run(id, 'ControllerExpandVolume', fingerprint({ range, use }), async () => {
       const { pool, record } = await pools.require(id);

@@ -39,15 +39,49 @@ describe('HOLDFAST_SIDE', () => {
     assert.match(who.stderr, /volume server\/share is not in use on this node/);
   });
 
-  const refused: Readonly<Record<string, readonly [string, string | undefined, RegExp]>> = {
+  test('home without pools: the sidecars are served for volumes that PersistentVolumes name', async () => {
+    const environment = { HOLDFAST_SIDE: 'home', HOLDFAST_DRIVER_NAME: 'disks.holdfast.csi.dev' };
+    const config = 'attach: required\npools: {}\n';
+    await using driver = await DriverProcess.start(scratch, { environment, config });
+    using client = driver.connect();
+    assert.equal((await client.identity.Probe({})).ready?.value, true);
+    const named = {
+      volume_id: 'database',
+      node_id: 'node-1',
+      volume_capability: mountCapability('SINGLE_NODE_WRITER'),
+    };
+    const volume_context = {
+      nqn: 'nqn.2026-01.org.example:s',
+      portals: '10.0.0.1',
+      nguid: '0123456789abcdef0123456789abcdef',
+    };
+    assert.deepEqual(await client.controller.ControllerPublishVolume({ ...named, volume_context }), {
+      publish_context: {},
+    });
+    await client.controller.ControllerUnpublishVolume(named);
+    // Only the node can ask the target.
+    const grown = { volume_id: 'database', capacity_range: { required_bytes: 1n << 30n } };
+    const answer = { capacity_bytes: 1n << 30n, node_expansion_required: true };
+    assert.deepEqual(await client.controller.ControllerExpandVolume(grown), answer);
+    const own = client.controller.ControllerExpandVolume({ ...grown, volume_id: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa' });
+    await assert.rejects(own, (error) => error instanceof CallError && error.code === 'NOT_FOUND');
+    const made = client.controller.CreateVolume({
+      name: 'a',
+      volume_capabilities: [mountCapability('SINGLE_NODE_WRITER')],
+    });
+    await assert.rejects(made, (error) => error instanceof CallError && /pool/.test(error.message));
+  });
+
+  const refused: Readonly<Record<string, readonly [string | undefined, string | undefined, RegExp]>> = {
     'a home without pools': ['home', undefined, /HOLDFAST_SIDE: 'home' needs pools that every node can reach/],
     'a home with pools of its node': ['both', 'pools:\n  fast: {}\n', /HOLDFAST_SIDE: 'both' needs pools/],
+    'no pools of this node': [undefined, 'pools: {}\n', /pools: name at least one pool/],
     'a node with pools': ['node', 'pools:\n  fast: {}\n', /HOLDFAST_SIDE: a node needs no pools/],
     'another word': ['nodes', undefined, /HOLDFAST_SIDE: 'nodes' must be one of home, node, both/],
   };
   for (const [what, [side, config, message]] of Object.entries(refused)) {
     test(`refused: ${what}`, async () => {
-      const environment = { HOLDFAST_SIDE: side };
+      const environment = side === undefined ? {} : { HOLDFAST_SIDE: side };
       const driver = DriverProcess.spawn(scratch, { environment, ...(config === undefined ? {} : { config }) });
       assert.equal((await driver.ended()).code, 2);
       assert.match(driver.output(), message);

@@ -100,9 +100,10 @@ export const configurationMutants: readonly Mutant[] = [
   },
   {
     name: 'no pool at all is refused',
-    ...file,
-    text: 'if (sections?.size === 0) reader',
-    replacement: 'if (sections?.size === -1) reader',
+    file: 'src/config/side.ts',
+    killer: 'src/config/side.test.ts',
+    text: 'if (pools?.length === 0) {',
+    replacement: 'if (pools?.length === -1) {',
   },
   {
     name: 'an overcommit below one is refused',
