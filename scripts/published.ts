@@ -17,6 +17,8 @@ export const taggedImageLines: readonly ImageLine[] = [
   ['deploy/base/daemon-set.yaml', 'image: '],
   ['deploy/files/daemon-set.yaml', 'image: '],
   ['deploy/files/home.yaml', 'image: '],
+  ['deploy/disks/daemon-set.yaml', 'image: '],
+  ['deploy/disks/home.yaml', 'image: '],
   ['deploy/fleet/controller.yaml', 'image: '],
   ['deploy/examples/nomad/holdfast.nomad.hcl', 'default = "'],
 ];

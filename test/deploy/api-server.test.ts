@@ -35,7 +35,17 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
     });
   }
 
-  for (const directory of ['node-sidecars', 'one-node', 'fleet', '.', 'snapshots', 'group-snapshots', 'attributes']) {
+  for (const directory of [
+    'node-sidecars',
+    'one-node',
+    'fleet',
+    '.',
+    'files',
+    'disks',
+    'snapshots',
+    'group-snapshots',
+    'attributes',
+  ]) {
     test(`kubectl apply -k deploy/${directory}`, async () => {
       await kubectl(['apply', ...strict, '-f', join(deploy, 'base', 'namespace.yaml')]);
       await kubectl(['apply', ...onlyTry, '-k', join(deploy, directory)]);
