@@ -166,7 +166,8 @@ export const reachMutants: readonly Mutant[] = [
   },
   {
     name: 'no connection is ended for a note of an earlier boot',
-    ...connections,
+    file: 'src/pool/network-disk/connection-notes.ts',
+    killer: connections.killer,
     text: ' || parsed.data.boot !== boot',
     replacement: '',
   },

@@ -5,25 +5,23 @@ import { errnoName, isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import { step } from '../../../volume/step.ts';
+import type { Portal } from '../../network-disk/portals.ts';
+import { reachPortal } from '../../network-disk/reach-portal.ts';
+import type { ConnectOptions } from '../../network-disk/target.ts';
 import type { VolumeOnNode } from '../../node-side.ts';
 import { type Connection, isSamePath } from './connections.ts';
-import type { NvmeContext, Portal } from './context.ts';
+import type { NvmeContext } from './context.ts';
 import type { NvmeHost } from './host.ts';
-import { reachPortal } from './reach.ts';
-import type { SubsystemState } from './subsystem-state.ts';
 
-export interface ConnectOptions {
+interface ConnectNvmeOptions extends ConnectOptions<Connection> {
   readonly host: NvmeHost;
-  readonly queue: DiskQueue;
-  readonly secrets: Secrets | undefined;
-  readonly state: SubsystemState;
 }
 
 /** Makes the connections that are missing, one for each portal. @throws Unavailable if no portal can be used, FailedPrecondition */
 export async function connectAll(
   { handle }: Pick<VolumeOnNode, 'handle'>,
   context: NvmeContext,
-  options: ConnectOptions,
+  options: ConnectNvmeOptions,
 ): Promise<void> {
   const keys = keysIn(options.secrets);
   await requireOptions(options.queue, handle, Object.keys(keys));
@@ -44,7 +42,7 @@ export async function connectAll(
 async function connectTo(
   { nqn, options }: NvmeContext,
   portal: Portal,
-  { host, keys, queue, state }: ConnectOptions & { readonly keys: Record<string, string> },
+  { host, keys, queue, state }: ConnectNvmeOptions & { readonly keys: Record<string, string> },
 ): Promise<string | undefined> {
   const { address, port } = portal;
   const connection: Connection = { traddr: address, trsvcid: port, hostNqn: host.nqn };

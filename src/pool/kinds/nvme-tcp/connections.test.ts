@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { NvmeController } from '../../../kernel/block/nvme.ts';
-import { type Connection, isOurs, parseNote, serializeNote } from './connections.ts';
+import { parseNote, serializeNote } from '../../network-disk/connection-notes.ts';
+import { type Connection, isOurs, noteFormat } from './connections.ts';
 
 const made: Connection = { traddr: '10.0.0.1', trsvcid: '4420', hostNqn: 'ours', controller: 'nvme3' };
 
@@ -51,20 +52,20 @@ describe('the note on a subsystem', () => {
   test('is read as it was written', () => {
     fc.assert(
       fc.property(notes, fc.string(), (note, boot) => {
-        assert.deepEqual(parseNote(serializeNote('nqn.a', boot, note), boot), note);
+        assert.deepEqual(parseNote(noteFormat, serializeNote(noteFormat, 'nqn.a', boot, note), boot), note);
       }),
     );
   });
 
   test('names nothing after a reboot, nor when it is damaged: a connection stays rather than the wrong one ends', () => {
-    const text = serializeNote('nqn.a', 'boot', { users: ['a'], connections: [made] });
+    const text = serializeNote(noteFormat, 'nqn.a', 'boot', { users: ['a'], connections: [made] });
     const nothing = { users: [], connections: [] };
     for (const [given, boot] of [
       [text, 'another'],
       [text.slice(0, -3), 'boot'],
       ['', 'boot'],
     ] as const) {
-      assert.deepEqual(parseNote(given, boot), nothing);
+      assert.deepEqual(parseNote(noteFormat, given, boot), nothing);
     }
   });
 });

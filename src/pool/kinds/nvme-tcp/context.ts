@@ -1,15 +1,9 @@
-import { isIP } from 'node:net';
 import { z } from 'zod';
 import { hexDigits } from '../../../kernel/block/nvme.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import { parseInput } from '../../../volume/parse-input.ts';
+import { type Portal, parsePortals } from '../../network-disk/portals.ts';
 import type { VolumeContext } from '../../node-side.ts';
-
-/** A network address of a target. */
-export interface Portal {
-  readonly address: string;
-  readonly port: string;
-}
 
 /** The namespace that a volume is, and how to reach it. */
 export interface NvmeContext {
@@ -100,34 +94,16 @@ export function parseNvmeContext(context: VolumeContext): NvmeContext {
 
 type GivenPortals = Partial<Pick<z.infer<typeof schema>, 'portals' | 'targetTrAddr' | 'targetTrPort' | 'transport'>>;
 
-function portalsOf({ portals, targetTrAddr, targetTrPort = usualPort, transport }: GivenPortals): Portal[] {
+function portalsOf({ portals, targetTrAddr, targetTrPort = usualPort, transport }: GivenPortals): readonly Portal[] {
   const given = [portals, targetTrAddr, transport].filter((each) => each !== undefined);
   const [text] = given;
   if (text === undefined || given.length > 1) {
     throw mistake('portals is missing: name the addresses of the target once, such as 10.0.0.1:4420,10.0.0.2:4420');
   }
   const words = text.split(',').map((word) => word.trim().replace(/^tcp:\/\//, ''));
-  const found = words.map((word) => {
-    const parsed = parsePortal(word, targetTrAddr === undefined ? usualPort : targetTrPort);
-    if (parsed === undefined) {
-      throw mistake(
-        `portals: ${JSON.stringify(word)} must be an IP address with or without a port, such as 10.0.0.1:4420`,
-      );
-    }
-    return parsed;
-  });
-  return found.filter(
-    (one, at) => found.findIndex(({ address, port }) => address === one.address && port === one.port) === at,
-  );
-}
-
-/** Names are not resolved here: what they stand for may change while a volume is in use. */
-function parsePortal(text: string, port = usualPort): Portal | undefined {
-  const { v4, v6, given } = /^(?:\[(?<v6>[^\]]+)\]|(?<v4>[0-9.]+))(?::(?<given>[0-9]{1,5}))?$/.exec(text)?.groups ?? {};
-  const address = v4 ?? v6 ?? (isIP(text) === 6 ? text : undefined);
-  if (address === undefined || isIP(address) === 0) return undefined;
-  const chosen = given ?? port;
-  return Number(chosen) > 0 && Number(chosen) <= 65535 ? { address, port: chosen } : undefined;
+  const found = parsePortals(words, targetTrAddr === undefined ? usualPort : targetTrPort);
+  if (typeof found === 'string') throw mistake(`portals: ${found}`);
+  return found;
 }
 
 function mistake(words: string): InvalidArgument {

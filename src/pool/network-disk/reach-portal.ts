@@ -1,10 +1,10 @@
 import { connect } from 'node:net';
-import type { Portal } from './context.ts';
+import type { Portal } from './portals.ts';
 
 const timeoutMs = 3_000;
 
 /**
- * Tries whether something listens at a portal: the kernel would wait for minutes, in a thread, for one that is away.
+ * Tries whether something listens at a portal: the kernel, or a program, would wait for minutes for one that is away.
  * @returns why it cannot be reached; undefined: it can
  */
 export function reachPortal({ address, port }: Portal): Promise<string | undefined> {

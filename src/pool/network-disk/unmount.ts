@@ -1,20 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { nvmeSubsystem } from '../../../kernel/block/nvme.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { unmountAt } from '../../../kernel/mount/mount.ts';
-import { Unavailable } from '../../../volume/errors.ts';
-import type { PoolLog } from '../../log.ts';
-import type { UnmountPlace, VolumeOnNode } from '../../node-side.ts';
-import { isOurs } from './connections.ts';
-import { disconnectOurs } from './leave.ts';
-import type { SubsystemState } from './subsystem-state.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { unmountAt } from '../../kernel/mount/mount.ts';
+import { Unavailable } from '../../volume/errors.ts';
+import type { PoolLog } from '../log.ts';
+import type { UnmountPlace, VolumeOnNode } from '../node-side.ts';
+import type { Target } from './target.ts';
+import type { TargetState } from './target-state.ts';
 
-export interface UnmountOptions {
-  readonly nqn: string;
+export interface UnmountOptions<C> {
+  readonly target: Target<C>;
   readonly queue: DiskQueue;
   /** Unmounts that wait for the server take all places of the other. */
   readonly beside: DiskQueue;
-  readonly state: SubsystemState;
+  readonly state: TargetState<C>;
   readonly log: PoolLog;
 }
 
@@ -27,8 +25,8 @@ const lookEveryMs = 500;
  * kernel gives up what no fsync has acknowledged, and nothing of it can reach the server later, when another node has the
  * volume. A lazy unmount could not promise that.
  */
-export async function unmountVolume(
-  options: UnmountOptions,
+export async function unmountVolume<C>(
+  options: UnmountOptions<C>,
   { handle }: Pick<VolumeOnNode, 'handle'>,
   { name, parent }: UnmountPlace,
 ): Promise<void> {
@@ -48,12 +46,13 @@ export async function unmountVolume(
 }
 
 /** Returns once the connections of a silent server are ended. @throws Unavailable if they must not be */
-async function endWhenSilent(options: UnmountOptions, handle: string, signal: AbortSignal): Promise<void> {
+async function endWhenSilent<C>(options: UnmountOptions<C>, handle: string, signal: AbortSignal): Promise<void> {
+  const { state, target } = options;
   let silentSinceMs: number | undefined;
   for (;;) {
     await delay(lookEveryMs);
     if (signal.aborted) return;
-    const isSilent = !nvmeSubsystem(options.nqn).controllers.some(({ state }) => state === 'live');
+    const isSilent = !target.connections(state.notes.note).some(({ isLive }) => isLive);
     silentSinceMs = isSilent ? (silentSinceMs ?? performance.now()) : undefined;
     if (silentSinceMs !== undefined && performance.now() - silentSinceMs >= silentAfterMs) {
       return await giveUpServer(options, handle);
@@ -61,19 +60,19 @@ async function endWhenSilent(options: UnmountOptions, handle: string, signal: Ab
   }
 }
 
-async function giveUpServer({ beside, log, nqn, state }: UnmountOptions, handle: string): Promise<void> {
+async function giveUpServer<C>({ beside, log, state, target }: UnmountOptions<C>, handle: string): Promise<void> {
   const { leaving, notes } = state;
   const user = notes.note.users.find((each) => !leaving.has(each));
-  const foreign = nvmeSubsystem(nqn).controllers.find((each) => !isOurs(notes.note, each));
+  const foreign = target.connections(notes.note).find(({ isOurs }) => !isOurs);
   if (user !== undefined || foreign !== undefined) {
     const who = user === undefined ? `${foreign?.name}, which this driver has not connected,` : `volume ${user}`;
     throw new Unavailable(
-      `volume ${handle} cannot be unmounted: ${nqn} does not answer, and ${who} waits for it, too. It is unmounted when the target answers, when that ends, or after ctrlLossTmo.`,
+      `volume ${handle} cannot be unmounted: ${target.name} does not answer, and ${who} waits for it, too. It is unmounted when the target answers, when that ends, or after ${target.lossKey}.`,
     );
   }
   log.warn(
-    { volume_id: handle, nqn },
+    { volume_id: handle, [target.nameKey]: target.name },
     'a target does not answer: its volumes are unmounted without the data that was not yet written to it',
   );
-  await disconnectOurs(beside, notes, nqn);
+  await target.disconnect(beside, notes.note);
 }

@@ -1,0 +1,65 @@
+import { isHeldExclusively } from '../../kernel/block/block.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { liveFilesystem } from '../../kernel/mount/mounted-device.ts';
+import { Unavailable } from '../../volume/errors.ts';
+import type { VolumeOnNode } from '../node-side.ts';
+import type { Target } from './target.ts';
+import type { TargetState } from './target-state.ts';
+
+/**
+ * The volume is not used here any more. Connections end with the last volume of the target, unless another program uses one
+ * of its devices through them.
+ * @throws Unavailable as long as its filesystem is in use: another node would mount it then
+ */
+export async function leave<C>(
+  queue: DiskQueue,
+  target: Target<C>,
+  { notes }: TargetState<C>,
+  volume: Pick<VolumeOnNode, 'context' | 'handle'>,
+): Promise<void> {
+  const { handle } = volume;
+  const { identities = {}, users } = notes.note;
+  for (const { devicePath, name } of target.devicesOf(volume, notes.note)) {
+    const live = liveFilesystem(devicePath);
+    if (live === undefined) continue;
+    throw new Unavailable(
+      `volume ${handle}: its ${live} is still in use on ${name}: it is being written back, or is mounted in a container (see holdfast who). It is tried again.`,
+    );
+  }
+  const others = users.filter((each) => each !== handle);
+  if (others.length > 0) {
+    if (others.length === users.length) return;
+    await target.drop?.(queue, volume, notes.note);
+    const { [handle]: _, ...rest } = identities;
+    const kept = notes.note.identities === undefined ? {} : { identities: rest };
+    await notes.write(queue, { ...notes.note, users: others, ...kept });
+    return;
+  }
+  if (await isUsedByOthers(queue, target, notes.note)) return;
+  await target.disconnect(queue, notes.note);
+  await notes.remove(queue);
+}
+
+/** Answers if another program would lose a device with the connections of this driver. */
+async function isUsedByOthers<C>(
+  queue: DiskQueue,
+  target: Target<C>,
+  note: TargetState<C>['notes']['note'],
+): Promise<boolean> {
+  for (const { devicePath } of target.devicesOfOurs(note)) {
+    if (await isHeld(queue, devicePath)) return true;
+  }
+  return false;
+}
+
+/** Answers if a program has the device for itself, or has it mounted. */
+export async function isHeld(queue: DiskQueue, devicePath: string): Promise<boolean> {
+  try {
+    return await isHeldExclusively(queue, devicePath);
+  } catch (error) {
+    // It goes at this moment.
+    if (isErrno(error, 'ENOENT', 'ENXIO', 'ENODEV')) return false;
+    throw error;
+  }
+}

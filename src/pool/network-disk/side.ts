@@ -1,0 +1,149 @@
+import { constants } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sameDevice } from '../../kernel/block/device.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { Aborted, OutOfRange } from '../../volume/errors.ts';
+import { locateDevice, openDisk } from '../location/found-disk.ts';
+import type { NodeSide, NodeSideContext, UnmountPlace, VolumeOnNode } from '../node-side.ts';
+import type { Attached, Attachment, AttachOptions, Condition } from '../pool.ts';
+import type { ConnectionNote } from './connection-notes.ts';
+import { leave } from './leave.ts';
+import type { NetworkDevice, Target } from './target.ts';
+import type { TargetState } from './target-state.ts';
+import { unmountVolume } from './unmount.ts';
+
+/** A connection shows its devices a moment after it is made. */
+const devicePausesMs: readonly number[] = [
+  ...Array.from({ length: 20 }, () => 50),
+  ...Array.from({ length: 18 }, () => 500),
+];
+
+/** The volumes on one target: connected once for all of them, noted before, and let go with the last. */
+export class NetworkDiskSide<C> implements NodeSide {
+  readonly name: string;
+  readonly #context: NodeSideContext;
+  readonly #queue: DiskQueue;
+  /** For what must go on while calls wait for the target. */
+  readonly #beside: DiskQueue;
+  readonly #target: Target<C>;
+  readonly #state: TargetState<C>;
+
+  constructor(kind: string, context: NodeSideContext, target: Target<C>, state: TargetState<C>) {
+    this.name = `${kind} ${context.server}`;
+    this.#context = context;
+    this.#queue = context.queue;
+    this.#beside = context.queue.beside('disconnect', 1);
+    this.#target = target;
+    this.#state = state;
+  }
+
+  attach(volume: VolumeOnNode, { secrets }: AttachOptions): Promise<Attachment> {
+    return this.#state.turns.run(async () => {
+      const { notes } = this.#state;
+      const isNew = !notes.note.users.includes(volume.handle);
+      if (isNew) await notes.write(this.#beside, { ...notes.note, users: [...notes.note.users, volume.handle] });
+      try {
+        await this.#target.connect(volume, { queue: this.#queue, secrets, state: this.#state });
+        const found = await this.#find(volume);
+        const descriptor = await this.#openStill(volume, found);
+        const { device, devicePath } = found;
+        return {
+          ...{ kind: 'device', devicePath, device, readonly: false, descriptor },
+          release: () => descriptor[Symbol.asyncDispose](),
+        };
+      } catch (error) {
+        if (isNew) await leave(this.#beside, this.#target, this.#state, volume).catch(() => undefined);
+        throw error;
+      }
+    });
+  }
+
+  /** A device that is there for another volume, or through a connection of another program, is not attached for this one. */
+  async attached(volume: VolumeOnNode): Promise<Attached[]> {
+    if (!this.#note.users.includes(volume.handle)) return [];
+    return this.#devicesOf(volume).map(({ device, devicePath }) => {
+      return { kind: 'device', device, devicePath, readonly: false };
+    });
+  }
+
+  async detach(volume: VolumeOnNode): Promise<void> {
+    await this.forget(volume);
+  }
+
+  async forget(volume: VolumeOnNode): Promise<void> {
+    await this.#state.turns.run(() => leave(this.#beside, this.#target, this.#state, volume));
+  }
+
+  async unmount(volume: VolumeOnNode, place: UnmountPlace): Promise<void> {
+    const { log, queue } = this.#context;
+    const options = { target: this.#target, queue, beside: this.#beside, state: this.#state, log };
+    await unmountVolume(options, volume, place);
+  }
+
+  async grow(volume: VolumeOnNode, sizeBytes: bigint): Promise<bigint> {
+    const sizeNow = () => this.#devicesOf(volume)[0]?.sizeBytes ?? 0n;
+    await this.#target.rescan(this.#queue, volume, this.#note);
+    for (const pauseMs of devicePausesMs.slice(0, 25)) {
+      if (sizeNow() >= sizeBytes) return sizeNow();
+      await delay(pauseMs);
+    }
+    throw new OutOfRange(
+      `volume ${volume.handle}: its ${this.#target.noun} has ${sizeNow()} bytes, not ${sizeBytes}: grow it on the target first.`,
+    );
+  }
+
+  async condition(): Promise<Condition> {
+    const connections = this.#target.connections(this.#note);
+    const live = connections.filter(({ isLive }) => isLive).length;
+    if (live === 0) return { abnormal: true, message: 'No connection to the target of this volume works now.' };
+    if (live === connections.length) return { abnormal: false, message: 'The target is connected.' };
+    return {
+      abnormal: true,
+      message: `${connections.length - live} of ${connections.length} paths to the target are down.`,
+    };
+  }
+
+  get #note(): ConnectionNote<C> {
+    return this.#state.notes.note;
+  }
+
+  #devicesOf(volume: VolumeOnNode): readonly NetworkDevice[] {
+    return this.#target.devicesOf(volume, this.#note);
+  }
+
+  /** @throws NotFound, FailedPrecondition if two devices are the volume */
+  async #find(volume: VolumeOnNode): Promise<NetworkDevice> {
+    // The connection may be older than the device.
+    if (this.#devicesOf(volume).length === 0) await this.#target.rescan(this.#queue, volume, this.#note);
+    for (const pauseMs of [...devicePausesMs, undefined]) {
+      const [found, other] = this.#devicesOf(volume);
+      if (found !== undefined && other !== undefined) throw this.#target.isTwice(volume, found, other);
+      if (found !== undefined) return found;
+      if (pauseMs !== undefined) await delay(pauseMs);
+    }
+    throw this.#target.notThere(volume);
+  }
+
+  /** Names and numbers are given to other devices: the open device is compared with the one that is meant. */
+  async #openStill(volume: VolumeOnNode, found: NetworkDevice): Promise<Descriptor> {
+    const disk = await locateDevice(this.#queue, found.devicePath, found.device);
+    const { descriptor } = await openDisk(this.#queue, disk, constants.O_RDONLY);
+    try {
+      await this.#identify(volume, found);
+      if (this.#devicesOf(volume).some(({ device }) => sameDevice(device, found.device))) return descriptor;
+      throw new Aborted(`volume ${volume.handle}: ${found.devicePath} is another device now; try again.`);
+    } catch (error) {
+      await descriptor[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async #identify(volume: VolumeOnNode, found: NetworkDevice): Promise<void> {
+    const { notes } = this.#state;
+    const identity = await this.#target.identify?.(this.#queue, volume, found, this.#note);
+    if (identity === undefined || this.#note.identities?.[volume.handle] === identity) return;
+    const identities = { ...this.#note.identities, [volume.handle]: identity };
+    await notes.write(this.#beside, { ...this.#note, identities });
+  }
+}

@@ -1,0 +1,53 @@
+import { join } from 'node:path';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { ConnectionNotes, type NoteFormat } from './connection-notes.ts';
+
+/** Runs works one after the other. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+/** Knowledge of this process about one target. It outlives a queue that hung. */
+export class TargetState<C> {
+  readonly notes: ConnectionNotes<C>;
+  /** Volumes that are being unmounted. */
+  readonly leaving = new Set<string>();
+  /** For all that connects or disconnects: it must know which other volumes use the connections. */
+  readonly turns = new Turns();
+
+  constructor(notes: ConnectionNotes<C>) {
+    this.notes = notes;
+  }
+}
+
+/** The targets of one kind. */
+export class TargetStates<C> {
+  readonly #name: string;
+  readonly #format: NoteFormat<C>;
+  readonly #states = new Map<string, Promise<TargetState<C>>>();
+
+  /** @param name of the directory with the notes */
+  constructor(name: string, format: NoteFormat<C>) {
+    this.#name = name;
+    this.#format = format;
+  }
+
+  open(queue: DiskQueue, dataDirectory: string, target: string): Promise<TargetState<C>> {
+    const directory = join(dataDirectory, this.#name);
+    const key = `${directory} ${target}`;
+    const known = this.#states.get(key);
+    if (known !== undefined) return known;
+    const opening = ConnectionNotes.open(queue, directory, target, this.#format).then(
+      (notes) => new TargetState(notes),
+    );
+    this.#states.set(key, opening);
+    opening.catch(() => this.#states.delete(key));
+    return opening;
+  }
+}

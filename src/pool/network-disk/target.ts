@@ -1,0 +1,71 @@
+import type { DeviceNumber } from '../../kernel/block/device.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { HoldfastError } from '../../volume/errors.ts';
+import type { Secrets } from '../../volume/secrets.ts';
+import type { VolumeOnNode } from '../node-side.ts';
+import type { ConnectionNote } from './connection-notes.ts';
+import type { TargetState } from './target-state.ts';
+
+/** A device of a target on this node, as the kernel shows it. */
+export interface NetworkDevice {
+  readonly name: string;
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+  readonly sizeBytes: bigint;
+}
+
+/** A connection to a target that carries devices of this driver's volumes. */
+export interface TargetConnection {
+  readonly name: string;
+  readonly isLive: boolean;
+  /** This driver has made it. */
+  readonly isOurs: boolean;
+}
+
+export interface ConnectOptions<C> {
+  readonly queue: DiskQueue;
+  readonly secrets: Secrets | undefined;
+  readonly state: TargetState<C>;
+}
+
+type Named = Pick<VolumeOnNode, 'context' | 'handle'>;
+
+/** The part of a kind of network disk that differs from kind to kind. Methods that return no promise read memory alone. */
+export interface Target<C> {
+  /** Its nqn or iqn. */
+  readonly name: string;
+  /** The name's key in the log. */
+  readonly nameKey: 'nqn' | 'iqn';
+  /** What users of the kind call a device: `namespace`. */
+  readonly noun: string;
+  /** The key for the time after which the kernel gives up a target that is away. */
+  readonly lossKey: string;
+
+  /**
+   * Makes the connections that are missing, and notes each before it is made. @throws Unavailable if none works,
+   * FailedPrecondition
+   */
+  connect(volume: Named, options: ConnectOptions<C>): Promise<void>;
+  /** Ends what this driver has connected, and nothing else. Reads and writes that wait for the target fail then. */
+  disconnect(queue: DiskQueue, note: ConnectionNote<C>): Promise<void>;
+  connections(note: ConnectionNote<C>): readonly TargetConnection[];
+
+  /** The devices that are the volume. */
+  devicesOf(volume: Named, note: ConnectionNote<C>): readonly NetworkDevice[];
+  /** All devices that would go with the connections of this driver. */
+  devicesOfOurs(note: ConnectionNote<C>): readonly Pick<NetworkDevice, 'devicePath'>[];
+  /** Has the kernel ask the target for the volume and its size. */
+  rescan(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<void>;
+  /**
+   * For kinds whose devices are found by a place: compares an open device with the volume that it must be.
+   * @returns its identity, which is noted. @throws FailedPrecondition if it is another one
+   */
+  identify?(queue: DiskQueue, volume: Named, device: NetworkDevice, note: ConnectionNote<C>): Promise<string>;
+  /** Removes the volume's devices while other volumes keep the connections; undefined: they stay. */
+  drop?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<void>;
+
+  /** The error if the target has no such volume. */
+  notThere(volume: Named): HoldfastError;
+  /** The error if two devices are the volume. */
+  isTwice(volume: Named, one: NetworkDevice, other: NetworkDevice): HoldfastError;
+}
