@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, a newer and an older LVM, unpacked beside
+# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, open-iscsi, a newer and an older LVM, unpacked beside
 # nothing of the system's own. Quick when there is nothing to do. Prints the kernel's directory.
 set -euo pipefail
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -82,6 +82,22 @@ unpack_nfs() { # directory
   rm -rf "$draft"
 }
 
+# open-iscsi is unpacked as well: an installed one would start iscsid here.
+iscsi_packages='open-iscsi libopeniscsiusr libisns0'
+unpack_iscsi() { # directory
+  draft="$(mktemp -d "$cache/draft-XXXXXX")"
+  chmod 755 "$draft"
+  mkdir "$draft/packages"
+  apt-cache show open-iscsi >/dev/null 2>&1 || apt-get -q update >/dev/null
+  say 'fetching open-iscsi'
+  # shellcheck disable=SC2086
+  (cd "$draft/packages" && apt-get -q download $iscsi_packages >../log 2>&1) || fail "$(cat "$draft/log")"
+  for package in "$draft"/packages/*.deb; do dpkg-deb -x "$package" "$draft/tree"; done
+  rm -rf "$draft/tree/usr/share"
+  mv -T "$draft/tree" "$1"
+  rm -rf "$draft"
+}
+
 # The LVM of a newer and of an older Debian, with its libraries and its loader, for tests of differences in its output and commands. apt
 # keeps its state of that release in a separate directory.
 newer_release=trixie
@@ -125,6 +141,7 @@ kernel="$cache/kernel"
 [ -s "$kernel/vmlinux" ] || unpack_kernel "$kernel"
 [ -x "$cache/udev/bin/udevadm" ] || unpack_udev "$cache/udev"
 [ -x "$cache/nfs/usr/sbin/rpc.nfsd" ] || unpack_nfs "$cache/nfs"
+[ -x "$cache/iscsi/sbin/iscsid" ] || unpack_iscsi "$cache/iscsi"
 [ -x "$cache/lvm-newer/bin/lvm" ] || unpack_lvm "$cache/lvm-newer" "$newer_release" "$newer_packages"
 [ -x "$cache/lvm-older/bin/lvm" ] || unpack_lvm "$cache/lvm-older" "$older_release" "$older_packages"
 echo "$kernel"

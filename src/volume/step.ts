@@ -112,7 +112,16 @@ export const metadataStepNames = [
 export const volumeNoteStepNames = ['volume-note/write', 'volume-note/remove'] as const;
 
 /** Steps of volumes on a target; tested in the virtual machine. */
-export const targetStepNames = ['nvme/note', 'nvme/connect', 'nvme/disconnect'] as const;
+export const targetStepNames = [
+  'nvme/note',
+  'nvme/connect',
+  'nvme/disconnect',
+  'iscsi/note',
+  'iscsi/login',
+  'iscsi/scan',
+  'iscsi/delete',
+  'iscsi/logout',
+] as const;
 
 export type StepName =
   | (typeof stepNames)[number]

@@ -1,12 +1,12 @@
 import { describe, test } from 'node:test';
-import { succeedsWithTarget } from './nvme/guest.ts';
+import { succeedsWithTarget } from './network-disk/guest.ts';
 
 describe('volumes on a target of NVMe over TCP', () => {
   test('are connected, shown, grown and let go', async (t) => {
-    t.diagnostic(await succeedsWithTarget('node-in-guest'));
+    t.diagnostic(await succeedsWithTarget('nvme', 'node-in-guest'));
   });
 
   test('leave nothing, wherever the node service is killed', async (t) => {
-    t.diagnostic(await succeedsWithTarget('killed-in-guest'));
+    t.diagnostic(await succeedsWithTarget('nvme', 'killed-in-guest'));
   });
 });

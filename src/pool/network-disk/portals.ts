@@ -6,7 +6,7 @@ export interface Portal {
   readonly port: string;
 }
 
-/** Reads addresses, each once. @returns what is wrong, as a text, if one is not usable */
+/** Reads addresses, each once. @returns the mistake, as a text, if one is not usable */
 export function parsePortals(words: readonly string[], usualPort: string): readonly Portal[] | string {
   const found: Portal[] = [];
   for (const word of words) {

@@ -36,7 +36,7 @@ export interface Target<C> {
   readonly name: string;
   /** The name's key in the log. */
   readonly nameKey: 'nqn' | 'iqn';
-  /** What users of the kind call a device: `namespace`. */
+  /** The word of its users for a device: `namespace`. */
   readonly noun: string;
   /** The key for the time after which the kernel gives up a target that is away. */
   readonly lossKey: string;
@@ -46,7 +46,7 @@ export interface Target<C> {
    * FailedPrecondition
    */
   connect(volume: Named, options: ConnectOptions<C>): Promise<void>;
-  /** Ends what this driver has connected, and nothing else. Reads and writes that wait for the target fail then. */
+  /** Ends the connections that this driver has made, and no others. Reads and writes that wait for the target fail then. */
   disconnect(queue: DiskQueue, note: ConnectionNote<C>): Promise<void>;
   connections(note: ConnectionNote<C>): readonly TargetConnection[];
 

@@ -48,6 +48,8 @@ export class VirtualMachine implements AsyncDisposable {
   readonly olderLvmDirectory: string;
   /** Debian's NFS server, unpacked (nfs/server.sh). */
   readonly nfsDirectory: string;
+  /** Debian's open-iscsi, unpacked (iscsi/target.sh). */
+  readonly iscsiDirectory: string;
   boots = 0;
   readonly #options: MachineOptions;
   readonly #kernel: string;
@@ -63,6 +65,7 @@ export class VirtualMachine implements AsyncDisposable {
     this.#kernel = execFileSync('bash', [setup], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
     this.udevDirectory = join(dirname(this.#kernel), 'udev');
     this.nfsDirectory = join(dirname(this.#kernel), 'nfs');
+    this.iscsiDirectory = join(dirname(this.#kernel), 'iscsi');
     this.newerLvmDirectory = join(dirname(this.#kernel), 'lvm-newer/bin');
     this.olderLvmDirectory = join(dirname(this.#kernel), 'lvm-older/bin');
     this.#initramfs = makeInitramfs(this.#kernel, options.scratch.path);

@@ -4,7 +4,8 @@ import { openFile } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../../kernel/call/errno.ts';
 import { isStillNamed, tryLock } from '../../../../kernel/file/lock.ts';
-import { hostRoot, type LvmRunner, lockDirectory } from './place.ts';
+import { hostRoot } from '../../../host-program.ts';
+import { type LvmRunner, lockDirectory } from './place.ts';
 
 /** Longer than a command of LVM takes that does not wait itself. */
 const pausesMs = [0, 10, 100, ...Array.from({ length: 20 }, () => 500)];

@@ -1,6 +1,6 @@
-import { access, constants, readlink } from 'node:fs/promises';
 import { CommandError } from '../../../../command/run.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { hostProgram, hostRoot, intoHost, isContained } from '../../../host-program.ts';
 import { udevAnswers } from './udev.ts';
 import { isTooOld, versionOf } from './version.ts';
 
@@ -17,7 +17,6 @@ export interface LvmRunner {
   readonly lockDirectory?: string | undefined;
 }
 
-export const hostRoot = '/proc/1/root';
 /** LVM's default (locking_dir of lvm.conf(5)). */
 export const lockDirectory = '/run/lock/lvm';
 const hostPrograms = ['/usr/sbin/lvm', '/sbin/lvm'];
@@ -27,11 +26,11 @@ const hostPrograms = ['/usr/sbin/lvm', '/sbin/lvm'];
  * both are of no use from another container. Else the LVM beside this driver. Either without udev where that does not answer.
  */
 export async function findLvm(queue: DiskQueue): Promise<LvmRunner> {
-  const host = (await isContained(queue)) ? await hostProgram(queue) : undefined;
+  const host = (await isContained(queue)) ? await hostProgram(queue, hostPrograms) : undefined;
   if (host !== undefined) {
-    const into = ['mnt', 'ipc', 'uts'].map((name) => `--${namespaceOptions[name]}=/proc/1/ns/${name}`);
+    const [program, ...into] = intoHost(['mnt', 'ipc', 'uts']);
     const environment = environmentFor(await udevAnswers(queue, 1));
-    const runner = { place: 'host', program: 'nsenter', before: [...into, '--', host], environment } as const;
+    const runner = { place: 'host', program, before: [...into, host], environment } as const;
     return newEnough(runner, () => ownBeside(queue));
   }
   const environment = environmentFor(await udevAnswers(queue, 'self'));
@@ -74,27 +73,4 @@ function ignoreUnstarted(error: unknown): undefined {
 /** Where udev does not answer, this makes LVM create the nodes that it needs. */
 function environmentFor(hasUdev: boolean): Readonly<Record<string, string>> {
   return hasUdev ? {} : { DM_DISABLE_UDEV: '1' };
-}
-
-const namespaceOptions: Readonly<Record<string, string>> = { mnt: 'mount', ipc: 'ipc', uts: 'uts' };
-
-/** True if process 1 is another container's: in a container that sees the host's processes, it is the host's. */
-async function isContained(queue: DiskQueue): Promise<boolean> {
-  const [own, first] = await Promise.all(
-    ['self', '1'].map((pid) => queue.run(() => readlink(`/proc/${pid}/ns/mnt`)).catch(() => undefined)),
-  );
-  return own !== undefined && first !== undefined && own !== first;
-}
-
-async function hostProgram(queue: DiskQueue): Promise<string | undefined> {
-  for (const program of hostPrograms) {
-    const isThere = await queue
-      .run(() => access(hostRoot + program, constants.X_OK))
-      .then(
-        () => true,
-        () => false,
-      );
-    if (isThere) return program;
-  }
-  return undefined;
 }

@@ -1,0 +1,102 @@
+import { IscsiError, iscsiCodes, iscsiLogin } from '../../../command/iscsiadm.ts';
+import { type IscsiSession, iscsiSessions } from '../../../kernel/block/iscsi.ts';
+import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
+import { step } from '../../../volume/step.ts';
+import { isSamePortal, type Portal } from '../../network-disk/portals.ts';
+import { reachPortal } from '../../network-disk/reach-portal.ts';
+import type { ConnectOptions } from '../../network-disk/target.ts';
+import type { VolumeOnNode } from '../../node-side.ts';
+import { type Connection, isNamedOurs, isThrough, lunsOf, ourSessions } from './connections.ts';
+import type { IscsiContext } from './context.ts';
+import { type Chap, chapIn, nodeRecord } from './record.ts';
+import { iscsiRunner, missingProgram } from './runner.ts';
+
+type Options = ConnectOptions<Connection>;
+
+/**
+ * Uses a session of this driver, or makes one, to the first portal that lets it in. One path only: two devices of one
+ * unit are safe only below dm-multipath.
+ * @throws Unavailable if no portal can be used, FailedPrecondition
+ */
+export async function connectOne(
+  { handle }: Pick<VolumeOnNode, 'handle'>,
+  context: IscsiContext,
+  options: Options,
+): Promise<void> {
+  const sessions = ourSessions(context.iqn, options.state.notes.note).filter((each) => isThrough(context, each));
+  // The device of a volume in use stays at the session that it has.
+  const having = sessions.find((each) => lunsOf([each], context).length > 0);
+  if (having !== undefined) {
+    if (isLive(having)) return;
+    throw new Unavailable(`volume ${handle}: ${stateOf(context, having)}.`);
+  }
+  if (sessions.some(isLive)) return;
+  const chap = chapIn(options.secrets, context.chap);
+  const failures = sessions.map((each) => stateOf(context, each));
+  for (const portal of context.portals) {
+    if (sessions.some((each) => each.portal !== undefined && isSamePortal(each.portal, portal))) continue;
+    const failure = await loginTo(context, portal, { ...options, chap });
+    if (failure === undefined) return;
+    failures.push(failure);
+  }
+  throw new Unavailable(`volume ${handle}: ${failures.join('; ')}.`);
+}
+
+export function isLive({ state }: Pick<IscsiSession, 'state'>): boolean {
+  return state === 'LOGGED_IN';
+}
+
+function stateOf({ iqn }: IscsiContext, { name, state }: IscsiSession): string {
+  return `${iqn} does not answer (${name} is ${state}): is the target up?`;
+}
+
+/** @returns why it is not possible */
+async function loginTo(
+  context: IscsiContext,
+  portal: Portal,
+  { chap, queue, state }: Options & { readonly chap: Chap | undefined },
+): Promise<string | undefined> {
+  const { address, port } = portal;
+  const { iqn } = context;
+  const unreachable = await reachPortal(portal);
+  if (unreachable !== undefined) return unreachable;
+  const runner = await iscsiRunner(queue);
+  if (runner === undefined) throw new FailedPrecondition(`${missingProgram}.`);
+  const { notes } = state;
+  const change = (connections: readonly Connection[]) => notes.write(queue, { ...notes.note, connections });
+  const others = notes.note.connections.filter((each) => !isSamePortal(each, portal));
+  const here = () => iscsiSessions(iqn).find((each) => isNamedOurs(each) && isThrough({ portals: [portal] }, each));
+  const stranger = here();
+  if (stranger !== undefined) {
+    return `${stranger.name} to ${address}:${port} has this driver's name, but not its note: end it (iscsiadm -m session -r ${stranger.id} -u) if nothing uses its devices`;
+  }
+  // Before it is made: then a new session is this driver's, even if this process dies now.
+  await change([...others, { address, port }]);
+  try {
+    const record = nodeRecord(context, portal, chap);
+    await step('iscsi/login', () => iscsiLogin(runner, { iqn, address, port, record }));
+    await change([...others, { address, port, session: here()?.id }]);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof IscsiError)) throw error;
+    // A login that was given up may still succeed: then its note stays until the volume leaves.
+    if (error.code !== undefined && here() === undefined) await change(others);
+    if (error.isMissing) throw new FailedPrecondition(`${missingProgram}.`);
+    return `${address}:${port}: ${meaningOf(error, chap)}`;
+  }
+}
+
+function meaningOf({ code, message }: IscsiError, chap: Chap | undefined): string {
+  switch (code) {
+    case iscsiCodes.unauthorized:
+      return chap === undefined
+        ? `the target wants CHAP: name a Secret in nodeStageSecretRef (${message})`
+        : `the target refuses the name or the password of CHAP, or this node (${message})`;
+    case iscsiCodes.refused:
+      return `the target has no such iqn here, or does not let the initiator name of this node in (${message})`;
+    case iscsiCodes.noDaemon:
+      return `iscsid of the node does not run: start it (systemctl enable --now iscsid) (${message})`;
+    default:
+      return message;
+  }
+}

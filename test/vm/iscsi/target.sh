@@ -1,0 +1,101 @@
+#!/bin/sh
+# The kernel's iSCSI target (LIO) on the loopback device of the virtual machine, and the initiator's programs.
+# target.sh install DIRECTORY_OF_OPEN_ISCSI         puts it where a package would, and starts iscsid
+# target.sh make                                    the target and its portal, open to every initiator
+# target.sh backing DIRECTORY NAME FILESYSTEM       an image of 320 MiB, as a backing store with a fixed serial number
+# target.sh map LUN NAME | unmap LUN                makes a store a logical unit, and no longer
+# target.sh grow DIRECTORY NAME SIZE
+# target.sh stop|start                              takes the portal away and puts it back
+# target.sh silence|speak                           drops all packets, and no longer
+# target.sh chap USER PASSWORD TARGET_USER TARGET_PASSWORD | open      wants CHAP; target names: it proves itself, or '-'
+# target.sh host-login | host-logout                a session of the host, with its own record
+# target.sh iscsid stop|start
+set -eu
+iqn=iqn.2026-01.dev.holdfast:target
+config=/sys/kernel/config/target
+group=$config/iscsi/$iqn/tpgt_1
+portal=127.0.0.1:3260
+
+case "$1" in
+  install)
+    cp -a "$2/sbin/." /usr/sbin/
+    cp -a "$2/usr/lib/." /usr/lib/
+    mkdir -p /etc/iscsi /run/lock/iscsi
+    cp -a "$2/etc/iscsi/." /etc/iscsi/
+    echo 'InitiatorName=iqn.2026-01.dev.holdfast:node' >/etc/iscsi/initiatorname.iscsi
+    # Nobody starts it here but this script.
+    sed -i 's/^iscsid.startup.*/iscsid.startup = false/' /etc/iscsi/iscsid.conf
+    ip link set lo up
+    modprobe -a iscsi_tcp sd_mod
+    iscsid
+    ;;
+  make)
+    modprobe -a target_core_mod target_core_iblock iscsi_target_mod loop
+    mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+    mkdir -p "$config/iscsi" && mkdir -p "$group" "$group/np/$portal"
+    for attribute in authentication=0 generate_node_acls=1 cache_dynamic_acls=1 demo_mode_write_protect=0; do
+      echo "${attribute#*=}" >"$group/attrib/${attribute%=*}"
+    done
+    echo 1 >"$group/enable"
+    ;;
+  backing)
+    truncate -s 320M "$2/$3.img"
+    "mkfs.$4" -q "$2/$3.img"
+    device=$(losetup --find --show "$2/$3.img")
+    mkdir -p "$config/core/iblock_0/$3"
+    echo "udev_path=$device" >"$config/core/iblock_0/$3/control"
+    echo "$3-serial" >"$config/core/iblock_0/$3/wwn/vpd_unit_serial"
+    echo 1 >"$config/core/iblock_0/$3/enable"
+    ;;
+  map)
+    mkdir -p "$group/lun/lun_$2"
+    ln -s "$config/core/iblock_0/$3" "$group/lun/lun_$2/store"
+    ;;
+  unmap)
+    rm "$group/lun/lun_$2/store"
+    rmdir "$group/lun/lun_$2"
+    ;;
+  grow)
+    truncate -s "$4" "$2/$3.img"
+    losetup --set-capacity "$(losetup --noheadings --output NAME --associated "$2/$3.img")"
+    ;;
+  stop)
+    rmdir "$group/np/$portal"
+    echo 0 >"$group/enable"
+    ;;
+  start)
+    mkdir "$group/np/$portal"
+    echo 1 >"$group/enable"
+    ;;
+  silence) ip link set lo down ;;
+  speak) ip link set lo up ;;
+  chap)
+    echo "$2" >"$group/auth/userid"
+    echo "$3" >"$group/auth/password"
+    if [ "$4" = - ]; then
+      echo NULL >"$group/auth/userid_mutual"
+      echo NULL >"$group/auth/password_mutual"
+    else
+      echo "$4" >"$group/auth/userid_mutual"
+      echo "$5" >"$group/auth/password_mutual"
+    fi
+    echo 1 >"$group/attrib/authentication"
+    ;;
+  open) echo 0 >"$group/attrib/authentication" ;;
+  host-login)
+    iscsiadm -m node -T $iqn -p $portal -o new
+    iscsiadm -m node -T $iqn -p $portal --login
+    ;;
+  host-logout)
+    iscsiadm -m node -T $iqn -p $portal --logout
+    iscsiadm -m node -T $iqn -p $portal -o delete
+    ;;
+  iscsid)
+    if [ "$2" = stop ]; then
+      kill "$(cat /run/iscsid.pid)"
+      while [ -e "/proc/$(cat /run/iscsid.pid 2>/dev/null || echo none)/stat" ]; do sleep 0.1; done
+    else
+      iscsid
+    fi
+    ;;
+esac
