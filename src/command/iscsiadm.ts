@@ -1,4 +1,4 @@
-import { CommandError, run } from './run.ts';
+import { CommandError, type RunOptions, run } from './run.ts';
 
 /** The words before a program of open-iscsi: into the namespaces of the host, or none. */
 export interface IscsiRunner {
@@ -53,14 +53,14 @@ export async function iscsiLogin({ before }: IscsiRunner, { address, iqn, port, 
   await iscsi(
     [...before, 'unshare', '--mount', '--propagation', 'private', 'sh', '-c', script],
     ['sh', iqn, `${address},${port}`, portal],
-    record,
+    { input: record },
   );
 }
 
 /** Ends a session; one that is gone is fine. Returns when its devices are gone. @throws IscsiError */
 export async function iscsiLogout({ before }: IscsiRunner, sessionId: number): Promise<void> {
   const words = [...before, 'sh', '-c', 'exec iscsiadm -m session -r "$1" --logout'];
-  await iscsi(words, ['sh', String(sessionId)], undefined);
+  await iscsi(words, ['sh', String(sessionId)], { accept: [0, iscsiCodes.noObjects] });
 }
 
 /** A program of open-iscsi failed. The message has no word of its output but its own name for the error. */
@@ -78,15 +78,17 @@ export class IscsiError extends Error {
   }
 }
 
-async function iscsi(words: readonly string[], args: readonly string[], input: string | undefined): Promise<void> {
+/** Directories of Debian and of others: in the driver's container PATH is that of the image. */
+const environment = { PATH: '/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin' };
+
+async function iscsi(
+  words: readonly string[],
+  args: readonly string[],
+  options: Pick<RunOptions, 'accept' | 'input'>,
+): Promise<void> {
   const [program = '', ...rest] = [...words, ...args];
   try {
-    await run(program, rest, {
-      accept: [0, iscsiCodes.noObjects],
-      environment: { PATH: '/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin' },
-      timeoutMs,
-      ...(input === undefined ? {} : { input }),
-    });
+    await run(program, rest, { ...options, environment, timeoutMs });
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     throw new IscsiError(reasonIn(error), error.exitCode, error.exitCode === notFound);
@@ -95,7 +97,7 @@ async function iscsi(words: readonly string[], args: readonly string[], input: s
 
 /** iscsiadm's name for the error: `initiator reported error (24 - iSCSI login failed due to authorization failure)`. */
 function reasonIn({ exitCode, stderr }: CommandError): string {
-  if (exitCode === undefined) return `open-iscsi did not answer within ${timeoutMs / 1000} s`;
+  if (exitCode === undefined) return `open-iscsi did not end within ${timeoutMs / 1000} s, or could not be started`;
   if (exitCode === notFound) return 'there is no iscsiadm';
   const [, reason] = /\(([0-9]+ - [^)]{1,80})\)/.exec(stderr) ?? [];
   return reason === undefined ? `iscsiadm ended with ${exitCode}` : `iscsiadm: ${reason}`;

@@ -22,6 +22,9 @@ const connections = {
   killer: 'src/pool/kinds/nvme-tcp/connections.test.ts',
 } as const;
 
+const iscsi = (file: 'connections' | 'context' | 'identity' | 'record') =>
+  ({ file: `src/pool/kinds/iscsi/${file}.ts`, killer: `src/pool/kinds/iscsi/${file}.test.ts` }) as const;
+
 /** Volumes that any node of the cluster can reach. */
 export const reachMutants: readonly Mutant[] = [
   {
@@ -197,6 +200,55 @@ export const reachMutants: readonly Mutant[] = [
     killer: 'src/pool/kinds/nvme-tcp/context.test.ts',
     text: '/^[!-+\\--~]{1,223}$/',
     replacement: '/^[^\\n]{1,223}$/',
+  },
+  {
+    name: 'a session of the host is never ended',
+    ...iscsi('connections'),
+    text: '!isNamedOurs(session) || ',
+    replacement: '',
+  },
+  {
+    name: 'a session that somebody has made again since is never ended',
+    ...iscsi('connections'),
+    text: ' && (each.session ?? id) === id',
+    replacement: '',
+  },
+  {
+    name: 'a logical unit that is another than its PersistentVolume names is refused',
+    ...iscsi('identity'),
+    text: 'wwid !== undefined && wwid !== identity',
+    replacement: 'wwid === null',
+  },
+  {
+    name: 'a logical unit that becomes another one while it is in use is refused',
+    ...iscsi('identity'),
+    text: 'seen !== undefined && seen !== placed(lun, identity)',
+    replacement: 'seen === null',
+  },
+  {
+    name: 'a device stays as long as another volume may be at its place',
+    ...iscsi('identity'),
+    text: '(identities[each] ?? ',
+    replacement: "(identities[each] ?? 'unknown' ?? ",
+  },
+  {
+    name: 'a name or password of CHAP is one line of a record',
+    ...iscsi('record'),
+    text: '/^[!-~]([ -~]{0,253}[!-~])?$/',
+    replacement: '/^[^]{1,255}$/',
+  },
+  {
+    name: 'an iqn leads to no other file of open-iscsi',
+    ...iscsi('context'),
+    text: '[a-z0-9.:-]{1,219}',
+    replacement: '[!-~]{1,219}',
+  },
+  {
+    name: 'a filesystem on a logical unit is never for several nodes',
+    file: 'src/pool/kinds/iscsi/kind.ts',
+    killer: 'src/pool/kinds/iscsi/context.test.ts',
+    text: ', accessModes: singleNodeModes };',
+    replacement: ' };',
   },
   {
     name: 'a volume is made only for access modes that its pool has',

@@ -228,7 +228,7 @@ describe('a target that wants CHAP', () => {
   test('lets a node in that has the right password, and no other', async () => {
     target('chap', 'node', 'correct horse 1', '-');
     const volume = harness.volume('chap', xfs);
-    await refused(volume.stage({ volume_context: contextOf('1') }), 'UNAVAILABLE', /wants CHAP: name a Secret/);
+    await refused(volume.stage({ volume_context: contextOf('1') }), 'UNAVAILABLE', /wants CHAP \(name a Secret/);
     await refused(stage({}), 'FAILED_PRECONDITION', /names no Secret with node.session.auth.username/);
     const wrong = { ...chap, 'node.session.auth.password': 'something else' };
     await refused(stage(wrong), 'UNAVAILABLE', /refuses the name or the password of CHAP/);

@@ -75,7 +75,9 @@ async function loginTo(
   try {
     const record = nodeRecord(context, portal, chap);
     await step('iscsi/login', () => iscsiLogin(runner, { iqn, address, port, record }));
-    await change([...others, { address, port, session: here()?.id }]);
+    const session = here()?.id;
+    if (session === undefined) return `${address}:${port}: the session ended as soon as it was made`;
+    await change([...others, { address, port, session }]);
     return undefined;
   } catch (error) {
     if (!(error instanceof IscsiError)) throw error;
@@ -90,8 +92,8 @@ function meaningOf({ code, message }: IscsiError, chap: Chap | undefined): strin
   switch (code) {
     case iscsiCodes.unauthorized:
       return chap === undefined
-        ? `the target wants CHAP: name a Secret in nodeStageSecretRef (${message})`
-        : `the target refuses the name or the password of CHAP, or this node (${message})`;
+        ? `the target wants CHAP (name a Secret in nodeStageSecretRef), or does not let the initiator name of this node in (${message})`
+        : `the target refuses the name or the password of CHAP, or the initiator name of this node (${message})`;
     case iscsiCodes.refused:
       return `the target has no such iqn here, or does not let the initiator name of this node in (${message})`;
     case iscsiCodes.noDaemon:
