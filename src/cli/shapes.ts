@@ -146,6 +146,16 @@ const pool = z.object({
     .optional(),
 });
 
+const noted = z.object({
+  handle: z.string().describe('volumeHandle of the PersistentVolume'),
+  kind: z.string(),
+  server: z.string().optional().describe("as the kind has it: an address, a target's name; absent if it is not known"),
+  content: z.object({ type: z.enum(['mount', 'block', 'directory']), fsType: z.string().optional() }),
+  paths: z
+    .array(z.object({ path: z.string(), isMounted: z.boolean() }))
+    .describe('where it is staged and published, or was about to be'),
+});
+
 const disk = z.object({
   name: z.string().describe('as the kernel has it now; another disk may have it after the next boot'),
   path: z.string(),
@@ -201,7 +211,14 @@ const lost = z.object({
 
 export const shapes = {
   pools: z.object({ pools: z.array(pool) }),
-  volumes: z.object({ volumes: z.array(volume), problems }),
+  volumes: z.object({
+    volumes: z.array(volume),
+    onNode: z
+      .array(noted)
+      .optional()
+      .describe('of a driver whose volumes every node can reach: those that this node uses'),
+    problems,
+  }),
   disks: z.object({ disks: z.array(disk) }),
   snapshots: z.object({ snapshots: z.array(snapshot.extend({ pool: z.string() })), problems }),
   trash: trashList,

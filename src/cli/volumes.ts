@@ -1,11 +1,18 @@
 import type { Config } from '../config/config.ts';
+import { hasNode } from '../config/side.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { nodeKinds } from '../pool/kinds.ts';
+import { lookAtNotes, type NotedSight } from '../pool/on-node/look.ts';
 import { claimOf } from '../volume/claim.ts';
+import { NotFound } from '../volume/errors.ts';
 import { findVolume } from './find-volume.ts';
 import { lookedIn, problemsOf, type SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { printTable } from './table.ts';
+import { printNoted } from './tables/noted-volumes.ts';
 import { type VolumeItem, volumeColumns, volumeDetails, volumeRow } from './tables/volumes.ts';
+import { printable } from './text.ts';
 
 /** `holdfast volumes [VOLUME]`: every volume of this node, or all that is known of one. */
 export async function volumesCommand(
@@ -18,10 +25,15 @@ export async function volumesCommand(
   if (!options.json) for (const problem of problems) output.problem('UNAVAILABLE', problem);
   const all = pools.flatMap(volumesIn);
   const { wanted } = options;
-  const volumes = wanted === undefined ? all : [findVolume(all, wanted, lookedIn(pools))];
+  const onNode = hasNode(config.side) ? await notedVolumes(config, output, options) : undefined;
+  // A volume that this node uses need not be of a pool of this driver.
+  const isNoted = config.side === 'node' || (wanted !== undefined && onNode !== undefined && onNode.length > 0);
+  const volumes = wanted === undefined ? all : isNoted ? [] : [findVolume(all, wanted, lookedIn(pools))];
   const now = new Date();
   if (options.json) {
-    output.line(toJson<'volumes'>({ volumes, problems }));
+    output.line(toJson<'volumes'>({ volumes, onNode, problems }));
+  } else if (isNoted) {
+    printNoted(output, onNode ?? [], wanted);
   } else if (wanted === undefined) {
     const rows = volumes.map((volume) => volumeRow(volume, now));
     printTable(output, volumeColumns, { rows, none: 'There are no volumes.' });
@@ -29,6 +41,21 @@ export async function volumesCommand(
     for (const line of volumes.flatMap((volume) => volumeDetails(volume, now))) output.line(line);
   }
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+/** The volumes that this node uses; with a wanted one, at most that. @throws NotFound if they alone could be wanted */
+async function notedVolumes(
+  { dataDirectory, side }: Config,
+  output: Output,
+  { json, wanted }: { json: boolean; wanted: string | undefined },
+): Promise<readonly NotedSight[]> {
+  const { problems, volumes } = await lookAtNotes(dataDirectory, nodeKinds, new DiskQueue('notes', 1));
+  if (!json) for (const problem of problems) output.problem('WARNING', problem);
+  const found = wanted === undefined ? volumes : volumes.filter(({ handle }) => handle === wanted);
+  if (wanted !== undefined && found.length === 0 && side === 'node') {
+    throw new NotFound(`volume ${printable(wanted)} is not in use on this node.`);
+  }
+  return found;
 }
 
 /** The volumes of a pool that was looked at with their attachments. */

@@ -10,6 +10,11 @@ export const sides = ['home', 'node', 'both'] as const;
  */
 export type Side = (typeof sides)[number];
 
+/** Answers if a process with this side mounts volumes that every node can reach. */
+export function hasNode(side: Side | undefined): boolean {
+  return side === 'node' || side === 'both';
+}
+
 /** A configured pool, as far as its side matters. */
 export interface SidedPool {
   readonly name: string;

@@ -1,9 +1,10 @@
-import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
+import { hasNode } from '../config/side.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { nodeKinds } from '../pool/kinds.ts';
 import type { PoolLog } from '../pool/log.ts';
 import { ContextVolumes } from '../pool/on-node/context-volumes.ts';
+import { notesOfVolumes } from '../pool/on-node/look.ts';
 import { Servers } from '../pool/on-node/servers.ts';
 
 /** Servers with separate worker threads; all others share those of one. */
@@ -12,11 +13,6 @@ const maxServers = 16;
 /** The number of servers that need worker threads in this process. */
 export function maxServersOf({ side }: Pick<Config, 'side'>): number {
   return hasNode(side) ? maxServers + 1 : 0;
-}
-
-/** Answers if a process with this side mounts volumes that every node can reach. */
-export function hasNode(side: Config['side']): boolean {
-  return side === 'node' || side === 'both';
 }
 
 export interface OpenContextVolumes {
@@ -30,7 +26,7 @@ export async function openContextVolumes(
   { log, queue, threadsEach }: { readonly log: PoolLog; readonly queue: DiskQueue; readonly threadsEach: number },
 ): Promise<OpenContextVolumes> {
   const servers = new Servers({ dataDirectory, log, threadsEach, maxServers });
-  const directory = join(dataDirectory, 'volumes');
+  const directory = notesOfVolumes(dataDirectory);
   const volumes = await ContextVolumes.open({ kinds: nodeKinds, servers, directory, queue, log });
   void volumes.tidyUp();
   return { volumes, servers };

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
+import { serializeNote } from '../../src/pool/on-node/volume-notes.ts';
+import { fileNameOf, parseHandle } from '../../src/volume/handle.ts';
 import { CallError } from '../support/client.ts';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
@@ -35,6 +38,30 @@ describe('HOLDFAST_SIDE', () => {
     const run = (...words: string[]) => holdfast(words, environmentFor(scratch, { environment }));
     assert.deepEqual((await run('pools', '--json')).code, 0);
     assert.deepEqual((await run('volumes')).code, 0);
+    const handle = parseHandle('nas/export/a') ?? assert.fail();
+    const context = { server: 'nas.example.com', share: '/export', subDir: 'a' };
+    const note = serializeNote({
+      kind: 'nfs',
+      volume: { handle, content: { type: 'directory' }, provisioning: 'thin', context },
+      paths: ['/var/lib/kubelet/a'],
+    });
+    writeFileSync(scratch.join('data', 'volumes', `${fileNameOf(handle)}.json`), note);
+    writeFileSync(scratch.join('data', 'volumes', 'torn.json'), note.slice(0, 20));
+    const listed = await run('volumes');
+    assert.match(
+      listed.stdout,
+      /^VOLUME +KIND +SERVER +CONTENT +STATE\nnas\/export\/a +nfs +nas.example.com +directory +not mounted$/m,
+    );
+    assert.match(listed.stderr, /the note .*torn\.json cannot be read/);
+    const one = await run('volumes', 'nas/export/a');
+    assert.match(one.stdout, /^path +\/var\/lib\/kubelet\/a \(not mounted\)$/m);
+    const { onNode } = JSON.parse((await run('volumes', '--json')).stdout);
+    const paths = [{ path: '/var/lib/kubelet/a', isMounted: false }];
+    const sight = { handle, kind: 'nfs', server: 'nas.example.com', content: { type: 'directory' }, paths };
+    assert.deepEqual(onNode, [sight]);
+    const missing = await run('volumes', 'nas/export/b');
+    assert.equal(missing.code, 1);
+    assert.match(missing.stderr, /volume nas\/export\/b is not in use on this node/);
     const who = await run('who', 'server/share');
     assert.match(who.stderr, /volume server\/share is not in use on this node/);
   });

@@ -7,14 +7,13 @@ import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { isBtrfs } from '../../kernel/mount/mounts-of-device.ts';
 import { DataLoss, FailedPrecondition, HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
-import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
+import type { VolumeHandle } from '../../volume/handle.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
 import { type PoolCondition, silentAfterMs, silentCondition } from '../condition.ts';
 import { detachUnseen } from '../detach-unseen.ts';
 import type { PoolLog } from '../log.ts';
 import type {
-  ContextContent,
   ContextDemand,
   FoundOnNode,
   NodeKind,
@@ -27,6 +26,7 @@ import type {
 } from '../node-side.ts';
 import type { Attached, AttachOptions, Condition } from '../pool.ts';
 import { kindOfContext } from '../volume-context.ts';
+import { isAt, volumeOf } from './noted-volume.ts';
 import type { Server, Servers } from './servers.ts';
 import { type VolumeNote, VolumeNotes } from './volume-notes.ts';
 
@@ -209,16 +209,6 @@ export class ContextVolumes implements VolumeSource {
     const parent = await this.#options.queue.run(() => realpath(dirname(path)).catch(() => dirname(path)));
     return join(parent, basename(path));
   }
-}
-
-function volumeOf(kind: NodeKind, noted: VolumeNote['volume'] & ContextContent): VolumeOnNode {
-  return { accessModes: kind.traits.accessModes, ...noted };
-}
-
-/** A device is mounted on a file in its staging directory. */
-function isAt({ paths, volume }: VolumeNote, target: string | undefined): boolean {
-  if (target === undefined) return false;
-  return paths.some((path) => path === target || join(path, fileNameOf(volume.handle)) === target);
 }
 
 /**

@@ -54,14 +54,9 @@ export class VolumeNotes {
   static async open(directory: string, queue: DiskQueue, log: PoolLog): Promise<VolumeNotes> {
     const notes = new VolumeNotes(directory, queue);
     await queue.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
-    const names = await queue.run(() => readdir(directory));
-    for (const name of names.filter((each) => each.endsWith(suffix))) {
-      const path = join(directory, name);
-      const note = parseNote(await queue.run(() => readFile(path, 'utf8')));
-      if ('mistakes' in note || `${fileNameOf(note.data.volume.handle)}${suffix}` !== name) {
-        const reason = 'mistakes' in note ? note.mistakes.join('; ') : 'it is of another volume';
-        log.warn({ path, reason }, 'cannot read the note of a volume on this node');
-      } else notes.#notes.set(note.data.volume.handle, note.data);
+    for (const found of await readNotes(directory, queue)) {
+      if ('reason' in found) log.warn(found, 'cannot read the note of a volume on this node');
+      else notes.#notes.set(found.volume.handle, found);
     }
     return notes;
   }
@@ -90,6 +85,25 @@ export class VolumeNotes {
   #path(handle: VolumeHandle): string {
     return join(this.#directory, `${fileNameOf(handle)}${suffix}`);
   }
+}
+
+/** The notes in a directory; of one that cannot be read, the reason. */
+export async function readNotes(
+  directory: string,
+  queue: DiskQueue,
+): Promise<(VolumeNote | { readonly path: string; readonly reason: string })[]> {
+  const names = await queue.run(() => readdir(directory));
+  return Promise.all(
+    names
+      .filter((name) => name.endsWith(suffix))
+      .map(async (name) => {
+        const path = join(directory, name);
+        const note = parseNote(await queue.run(() => readFile(path, 'utf8')));
+        if ('mistakes' in note) return { path, reason: note.mistakes.join('; ') };
+        const isOwn = `${fileNameOf(note.data.volume.handle)}${suffix}` === name;
+        return isOwn ? note.data : { path, reason: 'it is of another volume' };
+      }),
+  );
 }
 
 export function serializeNote({ kind, paths, volume }: VolumeNote): string {

@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { HoldfastError } from '../../volume/errors.ts';
+import type { NodeKind } from '../node-side.ts';
+import { isAt, volumeOf } from './noted-volume.ts';
+import { readNotes, type VolumeNote } from './volume-notes.ts';
+
+/** A volume that this node uses, and of which it has a note. */
+export interface NotedSight {
+  readonly handle: string;
+  readonly kind: string;
+  /** The address that its kind gives; undefined: this program does not know the kind, or cannot read the context. */
+  readonly server: string | undefined;
+  readonly content: VolumeNote['volume']['content'];
+  /** Where it is staged or published; isMounted false: a stage or unstage is under way, or was cut short. */
+  readonly paths: readonly { readonly path: string; readonly isMounted: boolean }[];
+}
+
+/** Where a driver keeps the notes on its volumes. */
+export function notesOfVolumes(dataDirectory: string): string {
+  return join(dataDirectory, 'volumes');
+}
+
+/** Looks at the notes without a driver; asks no server. A note that cannot be read has a reason instead. */
+export async function lookAtNotes(
+  dataDirectory: string,
+  kinds: readonly NodeKind[],
+  queue: DiskQueue,
+): Promise<{ readonly volumes: readonly NotedSight[]; readonly problems: readonly string[] }> {
+  const notes = (await readNotes(notesOfVolumes(dataDirectory), queue).catch(ignoreMissing)) ?? [];
+  const table = await readMountTable(queue);
+  const isMounted = (note: VolumeNote, path: string) =>
+    table.some(({ target }) => isAt({ ...note, paths: [path] }, target));
+  const volumes = notes.flatMap((note) => {
+    if ('reason' in note) return [];
+    const { content, handle } = note.volume;
+    const paths = note.paths.map((path) => ({ path, isMounted: isMounted(note, path) }));
+    return [{ handle, kind: note.kind, server: serverOf(note, kinds), content, paths }];
+  });
+  const problems = notes.flatMap((note) =>
+    'reason' in note ? [`the note ${note.path} cannot be read: ${note.reason}`] : [],
+  );
+  return { volumes: volumes.sort((a, b) => (a.handle < b.handle ? -1 : 1)), problems };
+}
+
+function serverOf(note: VolumeNote, kinds: readonly NodeKind[]): string | undefined {
+  const kind = kinds.find(({ name }) => name === note.kind);
+  try {
+    return kind?.serverOf(volumeOf(kind, note.volume));
+  } catch (error) {
+    if (error instanceof HoldfastError) return undefined;
+    throw error;
+  }
+}
