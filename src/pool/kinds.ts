@@ -190,6 +190,25 @@ export async function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, co
   return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path, layers: [encrypting] });
 }
 
+/**
+ * Looks whether this node has what volumes need that every node can reach. A kind that it lacks is a warning only: no volume
+ * need be of it.
+ */
+export async function checkNodeKinds(queue: DiskQueue): Promise<Finding[]> {
+  const findings = nodeKinds.map(async (kind) => {
+    const ofKind = (await kind.checkNode?.(queue)) ?? [];
+    return ofKind.map((finding): Finding => {
+      if (finding.status !== 'fail') return finding;
+      return {
+        ...finding,
+        status: 'warn',
+        remedy: `Only if there are volumes of kind ${kind.name}: ${finding.remedy}`,
+      };
+    });
+  });
+  return (await Promise.all(findings)).flat();
+}
+
 /** The volume that a device or mount belongs to by its names in the kernel alone, for pools of every kind. */
 export function volumeByName(seen: Seen): SeenVolume | undefined {
   const named = kindNames.map((kind) => kinds[kind].volumeByName(seen)).find((volume) => volume !== undefined);

@@ -11,6 +11,7 @@ import type { Trimming } from '../volume/trimming.ts';
 import type { PoolCondition } from './condition.ts';
 import type { PoolLog } from './log.ts';
 import type { Attached, Attachment, AttachOptions, Condition, QuotaUsage, Seen, Traits, TrimOptions } from './pool.ts';
+import type { Finding } from './sight.ts';
 
 /** A volume as a node knows it: from the pool's record, or from the context that comes with the call. */
 export interface VolumeOnNode {
@@ -181,6 +182,8 @@ export interface NodeKind {
   /** Volumes with the same answer share a `NodeSide`, a queue and a fate: the address of their server. */
   serverOf(volume: VolumeOnNode): string;
   open(context: NodeSideContext): Promise<NodeSide>;
+  /** Checks for `holdfast doctor` that this node has what volumes of this kind need. */
+  checkNode?(queue: DiskQueue): Promise<Finding[]>;
 }
 
 /** The facts of a volume that its context gives. */

@@ -62,6 +62,12 @@ describe('HOLDFAST_SIDE', () => {
     const missing = await run('volumes', 'nas/export/b');
     assert.equal(missing.code, 1);
     assert.match(missing.stderr, /volume nas\/export\/b is not in use on this node/);
+    const { findings } = JSON.parse((await run('doctor', '--json')).stdout);
+    const checks: readonly { check: string; status: string }[] = findings;
+    for (const check of ['NFS client of the kernel', 'NVMe over TCP']) {
+      // A node needs no kind that none of its volumes is of.
+      assert.match(checks.find((each) => each.check === check)?.status ?? '', /^(ok|warn)$/);
+    }
     const who = await run('who', 'server/share');
     assert.match(who.stderr, /volume server\/share is not in use on this node/);
   });

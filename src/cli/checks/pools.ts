@@ -1,9 +1,10 @@
 import { connect } from 'node:net';
 import type { Config } from '../../config/config.ts';
+import { hasNode } from '../../config/side.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { explain } from '../../kernel/call/explain.ts';
-import { checkNode, clusterDriverOf } from '../../pool/kinds.ts';
+import { checkNode, checkNodeKinds, clusterDriverOf } from '../../pool/kinds.ts';
 import { type Finding, fail, isUsable, ok, warn } from '../../pool/sight.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
@@ -13,9 +14,10 @@ import { lookAtPools } from '../look.ts';
 import { checkNested } from './nested.ts';
 
 /** Checks that this node has everything that pools of the configured kinds need. */
-export async function checkKinds(queue: DiskQueue, { pools }: Config): Promise<Finding[]> {
+export async function checkKinds(queue: DiskQueue, { pools, side }: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const kind of new Set(pools.map((pool) => pool.kind))) findings.push(...(await checkNode(kind, queue)));
+  if (hasNode(side)) findings.push(...(await checkNodeKinds(queue)));
   findings.push(await checkNested(queue));
   return findings;
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { type FileHandle, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
@@ -42,10 +42,15 @@ export interface NvmeSubsystem {
   readonly namespaces: readonly NvmeNamespace[];
 }
 
-const fabricsPath = '/dev/nvme-fabrics';
+export const fabricsPath = '/dev/nvme-fabrics';
 const subsystemsPath = '/sys/class/nvme-subsystem';
 const namespaceName = /^nvme[0-9]+n[0-9]+$/;
 const controllerName = /^nvme[0-9]+$/;
+
+/** True if the kernel can be asked to connect. /dev lies in memory. */
+export function hasFabrics(): boolean {
+  return existsSync(fabricsPath);
+}
 
 /** The subsystem with this name, as far as it is connected. Its controllers may be in several entries of sysfs. */
 export function nvmeSubsystem(nqn: string): NvmeSubsystem {

@@ -33,4 +33,9 @@ export const nfsNodeKind: NodeKind = {
     await removeLeftExports(context, context.server);
     return new NfsNodeSide(context);
   },
+
+  async checkNode(queue) {
+    const { checkNfsClient } = await import('./look.ts');
+    return checkNfsClient(queue);
+  },
 };

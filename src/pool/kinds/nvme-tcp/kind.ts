@@ -1,9 +1,10 @@
 import { sameDevice } from '../../../kernel/block/device.ts';
-import { nvmeSubsystem } from '../../../kernel/block/nvme.ts';
+import { fabricsPath, hasFabrics, nvmeSubsystem } from '../../../kernel/block/nvme.ts';
 import { accessModes, singleNodeModes } from '../../../volume/capability.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import { isServed } from '../../../volume/filesystem.ts';
 import type { NodeKind } from '../../node-side.ts';
+import { fail, ok } from '../../sight.ts';
 import { nvmeKeys, parseNvmeContext } from './context.ts';
 import { namespacesOf } from './namespaces.ts';
 
@@ -30,5 +31,11 @@ export const nvmeTcpNodeKind: NodeKind = {
   async open(context) {
     const { openNvmeSide } = await import('./side.ts');
     return openNvmeSide(context);
+  },
+  async checkNode() {
+    const check = 'NVMe over TCP';
+    if (hasFabrics()) return [ok(check, `the kernel connects by ${fabricsPath}`)];
+    const remedy = "Load the module (modprobe nvme-tcp). A container must have the host's /dev.";
+    return [fail(check, `there is no ${fabricsPath}`, remedy)];
   },
 };
