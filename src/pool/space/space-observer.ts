@@ -248,8 +248,22 @@ export class SpaceObserver {
   /** The free space is read last: writes meanwhile make the answer smaller, not larger. */
   async look(depth: Depth): Promise<Observation> {
     if (!this.#hasBegun) await this.#begin();
-    if (depth === 'known') await this.#see(!this.#isCountedLate);
+    if (depth === 'known') await this.#see({ canRaise: !this.#isCountedLate, evenInUse: true });
     else await this.#seeAndMap(depth);
+    return await this.#observe(depth);
+  }
+
+  /**
+   * Looks only at what operations have changed: the figures of volumes in use are those of an earlier look.
+   * @returns undefined if there was none, or if such figures are worth nothing here
+   */
+  async lookAside(): Promise<Observation | undefined> {
+    if (!this.#hasBegun || this.#isCountedLate) return undefined;
+    await this.#see({ canRaise: true, evenInUse: false });
+    return await this.#observe('known');
+  }
+
+  async #observe(depth: Depth): Promise<Observation> {
     const then = this.volumes.now();
     const filesystem = await this.readFilesystem();
     this.#isCountedLate = filesystem.isCountedLate;
@@ -261,7 +275,7 @@ export class SpaceObserver {
     const startedMs = performance.now();
     const isThorough = depth === 'exact' || startedMs >= this.#thoroughDueMs;
     if (isThorough && this.#isCountedLate) await this.#sources.source.sync();
-    await this.#see(isThorough || !this.#isCountedLate);
+    await this.#see({ canRaise: isThorough || !this.#isCountedLate, evenInUse: true });
     await this.#map(isThorough, depth === 'exact');
     const endedMs = performance.now();
     if (isThorough) this.#thoroughDueMs = endedMs + pauseFactor * (endedMs - startedMs);
@@ -271,8 +285,11 @@ export class SpaceObserver {
     return this.#sources.source.storage();
   }
 
-  /** @param canRaise true if all bytes that are reported as taken have already been subtracted from the free ones */
-  async #see(canRaise: boolean): Promise<void> {
+  /**
+   * @param canRaise true if all bytes that are reported as taken have already been subtracted from the free ones
+   * @param evenInUse false: volumes that only their users have changed are passed over
+   */
+  async #see({ canRaise, evenInUse }: { canRaise: boolean; evenInUse: boolean }): Promise<void> {
     if (canRaise) await this.#rest();
     const { source, trash } = this.#sources;
     const entries = trash.entries();
@@ -282,7 +299,7 @@ export class SpaceObserver {
       if (!this.#trashed.has(ref)) source.moved?.(source.dataOfVolume(record.id), source.dataInTrash(ref));
     }
     this.#trashed.keepOnly(entries.map((entry) => this.#trashedImage(entry)));
-    const volumes = this.volumes.toSee().map(async (id) => {
+    const volumes = this.volumes.toSee(evenInUse).map(async (id) => {
       const tell = this.volumes.beginLook(id);
       tell(await this.#allocatedBytes(source.dataOfVolume(id)), canRaise || !this.volumes.live.has(id));
     });

@@ -77,6 +77,8 @@ export class VolumeSpace {
   /** All that was ever held and is not any more. */
   #releasedBytes = 0n;
   #mapAge = 0;
+  #forgottenCount = 0;
+  #sharedFreshBytes = 0n;
   #changeCount = 0;
 
   get sums(): VolumeSums {
@@ -183,8 +185,19 @@ export class VolumeSpace {
     return this.#figures.get(id)?.ownedBytes ?? 0n;
   }
 
+  /** Changes whenever a volume that may be in use owns less than it did, and no figure tells how much less. */
+  get forgottenCount(): number {
+    return this.#forgottenCount;
+  }
+
+  /** Grows by the bytes that a new volume owns no more since its first use. */
+  get sharedFreshBytes(): bigint {
+    return this.#sharedFreshBytes;
+  }
+
   /** From here on until it is disposed of the volume owns nothing, and after that only what a new map tells. */
   pin(id: VolumeId): Disposable {
+    this.#forgottenCount++;
     const figure = this.#figures.get(id);
     if (figure === undefined) return { [Symbol.dispose]: () => undefined };
     const share = (pins: number) => {
@@ -201,7 +214,10 @@ export class VolumeSpace {
   use(id: VolumeId): void {
     this.#live.set(id, ++this.#changeCount);
     const figure = this.#figures.get(id);
-    if (figure?.isFresh === true) this.#change(figure, { isFresh: false });
+    if (figure?.isFresh !== true) return;
+    const before = figure.ownedBytes;
+    this.#change(figure, { isFresh: false });
+    this.#sharedFreshBytes += before - figure.ownedBytes;
   }
 
   get live(): ReadonlyMap<VolumeId, number> {
@@ -219,6 +235,7 @@ export class VolumeSpace {
     const figure = this.#figures.get(id);
     if (figure === undefined || !figure.hasShared) return;
     figure.version++;
+    this.#forgottenCount++;
     this.#change(figure, unknownSharing);
   }
 
@@ -227,8 +244,10 @@ export class VolumeSpace {
     this.#unseen.set(id, ++this.#changeCount);
   }
 
-  toSee(): VolumeId[] {
-    return [...new Set([...this.#unseen.keys(), ...this.#live.keys()])].filter((id) => this.#figures.has(id));
+  /** @param evenInUse those too that only their users have changed */
+  toSee(evenInUse: boolean): VolumeId[] {
+    const ids = evenInUse ? new Set([...this.#unseen.keys(), ...this.#live.keys()]) : this.#unseen.keys();
+    return [...ids].filter((id) => this.#figures.has(id));
   }
 
   /** To be called before a volume is looked at; what it returns, with what it takes. */
