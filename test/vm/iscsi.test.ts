@@ -4,14 +4,14 @@ import type { VirtualMachine } from './machine/virtual-machine.ts';
 import { succeedsWithTarget } from './network-disk/guest.ts';
 
 const script = fileURLToPath(new URL('iscsi/target.sh', import.meta.url));
-const install = (vm: VirtualMachine) => `sh ${script} install ${vm.iscsiDirectory}`;
+const prepare = (vm: VirtualMachine) => `sh ${script} install ${vm.iscsiDirectory}`;
 
 describe('volumes on a target of iSCSI', () => {
   test('are logged in to, shown, grown and let go', async (t) => {
-    t.diagnostic(await succeedsWithTarget('iscsi', 'node-in-guest', install));
+    t.diagnostic(await succeedsWithTarget('iscsi', 'node-in-guest', { prepare }));
   });
 
-  test('leave nothing, wherever the node service is killed', async (t) => {
-    t.diagnostic(await succeedsWithTarget('iscsi', 'killed-in-guest', install));
+  test('leave nothing, wherever the node service is killed, with the open-iscsi of the host of its container', async (t) => {
+    t.diagnostic(await succeedsWithTarget('iscsi', 'killed-in-guest', { prepare, contained: true }));
   });
 });

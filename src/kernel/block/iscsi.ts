@@ -46,7 +46,8 @@ export function iscsiSessions(targetName: string, root = '/sys'): IscsiSession[]
   const directory = join(root, 'class/iscsi_session');
   return sysfsNames(directory)
     .filter((name) => /^session[0-9]+$/.test(name) && attribute(join(directory, name), 'targetname') === targetName)
-    .flatMap((name) => readSession(join(directory, name)) ?? []);
+    .flatMap((name) => readSession(join(directory, name)) ?? [])
+    .sort((a, b) => a.id - b.id);
 }
 
 function readSession(directory: string): IscsiSession | undefined {
@@ -64,7 +65,8 @@ function readSession(directory: string): IscsiSession | undefined {
     targetId: attribute(directory, 'target_id') ?? '0',
     luns: sysfsNames(device)
       .filter((each) => /^target[0-9]+:/.test(each))
-      .flatMap((each) => readLuns(join(device, each))),
+      .flatMap((each) => readLuns(join(device, each)))
+      .sort((a, b) => Number(a.lun) - Number(b.lun)),
   };
 }
 

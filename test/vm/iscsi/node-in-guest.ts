@@ -60,7 +60,7 @@ async function nothingLeft(): Promise<void> {
   assert.deepEqual(existsSync('/etc/iscsi/nodes') ? readdirSync('/etc/iscsi/nodes') : [], []);
   const directoryOfNotes = harness.scratch.join('data/iscsi');
   assert.deepEqual(existsSync(directoryOfNotes) ? readdirSync(directoryOfNotes) : [], []);
-  const running = execFileSync('ps', ['-o', 'comm'], { encoding: 'utf8' });
+  const running = execFileSync('sh', ['-c', 'cat /proc/[0-9]*/comm 2>/dev/null || true'], { encoding: 'utf8' });
   assert.doesNotMatch(running, /iscsiadm/);
 }
 
@@ -160,7 +160,7 @@ describe('a logical unit', () => {
     await volume.down();
     const volume_context = { ...contextOf('1'), wwid };
     await up(volume, volume_context);
-    // The driver holds the device no more: so the target may take it away under a volume in use.
+    // The target gives the number away while the volume is in use.
     await volume.unpublish();
     execFileSync('umount', [volume.staging]);
     target('unmap', '1');

@@ -11,6 +11,7 @@
 # target.sh host-login | host-logout                a session of the host, with its own record
 # target.sh iscsid stop|start
 set -eu
+PATH="$PATH:/usr/sbin:/sbin"
 iqn=iqn.2026-01.dev.holdfast:target
 config=/sys/kernel/config/target
 group=$config/iscsi/$iqn/tpgt_1
@@ -27,7 +28,7 @@ case "$1" in
     sed -i 's/^iscsid.startup.*/iscsid.startup = false/' /etc/iscsi/iscsid.conf
     ip link set lo up
     modprobe -a iscsi_tcp sd_mod
-    iscsid
+    iscsid </dev/null >/dev/null 2>&1
     ;;
   make)
     modprobe -a target_core_mod target_core_iblock iscsi_target_mod loop
@@ -95,7 +96,7 @@ case "$1" in
       kill "$(cat /run/iscsid.pid)"
       while [ -e "/proc/$(cat /run/iscsid.pid 2>/dev/null || echo none)/stat" ]; do sleep 0.1; done
     else
-      iscsid
+      iscsid </dev/null >/dev/null 2>&1
     fi
     ;;
 esac

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { iscsiSessions, multipathMapOver } from './iscsi.ts';
+
+const target = 'iqn.2026-01.dev.holdfast:target';
+
+/** Paths below /sys, as Linux 6.1 has them: two sessions to one target, and one to another. */
+const session = (host: number, id: number) => `devices/platform/host${host}/session${id}`;
+const files: Readonly<Record<string, string>> = {
+  ...sessionFiles(2, 1, { targetname: target, ifacename: 'holdfast', state: 'LOGGED_IN', target_id: '0' }),
+  ...connectionFiles(2, 1, { persistent_address: '127.0.0.1', persistent_port: '3260' }),
+  ...lunFiles(2, 1, 1, 'sda', '8:0', '655360'),
+  ...lunFiles(2, 1, 11, 'sdb', '8:16', '1310720'),
+  ...sessionFiles(3, 2, { targetname: target, ifacename: 'default', state: 'FAILED', target_id: '0' }),
+  ...sessionFiles(4, 3, { targetname: `${target}2`, ifacename: 'holdfast', state: 'LOGGED_IN', target_id: '0' }),
+  'devices/virtual/block/dm-0/dm/uuid': 'mpath-36001405aabbccddeeff0011223344556\n',
+  'devices/virtual/block/dm-1/dm/uuid': 'CRYPT-LUKS2-0123-name\n',
+};
+
+function sessionFiles(host: number, id: number, attributes: Readonly<Record<string, string>>) {
+  const directory = `${session(host, id)}/iscsi_session/session${id}`;
+  return Object.fromEntries(Object.entries(attributes).map(([name, text]) => [`${directory}/${name}`, `${text}\n`]));
+}
+
+function connectionFiles(host: number, id: number, attributes: Readonly<Record<string, string>>) {
+  const directory = `${session(host, id)}/connection${id}:0/iscsi_connection/connection${id}:0`;
+  return Object.fromEntries(Object.entries(attributes).map(([name, text]) => [`${directory}/${name}`, `${text}\n`]));
+}
+
+function lunFiles(host: number, id: number, lun: number, name: string, dev: string, sectors: string) {
+  const directory = `${session(host, id)}/target${host}:0:0/${host}:0:0:${lun}/block/${name}`;
+  return { [`${directory}/dev`]: `${dev}\n`, [`${directory}/size`]: `${sectors}\n` };
+}
+
+let root: string;
+
+before(() => {
+  root = mkdtempSync(join(tmpdir(), 'sysfs-'));
+  const make = (path: string) => mkdirSync(dirname(join(root, path)), { recursive: true });
+  const link = (path: string, to: string) => {
+    make(path);
+    symlinkSync(join(root, to), join(root, path));
+  };
+  for (const [path, text] of Object.entries(files)) {
+    make(path);
+    writeFileSync(join(root, path), text);
+  }
+  for (const [host, id] of [
+    [2, 1],
+    [3, 2],
+    [4, 3],
+  ] as const) {
+    link(`class/iscsi_session/session${id}`, `${session(host, id)}/iscsi_session/session${id}`);
+    link(`${session(host, id)}/iscsi_session/session${id}/device`, session(host, id));
+  }
+  for (const [disk, map] of [
+    ['sda', 'dm-1'],
+    ['sdb', 'dm-0'],
+  ] as const) {
+    link(`block/${disk}/holders/${map}`, `devices/virtual/block/${map}`);
+    link(`block/${map}`, `devices/virtual/block/${map}`);
+  }
+});
+after(() => rmSync(root, { recursive: true }));
+
+describe('sessions of iSCSI in sysfs', () => {
+  test('are those of the target that is meant, with their side, portal, host and units', () => {
+    const [first, second, ...rest] = iscsiSessions(target, root);
+    assert.deepEqual(rest, []);
+    const lun = (number: string, name: string, minor: number, mebibytes: bigint) => ({
+      ...{ lun: number, address: `2:0:0:${number}`, name, devicePath: `/dev/${name}`, device: { major: 8, minor } },
+      sizeBytes: mebibytes << 20n,
+    });
+    assert.deepEqual(first, {
+      ...{ id: 1, name: 'session1', targetName: target, ifaceName: 'holdfast', state: 'LOGGED_IN' },
+      ...{ portal: { address: '127.0.0.1', port: '3260' }, host: '2', targetId: '0' },
+      luns: [lun('1', 'sda', 0, 320n), lun('11', 'sdb', 16, 640n)],
+    });
+    assert.deepEqual(
+      [second?.id, second?.ifaceName, second?.state, second?.portal, second?.luns],
+      [2, 'default', 'FAILED', undefined, []],
+    );
+  });
+
+  test('are none without the module', () => assert.deepEqual(iscsiSessions(target, join(root, 'nothing')), []));
+
+  test('show a device that dm-multipath has taken, and none that something else is built on', () => {
+    assert.equal(multipathMapOver({ name: 'sdb' }, root), 'dm-0');
+    assert.equal(multipathMapOver({ name: 'sda' }, root), undefined);
+    assert.equal(multipathMapOver({ name: 'sdc' }, root), undefined);
+  });
+});
