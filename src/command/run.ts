@@ -31,7 +31,7 @@ export interface CommandResult {
 const defaultTimeoutMs = 10 * 60_000;
 
 /** The programs that we run print a few lines. */
-const outputLimitBytes = 1 << 20;
+const usualOutputLimitBytes = 1 << 20;
 
 /** Time for which the outputs of a program may stay open after its end, because a process that it started has them. */
 const outputGraceMs = 200;
@@ -51,10 +51,13 @@ interface Invocation {
   readonly onText?: (text: string) => void;
   /** `end`: keeps the end of a standard output that is too long. `all`: too long an output is an error. */
   readonly keep?: 'all' | 'end';
+  /** The limit of each output, 1 MiB. */
+  readonly outputLimitBytes?: number;
 }
 
 interface Killable {
   readonly mustFinish?: false;
+  readonly inGroup?: false;
   readonly lockPath?: never;
   /** The program is killed after this time. */
   readonly timeoutMs?: number;
@@ -68,6 +71,7 @@ interface Killable {
  */
 interface Unkillable {
   readonly mustFinish: true;
+  readonly inGroup?: false;
   /**
    * A file that is locked, as by flock(1), until the program ends: the successor of a driver that died can wait for
    * that.
@@ -77,7 +81,20 @@ interface Unkillable {
   readonly signal?: never;
 }
 
-export type RunOptions = Invocation & (Killable | Unkillable);
+/**
+ * A program of other people's: it and all processes of its group are killed at its deadline, also if the driver dies
+ * before that. A process that it leaves behind in a session of its own (a daemon) is not.
+ */
+interface Grouped {
+  readonly mustFinish?: false;
+  readonly inGroup: true;
+  readonly timeoutMs: number;
+  /** Locked, as by flock(1), until the program ends. Waiting for it is part of the time. */
+  readonly lockPath: string;
+  readonly signal?: never;
+}
+
+export type RunOptions = Invocation & (Killable | Unkillable | Grouped);
 
 /**
  * Runs a program to its end, without a shell, in the C locale, in the root directory. This is the only door to
@@ -86,14 +103,15 @@ export type RunOptions = Invocation & (Killable | Unkillable);
  * @throws CommandError
  */
 export async function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
-  const { accept = [0], input, keep = 'all', lockPath, mustFinish = false, onLine, onText, signal } = options;
+  const { accept = [0], inGroup = false, input, keep = 'all', mustFinish = false, onLine, onText, signal } = options;
+  const { outputLimitBytes = usualOutputLimitBytes } = options;
   const timeoutMs = mustFinish ? 0 : (options.timeoutMs ?? defaultTimeoutMs);
-  const locked = lockPath === undefined ? [] : ['flock', '--close', lockPath];
-  const [file, ...rest] = mustFinish ? [...deafToClosedOutput, ...locked, program, ...args] : [program, ...args];
+  const [file = program, ...rest] = [...wrappersOf(options, timeoutMs), program, ...args];
   // Both execa and Node would repeat the argument in their error.
   if ([file, ...rest].some((word) => word.includes('\0'))) throw notStarted(program, 'EINVAL');
   // Loaded when the first program runs, so that the driver starts faster.
   const { execa } = await import('execa');
+  const startedMs = performance.now();
   const subprocess = execa(file, rest, {
     cwd: '/',
     env: environmentOf(options),
@@ -101,30 +119,35 @@ export async function run(program: string, args: readonly string[], options: Run
     ...(input === undefined ? { stdin: 'ignore' } : { input }),
     buffer: false,
     reject: false,
-    timeout: timeoutMs,
+    // A group is killed by its own timeout(1).
+    timeout: inGroup ? 0 : timeoutMs,
     ...(signal !== undefined && { cancelSignal: signal }),
     killSignal: 'SIGKILL',
     forceKillAfterDelay: false,
     // Lets the program finish without us; the next start handles its result.
     cleanup: false,
     // Only the driver gets Ctrl-C.
-    detached: mustFinish,
+    detached: mustFinish || inGroup,
     // NODE_DEBUG would print arguments.
     verbose: 'none',
   });
-  const stdout = collect(subprocess.stdout, (line) => onLine?.(line, 'stdout'));
-  const stderr = collect(subprocess.stderr, (line) => onLine?.(line, 'stderr'));
+  const stdout = collect(subprocess.stdout, outputLimitBytes, (line) => onLine?.(line, 'stdout'));
+  const stderr = collect(subprocess.stderr, outputLimitBytes, (line) => onLine?.(line, 'stderr'));
   if (onText !== undefined) listen(subprocess.stdout, onText);
   abandonOutput(subprocess.nodeChildProcess, [subprocess.stdout, subprocess.stderr]);
   // A program that waits for a dead disk does not end even by SIGKILL. Its exit code is not known, so none is reported.
-  const end = await subprocess;
+  const ended = await subprocess;
+  // timeout(1) kills itself with its group.
+  const timedOut = inGroup ? ended.signal === 'SIGKILL' && performance.now() - startedMs >= timeoutMs : ended.timedOut;
+  const end = { ...ended, timedOut };
   const { exitCode } = end;
   if (exitCode === undefined && end.signal === undefined) throw notStarted(program, end.code);
+  if (inGroup && exitCode !== 0) killGroup(subprocess.pid);
   if (mustFinish && exitCode === notFound) throw notStarted(program, 'ENOENT');
   const texts = [stderr.text(), stdout.text()] as const;
   const fail = (reason: string) => new CommandError(program, exitCode, reason, ...texts);
   if (exitCode === undefined || !accept.includes(exitCode)) throw fail(failureOf(end, timeoutMs));
-  if (stdout.isCut && keep === 'all') throw fail(`wrote more than ${outputLimitBytes >> 20} MiB, which is too much`);
+  if (stdout.isCut && keep === 'all') throw fail(`wrote more than ${sizeInWords(outputLimitBytes)}, which is too much`);
   return { exitCode, stdout: texts[1], stderr: texts[0] };
 }
 
@@ -133,8 +156,23 @@ export async function run(program: string, args: readonly string[], options: Run
  * kill it. Node always starts programs with the default action.
  */
 const deafToClosedOutput = ['sh', '-c', 'trap "" PIPE; exec "$@"', 'sh'] as const;
-/** The shell command that ignores it. */
+/** The exit code of a shell for a program that is not there. */
 const notFound = 127;
+
+function wrappersOf({ inGroup, lockPath, mustFinish }: RunOptions, timeoutMs: number): string[] {
+  const locked = lockPath === undefined ? [] : ['flock', '--close', lockPath];
+  if (inGroup) return ['timeout', '--signal', 'KILL', `${timeoutMs / 1000}`, ...locked];
+  return mustFinish ? [...deafToClosedOutput, ...locked] : [];
+}
+
+/** Of a program that failed nothing may go on. Its process has been its group's leader (setsid(2)). */
+function killGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // Nothing is left of it.
+  }
+}
 
 function environmentOf({ environment = {}, inherit = [] }: Invocation): Record<string, string | undefined> {
   // biome-ignore lint/style/noProcessEnv: PATH, and the variables that a caller names
@@ -143,7 +181,7 @@ function environmentOf({ environment = {}, inherit = [] }: Invocation): Record<s
   return { PATH: ours['PATH'], ...Object.fromEntries(inherited), ...environment, LC_ALL: 'C' };
 }
 
-function collect(stream: Readable, onLine: (line: string) => void): OutputEnd {
+function collect(stream: Readable, outputLimitBytes: number, onLine: (line: string) => void): OutputEnd {
   const end = new OutputEnd(outputLimitBytes);
   const lines = new LineSplitter(onLine);
   stream.on('data', (chunk: Buffer) => {
@@ -172,6 +210,10 @@ function abandonOutput(child: ChildProcess, streams: readonly Readable[]): void 
     const timer = setTimeout(() => setImmediate(close), outputGraceMs);
     child.once('close', () => clearTimeout(timer));
   });
+}
+
+function sizeInWords(bytes: number): string {
+  return bytes < 1 << 20 ? `${bytes >> 10} KiB` : `${bytes >> 20} MiB`;
 }
 
 function notStarted(program: string, code: string | undefined): CommandError {

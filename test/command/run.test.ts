@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
@@ -235,3 +236,43 @@ function setVariable(t: TestContext, name: string, value: string): void {
   process.env[name] = value;
   t.after(() => delete process.env[name]);
 }
+
+describe('a program in a group', () => {
+  const inGroup = (timeoutMs: number, lockPath: string) => ({ inGroup: true, timeoutMs, lockPath }) as const;
+
+  it('is killed at its deadline, and its children are', async () => {
+    using scratch = new Scratch('group');
+    const pidFile = scratch.join('pid');
+    const script = `sleep 600 & echo $! >${pidFile}; sleep 600`;
+    await assert.rejects(run('sh', ['-c', script], inGroup(500, scratch.join('lock'))), /did not finish within 0.5 s/);
+    const pid = Number(readFileSync(pidFile, 'utf8'));
+    await eventually(() => assert.throws(() => process.kill(pid, 0), /ESRCH/));
+  });
+
+  it('leaves no children when it fails, and may when it does not', async () => {
+    using scratch = new Scratch('group');
+    const pidFile = scratch.join('pid');
+    const script = (exitCode: number) => `sleep 600 >/dev/null 2>&1 & echo $! >${pidFile}; exit ${exitCode}`;
+    const pid = () => Number(readFileSync(pidFile, 'utf8'));
+    await assert.rejects(run('sh', ['-c', script(3)], inGroup(5_000, scratch.join('lock'))), /exit code 3/);
+    await eventually(() => assert.throws(() => process.kill(pid(), 0), /ESRCH/));
+    await run('sh', ['-c', script(0)], inGroup(5_000, scratch.join('lock')));
+    process.kill(pid(), 'SIGKILL');
+  });
+
+  it('waits for another one with its lock, no longer than its time', async () => {
+    using scratch = new Scratch('group');
+    const lock = scratch.join('lock');
+    await using _holder = await Child.start(['flock', '--no-fork', lock, 'sleep', '600']);
+    await eventually(() => assert.throws(() => execFileSync('flock', ['--nonblock', lock, 'true'])));
+    await assert.rejects(run('true', [], inGroup(300, lock)), /did not finish within 0.3 s/);
+  });
+
+  it('has a limit for its output', async () => {
+    using scratch = new Scratch('group');
+    const options = { ...inGroup(20_000, scratch.join('lock')), outputLimitBytes: 1 << 16 };
+    await assert.rejects(run('sh', ['-c', 'yes | head -c 100000'], options), /wrote more than 64 KiB/);
+    const { stdout } = await run('sh', ['-c', 'yes | head -c 100000; echo end'], { ...options, keep: 'end' });
+    assert.ok(stdout.length === 1 << 16 && stdout.endsWith('end\n'));
+  });
+});
