@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { defaultKind, type PoolConfig, readPool } from '../pool/kinds.ts';
+import { defaultKind, type PoolConfig, type Programs, readPool } from '../pool/kinds.ts';
 import { SectionReader } from '../settings/section.ts';
 import { isLabel } from '../volume/labels.ts';
 import type { CrashPoint } from '../volume/step.ts';
@@ -39,6 +39,8 @@ export interface Config {
   readonly configFile: string | undefined;
   readonly pools: readonly PoolConfig[];
   readonly defaultPool: string;
+  /** Programs of the user's, by their names. */
+  readonly programs: Programs;
   readonly expansion: 'node' | 'controller';
   /** required: a volume is published to its node before it is staged (ControllerPublishVolume). */
   readonly attach: 'none' | 'required';
@@ -130,6 +132,11 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
   }
   refuseNeighbours(adminSocketPath, { socketPath, registrationSocketPath }, reader);
   const { driverName, side } = readSide(reader, file);
+  if (side === undefined && file?.programs !== undefined && reader.problems.length === 0) {
+    reader.problems.push(
+      'HOLDFAST_CONFIG: programs are for drivers of volumes that every node can reach: set HOLDFAST_SIDE, or leave them out',
+    );
+  }
   const usualPools = side === undefined ? [readPool(defaultKind, 'default', new SectionReader({}, [], []))] : [];
   const pools = file?.pools ?? usualPools;
   return {
@@ -153,6 +160,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     configFile,
     pools,
     defaultPool: defaultPoolOf(file, pools),
+    programs: new Map(file?.programs?.map((program) => [program.name, program])),
     expansion: file?.expansion ?? 'node',
     attach: file?.attach ?? 'none',
     maxVolumesPerNode: file?.maxVolumesPerNode ?? 0,

@@ -3,7 +3,7 @@ import { isAbsolute, normalize } from 'node:path';
 import { didYouMean, nearest } from '../settings/nearest.ts';
 import { parseDuration } from '../volume/duration.ts';
 import { InvalidArgument } from '../volume/errors.ts';
-import { type CrashPoint, stepNames, targetStepNames, volumeNoteStepNames } from '../volume/step.ts';
+import { type CrashPoint, programStepNames, stepNames, targetStepNames, volumeNoteStepNames } from '../volume/step.ts';
 
 /** Every variable that configures the driver; none of ours begins with CSI_, which is reserved (O03). */
 const variableNames = [
@@ -185,7 +185,8 @@ export class EnvironmentReader {
     const value = this.text(name);
     if (value === undefined) return undefined;
     const [when, stepName, pass = '1', ...rest] = value.split(' ');
-    const step = [...stepNames, ...volumeNoteStepNames, ...targetStepNames].find((known) => known === stepName);
+    const names = [...stepNames, ...volumeNoteStepNames, ...targetStepNames, ...programStepNames];
+    const step = names.find((known) => known === stepName);
     const isWhole = /^[1-9][0-9]?$/.test(pass) && rest.length === 0;
     if ((when === 'before' || when === 'after') && step !== undefined && isWhole) {
       return pass === '1' ? { when, step } : { when, step, pass: Number(pass) };

@@ -6,7 +6,9 @@ import {
   keysOf,
   kindNames,
   type PoolConfig,
+  type ProgramConfig,
   readPool,
+  readProgram,
 } from '../pool/kinds.ts';
 import { didYouMean } from '../settings/nearest.ts';
 import { type Mistake, SectionReader } from '../settings/section.ts';
@@ -21,6 +23,7 @@ export interface Settings {
   /** Empty: `pools: {}`, which only a home may have. */
   readonly pools: readonly PoolConfig[] | undefined;
   readonly defaultPool: string | undefined;
+  readonly programs: readonly ProgramConfig[] | undefined;
   readonly expansion: 'node' | 'controller' | undefined;
   readonly attach: 'none' | 'required' | undefined;
   readonly maxVolumesPerNode: number | undefined;
@@ -39,6 +42,7 @@ export interface ConfigFile {
 export const nodeKeys: readonly string[] = [
   'pools',
   'defaultPool',
+  'programs',
   'maxVolumesPerNode',
   'lockTimeoutSeconds',
   'maxInlineSize',
@@ -153,6 +157,7 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
     pools: sections === undefined ? common?.pools : pools,
     // A default is one of the pools that are named beside it.
     defaultPool: defaultPool ?? (inherits ? common?.defaultPool : undefined),
+    programs: readPrograms(reader, path, mistakes) ?? common?.programs,
     expansion: reader.read('expansion', oneOf(['node', 'controller'])) ?? common?.expansion,
     attach: reader.read('attach', oneOf(['none', 'required'])) ?? common?.attach,
     maxVolumesPerNode:
@@ -162,6 +167,18 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
       reader.read('lockTimeoutSeconds', number({ minimum: 0, maximum: 86_400 })) ?? common?.lockTimeoutSeconds,
     maxInlineSizeBytes: reader.read('maxInlineSize', size(smallestInlineBytes)) ?? common?.maxInlineSizeBytes,
   };
+}
+
+function readPrograms(
+  reader: SectionReader,
+  path: readonly string[],
+  mistakes: Mistake[],
+): readonly ProgramConfig[] | undefined {
+  const sections = reader.sections('programs');
+  if (sections === undefined) return undefined;
+  return [...sections].map(([name, content]) =>
+    readProgram(name, new SectionReader(content, [...path, 'programs', name], mistakes)),
+  );
 }
 
 /** undefined: the kind is not known, and so neither is the meaning of the keys. */

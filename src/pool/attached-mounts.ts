@@ -26,7 +26,8 @@ async function mountsOfOne(queue: DiskQueue, attached: Attached, table: readonly
       return mountsOfDevice(queue, attached, table);
     case 'directory': {
       const directory = findRoot(table, attached.path);
-      return (mount) => directory !== undefined && showsDirectory(mount, directory);
+      return (mount) =>
+        directory !== undefined && showsDirectory(mount, directory) && attached.keptAt?.includes(mount.target) !== true;
     }
     case 'mountable':
       return ({ fsType, source }) => fsType === attached.fsType && source === attached.source;

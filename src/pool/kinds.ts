@@ -9,6 +9,8 @@ import type { DiskOptions } from './kinds/disk/config.ts';
 import { diskKind } from './kinds/disk/kind.ts';
 import { diskSections } from './kinds/disk/match/expand.ts';
 import { sectionsIn } from './kinds/disk/match/section.ts';
+import { type ProgramConfig, readProgram } from './kinds/exec/config.ts';
+import { type ExecNodeOptions, execNodeKind, openExecNode, type Programs } from './kinds/exec/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import type { LvmOptions } from './kinds/lvm/config.ts';
@@ -47,7 +49,19 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
-export const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind];
+const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind];
+
+/** The same, with programs that the configuration names. Only their contexts are read: nothing is run. */
+export function nodeKindsWith(programs: Programs): readonly NodeKind[] {
+  return [...nodeKinds, execNodeKind(programs, undefined)];
+}
+
+/** All of them, for a process that makes volumes reachable on its node. */
+export async function openNodeKinds(options: ExecNodeOptions): Promise<readonly NodeKind[]> {
+  return [...nodeKinds, execNodeKind(options.programs, await openExecNode(options))];
+}
+
+export { type ProgramConfig, type Programs, readProgram };
 
 /** In the order in which messages list them. */
 export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs'];

@@ -114,7 +114,7 @@ export interface VolumeSource {
   hold(found: FoundOnNode, path: string): Promise<void>;
   /** Nothing of the volume is at the path any more, nor attached for it. */
   letGo(handle: VolumeHandle, path: string): Promise<void>;
-  /** Tells mounts that are known to be another volume's, although both volumes are the same data. */
+  /** Tells mounts that are no use of the volume: another volume's with the same data, or what its kind itself keeps. */
   isOfAnother(mount: Pick<Mount, 'target'>, handle: VolumeHandle): boolean;
   /** The pool's statement about a volume now. Never waits for a disk that hangs. */
   conditionOf(owned: OwnedOnNode): Promise<PoolCondition>;
@@ -169,6 +169,8 @@ export interface NodeKind {
   readonly namingKeys: readonly string[];
   /** All keys that such a context may have, beside `kind` and `version`. */
   readonly keys: readonly string[];
+  /** For keys that the kind cannot know: such a context may have all that begin so. */
+  readonly keyPrefix?: string | undefined;
   /**
    * Reads a context, strictly; unknown keys are refused before. @throws InvalidArgument that names the key and says what
    * to write
@@ -181,6 +183,8 @@ export interface NodeKind {
   shows(volume: VolumeOnNode, seen: Seen): 'whole' | 'part' | undefined;
   /** Volumes with the same answer share a `NodeSide`, a queue and a fate: the address of their server. */
   serverOf(volume: VolumeOnNode): string;
+  /** For kinds that keep a volume mounted for the driver alone: tells such mounts. */
+  isOwnMount?(target: string): boolean;
   open(context: NodeSideContext): Promise<NodeSide>;
   /** Checks for `holdfast doctor` that this node has what volumes of this kind need. */
   checkNode?(queue: DiskQueue): Promise<Finding[]>;

@@ -203,7 +203,12 @@ export interface AttachedDevice {
 export type Attached =
   | ({ readonly kind: 'device' } & AttachedDevice)
   /** It is bind-mounted. The path has no symbolic links in it. */
-  | { readonly kind: 'directory'; readonly path: string }
+  | {
+      readonly kind: 'directory';
+      readonly path: string;
+      /** Where its kind keeps it mounted for the driver alone: mounts there are no use of the volume. */
+      readonly keptAt?: readonly string[] | undefined;
+    }
   /** It is mounted as it is. The options are the pool's own, each a word as mount(8) takes it after -o. */
   | {
       readonly kind: 'mountable';

@@ -48,8 +48,10 @@ export function kindOfContext(context: VolumeContext, kinds: readonly NodeKind[]
     );
   }
   const kind = name === undefined ? kindByKeys(rest, kinds) : kindByName(name, kinds);
-  const known = [...commonKeys, ...kind.keys];
-  const unknown = Object.keys(rest).find((key) => !kind.keys.includes(key));
+  const { keyPrefix } = kind;
+  const known = [...commonKeys, ...kind.keys, ...(keyPrefix === undefined ? [] : [`${keyPrefix}…`])];
+  const isKnown = (key: string) => kind.keys.includes(key) || (keyPrefix !== undefined && key.startsWith(keyPrefix));
+  const unknown = Object.keys(rest).find((key) => !isKnown(key));
   if (unknown !== undefined) {
     throw new InvalidArgument(
       `volumeAttributes: no ${kind.name} volume has ${JSON.stringify(unknown)}; known are ${known.join(', ')}${didYouMean(unknown, known)}.`,

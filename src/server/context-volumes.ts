@@ -1,7 +1,8 @@
+import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { hasNode } from '../config/side.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { nodeKinds } from '../pool/kinds.ts';
+import { openNodeKinds } from '../pool/kinds.ts';
 import type { PoolLog } from '../pool/log.ts';
 import { ContextVolumes } from '../pool/on-node/context-volumes.ts';
 import { notesOfVolumes } from '../pool/on-node/look.ts';
@@ -22,12 +23,15 @@ export interface OpenContextVolumes {
 
 /** Opens what this node knows of such volumes. */
 export async function openContextVolumes(
-  { dataDirectory }: Pick<Config, 'dataDirectory'>,
+  config: Pick<Config, 'dataDirectory' | 'driverName' | 'kubeletDirectory' | 'nodeId' | 'programs'>,
   { log, queue, threadsEach }: { readonly log: PoolLog; readonly queue: DiskQueue; readonly threadsEach: number },
 ): Promise<OpenContextVolumes> {
+  const { dataDirectory, driverName, kubeletDirectory, nodeId: nodeName, programs } = config;
   const servers = new Servers({ dataDirectory, log, threadsEach, maxServers });
   const directory = notesOfVolumes(dataDirectory);
-  const volumes = await ContextVolumes.open({ kinds: nodeKinds, servers, directory, queue, log });
+  const mountsDirectory = join(kubeletDirectory, 'plugins', driverName, 'programs');
+  const kinds = await openNodeKinds({ programs, nodeName, dataDirectory, mountsDirectory, queue, log });
+  const volumes = await ContextVolumes.open({ kinds, servers, directory, queue, log });
   void volumes.tidyUp();
   return { volumes, servers };
 }

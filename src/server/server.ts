@@ -16,7 +16,7 @@ import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
 import { nodeService } from '../node/service.ts';
 import { TrimTimer } from '../node/trim/trim-timer.ts';
-import { nodeKinds } from '../pool/kinds.ts';
+import { nodeKindsWith } from '../pool/kinds.ts';
 import { PoolHeld } from '../pool/location/lock.ts';
 import type { Pools } from '../pool/pools.ts';
 import { snapshotMetadataService } from '../snapshot-metadata/service.ts';
@@ -148,6 +148,7 @@ const anyNode = 'cluster';
 /** The services of one side of a driver whose volumes every node can reach. */
 function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate, remote }: Parts) {
   const { attach, driverName, maxVolumesPerNode, nodeId, notesDirectory, searchPath, side, targetRoots } = config;
+  const nodeKinds = nodeKindsWith(config.programs);
   const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
   const topology = undefined;
   const identity = { name: driverName, version, pools, searchPath, capabilities: clusterPluginCapabilities };

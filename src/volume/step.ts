@@ -123,13 +123,17 @@ export const targetStepNames = [
   'iscsi/logout',
 ] as const;
 
+/** Steps of volumes that programs of the user's make reachable. */
+export const programStepNames = ['exec/note', 'exec/run', 'exec/forget'] as const;
+
 export type StepName =
   | (typeof stepNames)[number]
   | (typeof encryptionStepNames)[number]
   | (typeof instantStepNames)[number]
   | (typeof metadataStepNames)[number]
   | (typeof volumeNoteStepNames)[number]
-  | (typeof targetStepNames)[number];
+  | (typeof targetStepNames)[number]
+  | (typeof programStepNames)[number];
 
 /**
  * The point at which a test kills the process: `before create/commit`; or `after snapshot/take 2`, at its second pass.

@@ -5,6 +5,7 @@ import { bindMount, mountFilesystem } from '../../kernel/mount/mount.ts';
 import type { VolumeAccess } from '../../pool/node-side.ts';
 import type { Attachment } from '../../pool/pool.ts';
 import { InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
+import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
 import { type FilesystemParameter, parseOption, refusedOption, type WantedAttributes } from './mount-options.ts';
 
@@ -13,13 +14,14 @@ export interface DirectoryMount {
   readonly attributes: WantedAttributes;
   readonly parameters: readonly FilesystemParameter[];
   readonly target: Descriptor;
+  readonly secrets: Secrets;
   /** The work that must be done before anything is mounted. */
   readonly beforehand: () => Promise<void>;
 }
 
 /** Bind-mounts the volume's directory, or mounts what its pool says. Nothing is written to it. */
 export async function mountDirectory(volume: VolumeAccess, mount: DirectoryMount): Promise<void> {
-  const attachment = await volume.attach({ persistent: false });
+  const attachment = await volume.attach({ persistent: false, secrets: mount.secrets });
   try {
     switch (attachment.kind) {
       case 'directory':

@@ -70,7 +70,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   if (content.type === 'directory') {
     if (plan === 'nothing') return undefined;
     await hold();
-    await mountDirectory(access, { ...demanded, beforehand: () => write() }).catch(withdrawNote);
+    await mountDirectory(access, { ...demanded, secrets, beforehand: () => write() }).catch(withdrawNote);
     return undefined;
   }
   const { fsType } = content;

@@ -96,6 +96,7 @@ export class ContextVolumes implements VolumeSource {
   }
 
   isOfAnother({ target }: Pick<Mount, 'target'>, handle: VolumeHandle): boolean {
+    if (this.#options.kinds.some((kind) => kind.isOwnMount?.(target))) return true;
     return this.#notes.all().some((note) => note.volume.handle !== handle && isAt(note, target));
   }
 

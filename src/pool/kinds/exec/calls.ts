@@ -1,0 +1,70 @@
+import { FailedPrecondition, InternalError, Unavailable } from '../../../volume/errors.ts';
+import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
+import type { Secrets } from '../../../volume/secrets.ts';
+import { step } from '../../../volume/step.ts';
+import { type Answer, parseAnswer } from './answer.ts';
+import type { ProgramConfig } from './config.ts';
+import { requireTrusted } from './program-file.ts';
+import { type ProgramPlace, runProgram } from './run-program.ts';
+
+/** What is passed beside the verb. */
+export interface Passed {
+  readonly args?: readonly string[];
+  readonly input?: string;
+  readonly secrets?: Secrets | undefined;
+}
+
+/** The calls of one program for one volume. */
+export class ProgramCalls {
+  readonly program: ProgramConfig;
+  readonly #place: ProgramPlace;
+  readonly #handle: VolumeHandle | undefined;
+
+  constructor(program: ProgramConfig, place: ProgramPlace, handle: VolumeHandle | undefined) {
+    this.program = program;
+    this.#place = place;
+    this.#handle = handle;
+  }
+
+  get about(): string {
+    const { name } = this.program;
+    return this.#handle === undefined ? `program ${name}` : `volume ${this.#handle}: program ${name}`;
+  }
+
+  async requireTrusted(): Promise<void> {
+    await requireTrusted(this.#place.queue, this.program);
+  }
+
+  /** @returns undefined: it has no such call @throws Unavailable if it fails, InternalError if it answers nonsense */
+  async call(verb: string, { args = [], input, secrets }: Passed = {}): Promise<Answer | undefined> {
+    const { program } = this;
+    const lockName = this.#handle === undefined ? `program-${program.name}` : fileNameOf(this.#handle);
+    const call = { program, handle: this.#handle, verb, args, secrets, ...(input === undefined ? {} : { input }) };
+    const { exitCode, shown, text } = await step('exec/run', () => runProgram(this.#place, call, lockName));
+    const answer = parseAnswer(text);
+    if (answer === undefined) {
+      const why = exitCode === 0 ? 'its answer is no JSON with a status' : `it ended with ${endOf(exitCode)}`;
+      throw new InternalError(`${this.about} failed in ${verb}: ${why}; see the log of the driver.`);
+    }
+    if (answer.status === 'Not supported') return undefined;
+    const message = answer.message === '' ? '' : `: ${shown(answer.message)}`;
+    if (answer.status === 'Failure') throw new Unavailable(`${this.about} failed in ${verb}${message}`);
+    if (exitCode === 0) return answer;
+    throw new InternalError(`${this.about} says Success in ${verb}, and ended with ${endOf(exitCode)}.`);
+  }
+
+  /** Asks with JSON on standard input: secrets too, which are in neither arguments nor environment. */
+  ask(verb: string, request: Readonly<Record<string, unknown>>, secrets?: Secrets): Promise<Answer | undefined> {
+    const named = Object.fromEntries((secrets?.names() ?? []).map((name) => [name, secrets?.get(name)]));
+    return this.call(verb, { input: `${JSON.stringify({ version: 1, verb, ...request, secrets: named })}\n`, secrets });
+  }
+
+  /** It says something that is not so. */
+  wrong(words: string): FailedPrecondition {
+    return new FailedPrecondition(`${this.about} ${words}`);
+  }
+}
+
+function endOf(exitCode: number): string {
+  return exitCode > 128 ? `signal ${exitCode - 128}` : `exit code ${exitCode}`;
+}

@@ -1,0 +1,88 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sameDevice } from '../../../kernel/block/device.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { didYouMean } from '../../../settings/nearest.ts';
+import { accessModes, singleNodeModes } from '../../../volume/capability.ts';
+import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
+import { isServed } from '../../../volume/filesystem.ts';
+import type { PoolLog } from '../../log.ts';
+import type { NodeKind, NodeSideContext } from '../../node-side.ts';
+import type { ProgramConfig } from './config.ts';
+import { execKeys, optionPrefix, readExecContext } from './context.ts';
+import { showsMount } from './look.ts';
+import { ExecNotes } from './notes.ts';
+import type { ExecNode } from './side.ts';
+
+export type Programs = ReadonlyMap<string, ProgramConfig>;
+
+/**
+ * Volumes that programs of the configuration make reachable.
+ * @param node undefined: contexts are only read here
+ */
+export function execNodeKind(programs: Programs, node: ExecNode | undefined): NodeKind {
+  return {
+    name: 'exec',
+    traits: { detaching: 'explicit', accessModes },
+    namingKeys: ['program'],
+    keys: execKeys,
+    keyPrefix: optionPrefix,
+    read(context, { access, fsType }) {
+      const { fsType: given, program: name } = readExecContext(context);
+      const program = programs.get(name);
+      if (program === undefined) throw unknownProgram(name, [...programs.keys()]);
+      if (program.presents === 'directory') {
+        if (access === 'mount') return { content: { type: 'directory' } };
+        throw new InvalidArgument(`program ${name} presents a directory: its volumes have no raw block device.`);
+      }
+      if (access === 'block') return { content: { type: 'block' } };
+      if (isServed(fsType)) throw new InvalidArgument(`program ${name} presents a device: ${fsType} is on none.`);
+      if (given !== undefined)
+        throw new InvalidArgument(`fsType of a volume of program ${name} belongs beside its driver.`);
+      // Two nodes that have one of these filesystems mounted destroy it, also if both only read.
+      return { content: { type: 'mount', fsType: fsType ?? 'ext4' }, accessModes: singleNodeModes };
+    },
+    shows({ content, handle }, { device, mount }) {
+      const note = node?.notes.read(handle);
+      // Numbers of before a reboot are other things' now.
+      if (note === undefined || note.boot !== node?.notes.boot) return undefined;
+      if (content.type === 'directory') return mount && note.mount && showsMount(note.mount, mount);
+      if (note.device === undefined || !sameDevice(note.device, device)) return undefined;
+      return mount === undefined || mount.root === '/' ? 'whole' : 'part';
+    },
+    isOwnMount: (target) => node !== undefined && target.startsWith(`${node.mountsDirectory}/`),
+    // Each volume is alone: a program that hangs for one hinders no other.
+    serverOf: ({ context, handle }) => `${readExecContext(context).program} ${handle}`,
+    async open(context: NodeSideContext) {
+      if (node === undefined) throw new InternalError('programs are run on nodes.');
+      const { ExecSide } = await import('./side.ts');
+      return new ExecSide(node, context);
+    },
+  };
+}
+
+export interface ExecNodeOptions {
+  readonly programs: Programs;
+  readonly nodeName: string;
+  /** The driver's own directory, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
+  readonly mountsDirectory: string;
+  readonly queue: DiskQueue;
+  readonly log: PoolLog;
+}
+
+/** Opens what this node knows of such volumes. */
+export async function openExecNode(options: ExecNodeOptions): Promise<ExecNode> {
+  const { dataDirectory, log, mountsDirectory, nodeName, programs, queue } = options;
+  const directory = join(dataDirectory, 'exec');
+  const locksDirectory = join(directory, 'locks');
+  const notes = await ExecNotes.open(directory, queue, log);
+  await queue.run(() => mkdir(locksDirectory, { recursive: true, mode: 0o700 }));
+  return { nodeName, programs, notes, locksDirectory, mountsDirectory, log };
+}
+
+function unknownProgram(name: string, names: readonly string[]): InvalidArgument {
+  return new InvalidArgument(
+    `volumeAttributes: program ${JSON.stringify(name)} is not in the configuration of this driver; there is ${names.join(', ') || 'none'}${didYouMean(name, names)}.`,
+  );
+}

@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { DirectorySync } from '../../../kernel/file/file.ts';
+import type { Mount } from '../../../kernel/mount/mount-table.ts';
+import { fileNameOf, parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
+import { type ParsedInput, parseJsonInput } from '../../../volume/parse-input.ts';
+import { step } from '../../../volume/step.ts';
+import type { PoolLog } from '../../log.ts';
+import { replaceFile } from '../../records/durable-file.ts';
+
+/** A device that a program has attached, as the kernel knows it. */
+export interface NotedDevice extends DeviceNumber {
+  readonly path: string;
+  /** Another one for each time that something is attached under this number (BLKGETDISKSEQ). */
+  readonly sequence: string | undefined;
+}
+
+/** A mount that a program has made, as the kernel knows it. */
+export type NotedMount = Pick<Mount, 'device' | 'fsType' | 'root' | 'source'>;
+
+/**
+ * The work of a program for a volume on this node. begun: it was called, and may have done any part of it. done: it has
+ * said so, and it is true.
+ */
+export interface ExecNote {
+  readonly handle: VolumeHandle;
+  readonly program: string;
+  readonly state: 'begun' | 'done';
+  /** Devices and mounts end with the boot. */
+  readonly boot: string;
+  readonly device?: NotedDevice | undefined;
+  readonly mount?: NotedMount | undefined;
+}
+
+const number = z.strictObject({ major: z.int(), minor: z.int() });
+
+const storedNote = z.strictObject({
+  format: z.literal(1),
+  handle: z.string(),
+  program: z.string(),
+  state: z.enum(['begun', 'done']),
+  boot: z.string(),
+  device: z.strictObject({ ...number.shape, path: z.string(), sequence: z.string().optional() }).optional(),
+  mount: z.strictObject({ device: number, fsType: z.string(), root: z.string(), source: z.string() }).optional(),
+});
+
+const suffix = '.json';
+
+/** Notes on volumes of programs, one file each: durable before a program is called, and gone after its last call. */
+export class ExecNotes {
+  readonly boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  readonly #directory: string;
+  readonly #queue: DiskQueue;
+  readonly #syncs = new DirectorySync();
+  readonly #notes = new Map<VolumeHandle, ExecNote>();
+
+  private constructor(directory: string, queue: DiskQueue) {
+    this.#directory = directory;
+    this.#queue = queue;
+  }
+
+  static async open(directory: string, queue: DiskQueue, log: PoolLog): Promise<ExecNotes> {
+    const notes = new ExecNotes(directory, queue);
+    await queue.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
+    for (const name of (await queue.run(() => readdir(directory))).filter((each) => each.endsWith(suffix))) {
+      const path = join(directory, name);
+      const note = parseExecNote(await queue.run(() => readFile(path, 'utf8')));
+      if ('mistakes' in note || `${fileNameOf(note.data.handle)}${suffix}` !== name) {
+        const reason = 'mistakes' in note ? note.mistakes.join('; ') : 'it is about another volume';
+        log.warn({ path, reason }, 'cannot read the note on a volume of a program');
+      } else notes.#notes.set(note.data.handle, note.data);
+    }
+    return notes;
+  }
+
+  read(handle: VolumeHandle): ExecNote | undefined {
+    return this.#notes.get(handle);
+  }
+
+  all(): ExecNote[] {
+    return [...this.#notes.values()];
+  }
+
+  async write(note: ExecNote): Promise<void> {
+    const path = this.#path(note.handle);
+    await step('exec/note', () => replaceFile(this.#queue, this.#syncs, path, serializeExecNote(note)));
+    this.#notes.set(note.handle, note);
+  }
+
+  async remove(handle: VolumeHandle): Promise<void> {
+    await step('exec/forget', () => this.#queue.run(() => rm(this.#path(handle), { force: true })));
+    this.#notes.delete(handle);
+  }
+
+  #path(handle: VolumeHandle): string {
+    return join(this.#directory, `${fileNameOf(handle)}${suffix}`);
+  }
+}
+
+export function serializeExecNote(note: ExecNote): string {
+  const stored: z.input<typeof storedNote> = { format: 1, ...note };
+  return `${JSON.stringify(stored, null, 2)}\n`;
+}
+
+export function parseExecNote(text: string): ParsedInput<ExecNote> {
+  const parsed = parseJsonInput(storedNote, text);
+  if ('mistakes' in parsed) return parsed;
+  const { device, format: _format, handle: given, mount, ...rest } = parsed.data;
+  const handle = parseHandle(given);
+  if (handle === undefined) return { mistakes: ['handle: it cannot be the id of a volume'] };
+  return {
+    data: {
+      ...rest,
+      handle,
+      ...(device === undefined ? {} : { device: { ...device, sequence: device.sequence } }),
+      ...(mount === undefined ? {} : { mount }),
+    },
+  };
+}

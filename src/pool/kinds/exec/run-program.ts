@@ -1,0 +1,103 @@
+import { join } from 'node:path';
+import { CommandError, run } from '../../../command/run.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { InternalError, Unavailable } from '../../../volume/errors.ts';
+import type { VolumeHandle } from '../../../volume/handle.ts';
+import type { Secrets } from '../../../volume/secrets.ts';
+import type { PoolLog } from '../../log.ts';
+import type { ProgramConfig } from './config.ts';
+import { requireTrusted } from './program-file.ts';
+
+/** One call of a program. */
+export interface ProgramCall {
+  readonly program: ProgramConfig;
+  /** undefined: it is about no volume. */
+  readonly handle: VolumeHandle | undefined;
+  readonly verb: string;
+  /** After the verb. */
+  readonly args: readonly string[];
+  readonly input?: string;
+  readonly secrets?: Secrets | undefined;
+}
+
+/** The place where programs run. */
+export interface ProgramPlace {
+  /** For files beside the volume, which may hang. */
+  readonly queue: DiskQueue;
+  /** Directory of the locks, one for each volume: a call of a driver that died may still run. */
+  readonly locks: string;
+  readonly log: PoolLog;
+}
+
+/** A program's answer, not yet read. */
+export interface ProgramEnd {
+  readonly exitCode: number;
+  readonly text: string;
+  /** The program's words for a person or a log, without secrets. */
+  readonly shown: (words: string) => string;
+}
+
+const outputLimitBytes = 1 << 16;
+const linesLogged = 20;
+const longestLine = 200;
+
+/**
+ * Runs a program for one call. Its errors have no word of its output: that may hold anything.
+ * @throws FailedPrecondition if it must not be run, Unavailable at its deadline, InternalError
+ */
+export async function runProgram(place: ProgramPlace, call: ProgramCall, lockName: string): Promise<ProgramEnd> {
+  const { args, handle, input, program, secrets, verb } = call;
+  const { locks, log, queue } = place;
+  const { name, path, timeoutMs } = program;
+  const shown = (words: string) => presentable(words, secrets);
+  const about = handle === undefined ? `program ${name}` : `volume ${handle}: program ${name}`;
+  await requireTrusted(queue, program);
+  let lines = 0;
+  const onLine = (line: string, from: 'stdout' | 'stderr') => {
+    if (from === 'stdout' || ++lines > linesLogged) return;
+    log.info({ program: name, verb, volume_id: handle, line: shown(line) }, 'a program wrote to its standard error');
+  };
+  try {
+    const { exitCode, stdout } = await run(path, [verb, ...args], {
+      ...{ inGroup: true, timeoutMs, lockPath: join(locks, `${lockName}.lock`), outputLimitBytes, onLine },
+      ...(input === undefined ? {} : { input }),
+      accept: anyExitCode,
+    });
+    return { exitCode, text: stdout, shown };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    // Without what the program wrote.
+    if (error.exitCode !== undefined) {
+      throw new InternalError(
+        `${about} wrote more than ${outputLimitBytes >> 10} KiB to its standard output in ${verb}.`,
+      );
+    }
+    if (error.message.includes('did not finish')) {
+      throw new Unavailable(
+        `${about} did not finish ${verb} within ${timeoutMs / 1000} s: it was killed with its children. It is called again.`,
+      );
+    }
+    throw new InternalError(`${about} could not be run, or was killed, in ${verb}; see the log of the driver.`);
+  }
+}
+
+const anyExitCode = Array.from({ length: 256 }, (_, code) => code);
+
+/** Text of a program for a message or the log: short, on one line, without secrets. */
+export function presentable(words: string, secrets: Secrets | undefined): string {
+  let text = words;
+  for (const name of secrets?.names() ?? []) {
+    const secret = secrets?.get(name) ?? '';
+    // Most specific first: the value, how FlexVolume encodes it, how JSON does, and its lines.
+    const forms = [
+      secret,
+      Buffer.from(secret).toString('base64'),
+      JSON.stringify(secret).slice(1, -1),
+      ...secret.split('\n'),
+    ];
+    for (const form of forms) if (form.length > 1) text = text.replaceAll(form, '***');
+  }
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about
+  const plain = text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufffd]+/g, ' ').trim();
+  return plain.length > longestLine ? `${plain.slice(0, longestLine)}…` : plain;
+}

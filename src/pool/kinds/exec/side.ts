@@ -1,0 +1,299 @@
+import { mkdir, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sizeOfDevice } from '../../../kernel/block/block.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { openDirectory } from '../../../kernel/file/path.ts';
+import { unmount } from '../../../kernel/mount/mount.ts';
+import { liveFilesystem } from '../../../kernel/mount/mounted-device.ts';
+import { OutOfRange, Unavailable } from '../../../volume/errors.ts';
+import { fileNameOf } from '../../../volume/handle.ts';
+import type { Secrets } from '../../../volume/secrets.ts';
+import type { PoolLog } from '../../log.ts';
+import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts';
+import type { Attached, Attachment, AttachOptions, Condition } from '../../pool.ts';
+import type { Answer } from './answer.ts';
+import { ProgramCalls } from './calls.ts';
+import type { ProgramConfig } from './config.ts';
+import { readExecContext } from './context.ts';
+import { isHeld, isSameDevice, isStillAttached, mountAt, openDevice, otherWithDevice } from './look.ts';
+import type { ExecNote, ExecNotes, NotedDevice } from './notes.ts';
+import { Turns } from './turns.ts';
+import { type ExecVolume, type Verbs, verbsOf } from './verbs.ts';
+
+/** This node, for programs. */
+export interface ExecNode {
+  readonly nodeName: string;
+  readonly programs: ReadonlyMap<string, ProgramConfig>;
+  readonly notes: ExecNotes;
+  readonly locksDirectory: string;
+  /** In the kubelet's directory, whose mounts outlive the container of the driver. */
+  readonly mountsDirectory: string;
+  readonly log: PoolLog;
+}
+
+/** One volume that a program makes reachable: no other volume waits for its calls. */
+export class ExecSide implements NodeSide {
+  readonly name: string;
+  readonly #node: ExecNode;
+  readonly #context: NodeSideContext;
+  /** For what must go on while calls wait for the volume itself. */
+  readonly #beside: DiskQueue;
+  readonly #turns = new Turns();
+
+  constructor(node: ExecNode, context: NodeSideContext) {
+    this.#node = node;
+    this.#context = context;
+    this.#beside = context.queue.beside('program', 1);
+    this.name = `program ${context.server.split(' ')[0]}`;
+  }
+
+  attach(volume: VolumeOnNode, { secrets }: AttachOptions): Promise<Attachment> {
+    return this.#turns.run(async () => {
+      const { calls, place, verbs } = this.#parts(volume);
+      const note = await this.#current(volume);
+      if (note?.state !== 'done') {
+        // Before it is noted that the program may have done something.
+        await verbs.begin();
+        // A call that was cut short may have done half of its work.
+        if (note !== undefined) await this.#takeDown(volume, place, verbs, note);
+        await this.#bringUp(volume, { calls, place, verbs }, secrets);
+      }
+      return await this.#open(volume, calls, place);
+    });
+  }
+
+  async attached(volume: VolumeOnNode): Promise<Attached[]> {
+    const place = this.#place(volume);
+    const note = this.#noteOf(volume);
+    if (note === undefined) return [];
+    if (volume.content.type === 'directory') {
+      const path = await this.#shownAt(place);
+      return path === undefined ? [] : [directoryOf(place, path)];
+    }
+    const { device } = note;
+    if (device === undefined) return [];
+    return (await this.#isStill(note)) ? [deviceOf(device)] : [];
+  }
+
+  async detach(volume: VolumeOnNode): Promise<void> {
+    await this.forget(volume);
+  }
+
+  forget(volume: VolumeOnNode): Promise<void> {
+    return this.#turns.run(async () => {
+      const note = this.#noteOf(volume);
+      if (note === undefined) return;
+      const { place, verbs } = this.#parts(volume);
+      await this.#takeDown(volume, place, verbs, note);
+      await this.#node.notes.remove(volume.handle);
+    });
+  }
+
+  grow(volume: VolumeOnNode, newBytes: bigint): Promise<bigint> {
+    return this.#turns.run(async () => {
+      const { calls, place, verbs } = this.#parts(volume);
+      const device = this.#noteOf(volume)?.device;
+      const oldBytes = device === undefined ? 0n : await this.#sizeOf(device);
+      const sizes = { newBytes, oldBytes };
+      if (device === undefined || oldBytes < newBytes) await verbs.grow(place, device?.path, sizes);
+      if (volume.content.type === 'directory') await verbs.growFilesystem(place, device?.path, sizes);
+      const grownBytes = device === undefined ? newBytes : await this.#sizeOf(device);
+      if (grownBytes >= newBytes) return grownBytes;
+      throw new OutOfRange(
+        `${calls.about} leaves its device with ${grownBytes} bytes, not ${newBytes}: grow it first.`,
+      );
+    });
+  }
+
+  async condition(volume: VolumeOnNode): Promise<Condition> {
+    const isThere = (await this.attached(volume)).length > 0;
+    if (isThere) return { abnormal: false, message: 'What the program of this volume made is there.' };
+    return { abnormal: true, message: 'What the program of this volume made is gone: start its pods again.' };
+  }
+
+  async #bringUp(volume: VolumeOnNode, { calls, place, verbs }: Parts, secrets: Secrets | undefined): Promise<void> {
+    const { notes } = this.#node;
+    const begun: ExecNote = {
+      ...{ handle: volume.handle, program: calls.program.name, state: 'begun', boot: notes.boot },
+    };
+    await notes.write(begun);
+    await this.#makeDirectories(place);
+    const path = await verbs.attach(place, secrets);
+    const device = path === undefined ? undefined : await this.#requireDevice(volume, calls, path);
+    if (device !== undefined) await notes.write({ ...begun, device });
+    if (volume.content.type !== 'directory') {
+      if (device === undefined)
+        throw calls.wrong('has attached no device, and its configuration says presents: device.');
+      return await notes.write({ ...begun, state: 'done', device });
+    }
+    if (device !== undefined && (await verbs.mountDevice(place, device.path)) !== undefined) {
+      await this.#requireMount(calls, 'mountdevice', place.deviceDirectory);
+    }
+    const answer = await verbs.mount(place, device?.path, secrets);
+    const from = answer === undefined ? place.deviceDirectory : place.mountDirectory;
+    const mount = await this.#requireMount(calls, answer === undefined ? 'mountdevice' : 'mount', from);
+    await notes.write({ ...begun, state: 'done', mount, ...(device === undefined ? {} : { device }) });
+  }
+
+  /** Undoes all that may have been done, in the reverse order; each part is fine if it is undone already. */
+  async #takeDown(volume: VolumeOnNode, place: ExecVolume, verbs: Verbs, note: ExecNote): Promise<void> {
+    await this.#unmount(volume, place.mountDirectory, () => verbs.unmount(place));
+    await this.#unmount(volume, place.deviceDirectory, () => verbs.unmountDevice(place));
+    // Under its name there may be another one by now.
+    const device = (await this.#isStill(note)) ? note.device : undefined;
+    if (device !== undefined) {
+      const live = liveFilesystem(device.path);
+      if (live !== undefined) {
+        throw new Unavailable(
+          `volume ${volume.handle}: its ${live} is still in use on ${device.path} (see holdfast who). It is tried again.`,
+        );
+      }
+    }
+    await verbs.detach(place, device?.path, (path) => this.#isForeign(volume, path));
+    for (const directory of [place.mountDirectory, place.deviceDirectory]) {
+      await this.#beside.run(() => rmdir(directory)).catch(ignoreMissing);
+    }
+  }
+
+  async #unmount(
+    { handle }: VolumeOnNode,
+    directory: string,
+    byProgram: () => Promise<Answer | undefined>,
+  ): Promise<void> {
+    if ((await mountAt(this.#beside, directory)) === undefined) return;
+    if ((await byProgram()) === undefined) await unmount(this.#beside, directory);
+    if ((await mountAt(this.#beside, directory)) === undefined) return;
+    throw new Unavailable(
+      `volume ${handle}: ${this.name} says that it has unmounted ${directory}, and it is still mounted. It is tried again.`,
+    );
+  }
+
+  async #open(volume: VolumeOnNode, calls: ProgramCalls, place: ExecVolume): Promise<Attachment> {
+    const { queue } = this.#context;
+    const { device } = this.#noteOf(volume) ?? {};
+    if (volume.content.type === 'directory') {
+      const path = (await this.#shownAt(place)) ?? place.mountDirectory;
+      const descriptor = await openDirectory(queue, path);
+      return { ...directoryOf(place, path), descriptor, release: () => descriptor[Symbol.asyncDispose]() };
+    }
+    const found = device && (await openDevice(queue, device.path));
+    if (found === undefined || device === undefined || !isSameDevice(found.noted, device)) {
+      await found?.descriptor[Symbol.asyncDispose]();
+      throw calls.wrong('has attached a device that is gone again: stage the volume once more.');
+    }
+    const { descriptor } = found;
+    return { ...deviceOf(device), descriptor, release: () => descriptor[Symbol.asyncDispose]() };
+  }
+
+  /** The note, if what it says is still so. */
+  async #current(volume: VolumeOnNode): Promise<ExecNote | undefined> {
+    const note = this.#noteOf(volume);
+    if (note?.state !== 'done') return note;
+    return (await this.attached(volume)).length === 0 ? { ...note, state: 'begun' } : note;
+  }
+
+  /** The directory in which a program shows the volume: that of its device, for one that has no mount. */
+  async #shownAt({ deviceDirectory, mountDirectory }: ExecVolume): Promise<string | undefined> {
+    for (const directory of [mountDirectory, deviceDirectory]) {
+      if ((await mountAt(this.#beside, directory)) !== undefined) return directory;
+    }
+    return undefined;
+  }
+
+  async #isStill({ boot, device }: ExecNote): Promise<boolean> {
+    return device !== undefined && boot === this.#node.notes.boot && (await isStillAttached(this.#beside, device));
+  }
+
+  async #requireDevice(volume: VolumeOnNode, calls: ProgramCalls, path: string): Promise<NotedDevice> {
+    const found = await openDevice(this.#beside, path);
+    const sizeBytes = found === undefined ? 0n : sizeOfDevice(found.descriptor);
+    await found?.descriptor[Symbol.asyncDispose]();
+    if (found === undefined || sizeBytes === 0n) {
+      throw calls.wrong(
+        `says that it has attached ${JSON.stringify(path.slice(0, 60))}, which is no block device with data.`,
+      );
+    }
+    const { noted } = found;
+    const other = otherWithDevice(this.#node.notes.all(), volume.handle, noted);
+    if (other !== undefined) throw calls.wrong(`has attached ${noted.path}, which is volume ${other.handle} already.`);
+    if (await isHeld(this.#beside, noted)) {
+      throw calls.wrong(`has attached ${noted.path}, which is in use by something else on this node.`);
+    }
+    return noted;
+  }
+
+  /** Answers if a device that a program says is this volume's is used as another one, or by something else. */
+  async #isForeign({ handle }: VolumeOnNode, path: string): Promise<boolean> {
+    const found = await openDevice(this.#beside, path);
+    await found?.descriptor[Symbol.asyncDispose]();
+    if (found === undefined) return false;
+    const other = otherWithDevice(this.#node.notes.all(), handle, found.noted);
+    const isForeign = other !== undefined || (await isHeld(this.#beside, found.noted));
+    if (isForeign)
+      this.#node.log.warn({ volume_id: handle, path }, 'a device is in use for something else: not detached');
+    return isForeign;
+  }
+
+  async #requireMount(calls: ProgramCalls, verb: string, directory: string) {
+    const mount = await mountAt(this.#beside, directory);
+    if (mount !== undefined) return mount;
+    throw calls.wrong(`answers ${verb} with Success, and nothing is mounted at the directory that it was given.`);
+  }
+
+  async #sizeOf(device: NotedDevice): Promise<bigint> {
+    const found = await openDevice(this.#beside, device.path);
+    const sizeBytes = found === undefined ? 0n : sizeOfDevice(found.descriptor);
+    await found?.descriptor[Symbol.asyncDispose]();
+    return sizeBytes;
+  }
+
+  async #makeDirectories({ deviceDirectory, mountDirectory }: ExecVolume): Promise<void> {
+    for (const directory of [deviceDirectory, mountDirectory]) {
+      await this.#beside.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
+    }
+  }
+
+  #noteOf({ handle }: VolumeOnNode): ExecNote | undefined {
+    return this.#node.notes.read(handle);
+  }
+
+  #place(volume: VolumeOnNode): ExecVolume {
+    const { mountsDirectory, nodeName } = this.#node;
+    const { handle } = volume;
+    const directory = join(mountsDirectory, fileNameOf(handle));
+    return {
+      ...{ handle, context: readExecContext(volume.context), nodeName, mountsDirectory },
+      deviceDirectory: join(directory, 'device'),
+      mountDirectory: join(directory, 'mount'),
+    };
+  }
+
+  /** @throws Unavailable if the configuration has lost the program */
+  #parts(volume: VolumeOnNode): Parts {
+    const place = this.#place(volume);
+    const program = this.#node.programs.get(place.context.program);
+    if (program === undefined) {
+      throw new Unavailable(
+        `volume ${volume.handle} needs program ${place.context.program}, which the configuration of this node does not have any more.`,
+      );
+    }
+    const { locksDirectory, log } = this.#node;
+    const calls = new ProgramCalls(program, { queue: this.#beside, locks: locksDirectory, log }, volume.handle);
+    return { calls, place, verbs: verbsOf(calls) };
+  }
+}
+
+interface Parts {
+  readonly calls: ProgramCalls;
+  readonly place: ExecVolume;
+  readonly verbs: Verbs;
+}
+
+function directoryOf({ deviceDirectory, mountDirectory }: ExecVolume, path: string) {
+  return { kind: 'directory', path, keptAt: [deviceDirectory, mountDirectory] } as const;
+}
+
+function deviceOf({ major, minor, path }: NotedDevice) {
+  return { kind: 'device', devicePath: path, device: { major, minor }, readonly: false } as const;
+}

@@ -1,0 +1,67 @@
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import type { ProgramConfig } from '../../src/pool/kinds/exec/config.ts';
+import { execNodeKind, openExecNode } from '../../src/pool/kinds/exec/kind.ts';
+import type { PoolLog } from '../../src/pool/log.ts';
+import { ContextHarness } from './context-harness.ts';
+import { Scratch } from './scratch.ts';
+
+const examples = fileURLToPath(new URL('../exec/programs', import.meta.url));
+
+/** A directory for programs: root's alone on its whole path, as the driver wants it. */
+export class ProgramDirectory implements Disposable {
+  readonly path = mkdtempSync('/run/holdfast-programs-');
+
+  /** Puts a program of test/exec/programs there. */
+  example(name: string): string {
+    const path = join(this.path, name);
+    copyFileSync(join(examples, name), path);
+    chmodSync(path, 0o755);
+    return path;
+  }
+
+  script(name: string, text: string): string {
+    const path = join(this.path, name);
+    writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+    return path;
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+type Given = Pick<ProgramConfig, 'name' | 'path'> & Partial<ProgramConfig>;
+
+/** A program as the configuration has it. */
+export function programConfig(given: Given): ProgramConfig {
+  return {
+    ...{ protocol: 'flexvolume', presents: 'directory', timeoutMs: 20_000 },
+    ...{ secretsInArguments: false, detachBy: 'device' },
+    ...given,
+  } as ProgramConfig;
+}
+
+const silent: PoolLog = { info() {}, warn() {}, error() {} };
+
+/** The node service with these programs. @param scratch of a harness that has died, to continue with what that left */
+export async function openExecHarness(
+  programs: readonly Given[],
+  {
+    log = silent,
+    scratch = new Scratch('exec'),
+  }: { log?: PoolLog; scratch?: Pick<Scratch, 'join' | 'path'> & Disposable } = {},
+): Promise<ContextHarness> {
+  mkdirSync(scratch.join('data'), { recursive: true });
+  const node = await openExecNode({
+    programs: new Map(programs.map((given) => [given.name, programConfig(given)])),
+    nodeName: 'node-1',
+    dataDirectory: scratch.join('data'),
+    mountsDirectory: scratch.join('kubelet', 'programs'),
+    queue: new DiskQueue('programs', 2),
+    log,
+  });
+  return await ContextHarness.open([execNodeKind(node.programs, node)], scratch);
+}
