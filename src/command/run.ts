@@ -83,7 +83,7 @@ interface Unkillable {
 
 /**
  * A program of other people's: it and all processes of its group are killed at its deadline, also if the driver dies
- * before that. A process that it leaves behind in a session of its own (a daemon) is not.
+ * before that. A process that it leaves behind in another session (a daemon) is not.
  */
 interface Grouped {
   readonly mustFinish?: false;
@@ -165,7 +165,7 @@ function wrappersOf({ inGroup, lockPath, mustFinish }: RunOptions, timeoutMs: nu
   return mustFinish ? [...deafToClosedOutput, ...locked] : [];
 }
 
-/** Of a program that failed nothing may go on. Its process has been its group's leader (setsid(2)). */
+/** Nothing of a program that failed may continue. Its process has been its group's leader (setsid(2)). */
 function killGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');

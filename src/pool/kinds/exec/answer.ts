@@ -17,7 +17,7 @@ const schema = z.looseObject({
   message: z.string().max(4096).optional(),
   device: z.string().max(4096).optional(),
   attached: z.boolean().optional(),
-  // Of no use here: Kubernetes, too, takes the name of the PersistentVolume.
+  // Ignored: Kubernetes, too, takes the name of the PersistentVolume.
   volumename: z.string().optional(),
   capabilities: z.record(z.string(), z.unknown()).optional(),
 });

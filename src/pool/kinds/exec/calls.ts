@@ -7,7 +7,7 @@ import type { ProgramConfig } from './config.ts';
 import { requireTrusted } from './program-file.ts';
 import { type ProgramPlace, runProgram } from './run-program.ts';
 
-/** What is passed beside the verb. */
+/** The words for a program beside the verb. */
 export interface Passed {
   readonly args?: readonly string[];
   readonly input?: string;

@@ -10,7 +10,7 @@ import { HoldfastError } from '../../../volume/errors.ts';
 import { locateDevice, openDisk } from '../../location/found-disk.ts';
 import type { ExecNote, NotedDevice, NotedMount } from './notes.ts';
 
-/* What programs say is never believed: what they have mounted and attached is looked at. */
+/* Claims of programs are never believed: the kernel tells the mounts and devices that there are. */
 
 /** The uppermost mount at a path. */
 export async function mountAt(queue: DiskQueue, path: string): Promise<NotedMount | undefined> {

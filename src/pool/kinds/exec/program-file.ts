@@ -12,8 +12,8 @@ const writableByOthers = 0o022;
 const executable = 0o111;
 
 /**
- * Refuses a program that anybody but root can change or replace. Each directory on its path is root's alone, so what was
- * looked at here is what runs a moment later.
+ * Refuses a program that others than root can change or replace. Each directory on its path is root's alone, so the file
+ * that was looked at here is the one that runs a moment later.
  * @throws FailedPrecondition
  */
 export async function requireTrusted(

@@ -3,7 +3,7 @@ import type { Answer } from './answer.ts';
 import type { Passed, ProgramCalls } from './calls.ts';
 import { type FlexVolume, flexOptions } from './flexvolume.ts';
 
-/** A volume, and where a program is to show it. */
+/** A volume, and the directories in which a program shows it. */
 export interface ExecVolume extends FlexVolume {
   readonly nodeName: string;
   /** For mountdevice of FlexVolume. */
