@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { hasNode } from '../config/side.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { nodeKinds } from '../pool/kinds.ts';
+import { nodeKindsWith } from '../pool/kinds.ts';
 import { lookAtNotes, type NotedSight } from '../pool/on-node/look.ts';
 import { claimOf } from '../volume/claim.ts';
 import { NotFound } from '../volume/errors.ts';
@@ -45,11 +45,11 @@ export async function volumesCommand(
 
 /** The volumes that this node uses; with a wanted one, at most that. @throws NotFound if they alone could be wanted */
 async function notedVolumes(
-  { dataDirectory, side }: Config,
+  { dataDirectory, programs, side }: Config,
   output: Output,
   { json, wanted }: { json: boolean; wanted: string | undefined },
 ): Promise<readonly NotedSight[]> {
-  const { problems, volumes } = await lookAtNotes(dataDirectory, nodeKinds, new DiskQueue('notes', 1));
+  const { problems, volumes } = await lookAtNotes(dataDirectory, nodeKindsWith(programs), new DiskQueue('notes', 1));
   if (!json) for (const problem of problems) output.problem('WARNING', problem);
   const found = wanted === undefined ? volumes : volumes.filter(({ handle }) => handle === wanted);
   if (wanted !== undefined && found.length === 0 && side === 'node') {

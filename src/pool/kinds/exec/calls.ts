@@ -5,7 +5,7 @@ import { step } from '../../../volume/step.ts';
 import { type Answer, parseAnswer } from './answer.ts';
 import type { ProgramConfig } from './config.ts';
 import { requireTrusted } from './program-file.ts';
-import { type ProgramPlace, runProgram } from './run-program.ts';
+import { type ProgramPlace, runProgram, waitForCall } from './run-program.ts';
 
 /** The words for a program beside the verb. */
 export interface Passed {
@@ -35,12 +35,16 @@ export class ProgramCalls {
     await requireTrusted(this.#place.queue, this.program);
   }
 
+  /** Waits for a call that a driver which died has begun. @throws Unavailable if it takes longer than a call may */
+  async settle(): Promise<void> {
+    await waitForCall(this.#place, { program: this.program, about: this.about, lockName: this.#lockName });
+  }
+
   /** @returns undefined: it has no such call @throws Unavailable if it fails, InternalError if it answers nonsense */
   async call(verb: string, { args = [], input, secrets }: Passed = {}): Promise<Answer | undefined> {
     const { program } = this;
-    const lockName = this.#handle === undefined ? `program-${program.name}` : fileNameOf(this.#handle);
     const call = { program, handle: this.#handle, verb, args, secrets, ...(input === undefined ? {} : { input }) };
-    const { exitCode, shown, text } = await step('exec/run', () => runProgram(this.#place, call, lockName));
+    const { exitCode, shown, text } = await step('exec/run', () => runProgram(this.#place, call, this.#lockName));
     const answer = parseAnswer(text);
     if (answer === undefined) {
       const why = exitCode === 0 ? 'its answer is no JSON with a status' : `it ended with ${endOf(exitCode)}`;
@@ -57,6 +61,10 @@ export class ProgramCalls {
   ask(verb: string, request: Readonly<Record<string, unknown>>, secrets?: Secrets): Promise<Answer | undefined> {
     const named = Object.fromEntries((secrets?.names() ?? []).map((name) => [name, secrets?.get(name)]));
     return this.call(verb, { input: `${JSON.stringify({ version: 1, verb, ...request, secrets: named })}\n`, secrets });
+  }
+
+  get #lockName(): string {
+    return this.#handle === undefined ? `program-${this.program.name}` : fileNameOf(this.#handle);
   }
 
   /** It says something that is not so. */

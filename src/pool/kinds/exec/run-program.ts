@@ -59,7 +59,7 @@ export async function runProgram(place: ProgramPlace, call: ProgramCall, lockNam
   };
   try {
     const { exitCode, stdout } = await run(path, [verb, ...args], {
-      ...{ inGroup: true, timeoutMs, lockPath: join(locks, `${lockName}.lock`), outputLimitBytes, onLine },
+      ...{ inGroup: true, timeoutMs, lockPath: lockPathIn(locks, lockName), outputLimitBytes, onLine },
       ...(input === undefined ? {} : { input }),
       accept: anyExitCode,
     });
@@ -79,6 +79,29 @@ export async function runProgram(place: ProgramPlace, call: ProgramCall, lockNam
     }
     throw new InternalError(`${about} could not be run, or was killed, in ${verb}; see the log of the driver.`);
   }
+}
+
+interface WaitOptions {
+  readonly program: ProgramConfig;
+  readonly about: string;
+  readonly lockName: string;
+}
+
+/** Waits until no call runs. */
+export async function waitForCall({ locks }: ProgramPlace, { about, lockName, program }: WaitOptions): Promise<void> {
+  const { timeoutMs } = program;
+  try {
+    await run('true', [], { inGroup: true, timeoutMs, lockPath: lockPathIn(locks, lockName) });
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    throw new Unavailable(
+      `${about} still runs from before the driver was started: it is called again when that ended.`,
+    );
+  }
+}
+
+function lockPathIn(locks: string, lockName: string): string {
+  return join(locks, `${lockName}.lock`);
 }
 
 const anyExitCode = Array.from({ length: 256 }, (_, code) => code);

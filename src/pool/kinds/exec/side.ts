@@ -40,6 +40,8 @@ export class ExecSide implements NodeSide {
   /** For what must go on while calls wait for the volume itself. */
   readonly #beside: DiskQueue;
   readonly #turns = new Turns();
+  /** No call of a driver before this one runs any more. */
+  #isSettled = false;
 
   constructor(node: ExecNode, context: NodeSideContext) {
     this.#node = node;
@@ -51,6 +53,7 @@ export class ExecSide implements NodeSide {
   attach(volume: VolumeOnNode, { secrets }: AttachOptions): Promise<Attachment> {
     return this.#turns.run(async () => {
       const { calls, place, verbs } = this.#parts(volume);
+      await this.#settle(volume, calls);
       const note = await this.#current(volume);
       if (note?.state !== 'done') {
         // Before it is noted that the program may have done something.
@@ -84,7 +87,8 @@ export class ExecSide implements NodeSide {
     return this.#turns.run(async () => {
       const note = this.#noteOf(volume);
       if (note === undefined) return;
-      const { place, verbs } = this.#parts(volume);
+      const { calls, place, verbs } = this.#parts(volume);
+      await this.#settle(volume, calls);
       await this.#takeDown(volume, place, verbs, note);
       await this.#node.notes.remove(volume.handle);
     });
@@ -110,6 +114,12 @@ export class ExecSide implements NodeSide {
     const isThere = (await this.attached(volume)).length > 0;
     if (isThere) return { abnormal: false, message: 'What the program of this volume made is there.' };
     return { abnormal: true, message: 'What the program of this volume made is gone: start its pods again.' };
+  }
+
+  /** Before anything is looked at: it could be another one a moment later. */
+  async #settle(volume: VolumeOnNode, calls: ProgramCalls): Promise<void> {
+    if (!this.#isSettled && this.#noteOf(volume) !== undefined) await calls.settle();
+    this.#isSettled = true;
   }
 
   async #bringUp(volume: VolumeOnNode, { calls, place, verbs }: Parts, secrets: Secrets | undefined): Promise<void> {
