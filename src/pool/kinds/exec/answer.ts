@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseJsonInput } from '../../../volume/parse-input.ts';
+import { parseInput, parseJsonInput } from '../../../volume/parse-input.ts';
 
 /** A program's answer. */
 export interface Answer {
@@ -30,8 +30,8 @@ export function parseAnswer(text: string): Answer | undefined {
   const parsed = parseJsonInput(z.record(z.string(), z.unknown()), text);
   if ('mistakes' in parsed) return undefined;
   const lowered = Object.fromEntries(Object.entries(parsed.data).map(([key, value]) => [key.toLowerCase(), value]));
-  const answer = schema.safeParse(lowered);
-  if (!answer.success) return undefined;
+  const answer = parseInput(schema, lowered);
+  if ('mistakes' in answer) return undefined;
   const { attached, capabilities = {}, device, message = '', status } = answer.data;
   const flags = Object.entries(capabilities).flatMap(([key, value]) =>
     typeof value === 'boolean' ? [[key.toLowerCase(), value] as const] : [],
