@@ -1,11 +1,10 @@
 import { Document, Scalar, visit } from 'yaml';
-import type { PersistentVolume } from './persistent-volume.ts';
 
 /** Readers of YAML differ in what else than text `1e3`, `0o7`, `1:30` or `no` may be: what could be anything is quoted. */
 const plainText = /^[A-Za-z][-A-Za-z0-9_./]*$/;
 
 /** One manifest as YAML, the same to a reader of YAML 1.1, such as kubectl, and of 1.2. */
-export function toYaml(manifest: PersistentVolume): string {
+export function toYaml(manifest: object): string {
   const document = new Document(manifest, { version: '1.1' });
   visit(document, {
     Scalar(key, scalar) {

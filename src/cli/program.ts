@@ -33,6 +33,11 @@ interface ExportFlags extends Flags {
   readonly storageClass?: string;
 }
 
+interface ConvertFlags {
+  readonly device?: true;
+  readonly program?: string;
+}
+
 interface ForgetFlags extends Flags {
   readonly dryRun?: true;
   readonly evenSo?: true;
@@ -166,6 +171,19 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       inspect(async (places) => {
         const { configCheckCommand } = await import('./config-check.ts');
         return configCheckCommand(places, output, { file, json: json === true, node });
+      }),
+    );
+
+  program
+    .command('convert-flexvolume')
+    .description('print PersistentVolumes of kind exec for those of FlexVolume drivers in a manifest; changes nothing')
+    .argument('<FILE>', 'from kubectl get pv -o yaml; - for standard input')
+    .option('--program <NAME>', 'its name in the configuration; without it the name of the FlexVolume driver')
+    .option('--device', 'the program presents a device')
+    .action((file: string, { device, program: name }: ConvertFlags) =>
+      inspect(async () => {
+        const { convertFlexVolumeCommand } = await import('./convert-flexvolume.ts');
+        return convertFlexVolumeCommand(output, { file, program: name, device: device === true });
       }),
     );
 
