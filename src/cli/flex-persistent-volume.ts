@@ -34,11 +34,11 @@ const schema = z.looseObject({
 
 const keptKeys = ['capacity', 'accessModes', 'volumeMode', 'storageClassName', 'nodeAffinity'];
 
-/** @returns undefined: the object is none; else what is wrong with it */
+/** @returns undefined: the object is none; or the mistake in it */
 export function readFlexVolume(manifest: unknown): FlexPersistentVolume | { readonly mistake: string } | undefined {
   const kind = z.looseObject({ kind: z.literal('PersistentVolume'), spec: z.looseObject({ flexVolume: z.unknown() }) });
-  const any = kind.safeParse(manifest);
-  if (!any.success || any.data.spec.flexVolume === undefined) return undefined;
+  const any = parseInput(kind, manifest);
+  if ('mistakes' in any || any.data.spec.flexVolume === undefined) return undefined;
   const parsed = parseInput(schema, manifest);
   if ('mistakes' in parsed) return { mistake: `a PersistentVolume with flexVolume: ${inOneSentence(parsed.mistakes)}` };
   const { metadata, spec } = parsed.data;

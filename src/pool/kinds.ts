@@ -208,8 +208,8 @@ export async function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, co
  * Looks whether this node has what volumes need that every node can reach. A kind that it lacks is a warning only: no volume
  * need be of it.
  */
-export async function checkNodeKinds(queue: DiskQueue): Promise<Finding[]> {
-  const findings = nodeKinds.map(async (kind) => {
+export async function checkNodeKinds(queue: DiskQueue, programs: Programs): Promise<Finding[]> {
+  const findings = nodeKindsWith(programs).map(async (kind) => {
     const ofKind = (await kind.checkNode?.(queue)) ?? [];
     return ofKind.map((finding): Finding => {
       if (finding.status !== 'fail') return finding;

@@ -14,10 +14,10 @@ import { lookAtPools } from '../look.ts';
 import { checkNested } from './nested.ts';
 
 /** Checks that this node has everything that pools of the configured kinds need. */
-export async function checkKinds(queue: DiskQueue, { pools, side }: Config): Promise<Finding[]> {
+export async function checkKinds(queue: DiskQueue, { pools, programs, side }: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const kind of new Set(pools.map((pool) => pool.kind))) findings.push(...(await checkNode(kind, queue)));
-  if (hasNode(side)) findings.push(...(await checkNodeKinds(queue)));
+  if (hasNode(side)) findings.push(...(await checkNodeKinds(queue, programs)));
   findings.push(await checkNested(queue));
   return findings;
 }

@@ -2,12 +2,14 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sameDevice } from '../../../kernel/block/device.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { explain } from '../../../kernel/call/explain.ts';
 import { didYouMean } from '../../../settings/nearest.ts';
 import { accessModes, singleNodeModes } from '../../../volume/capability.ts';
 import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
 import { isServed } from '../../../volume/filesystem.ts';
 import type { PoolLog } from '../../log.ts';
 import type { NodeKind, NodeSideContext } from '../../node-side.ts';
+import { type Finding, fail, ok } from '../../sight.ts';
 import type { ProgramConfig } from './config.ts';
 import { execKeys, optionPrefix, readExecContext } from './context.ts';
 import { showsMount } from './look.ts';
@@ -53,6 +55,17 @@ export function execNodeKind(programs: Programs, node: ExecNode | undefined): No
     isOwnMount: (target) => node !== undefined && target.startsWith(`${node.mountsDirectory}/`),
     // Each volume is alone: a program that hangs for one hinders no other.
     serverOf: ({ context, handle }) => `${readExecContext(context).program} ${handle}`,
+    async checkNode(queue) {
+      const { requireTrusted } = await import('./program-file.ts');
+      const findings: Finding[] = [];
+      for (const program of programs.values()) {
+        const check = `program ${program.name}`;
+        const mistake = await requireTrusted(queue, program).then(() => undefined, explain);
+        const advice = "It, and the directories above it, must be root's alone (docs/exec.md).";
+        findings.push(mistake === undefined ? ok(check, `${program.path} can be run`) : fail(check, mistake, advice));
+      }
+      return findings;
+    },
     async open(context: NodeSideContext) {
       if (node === undefined) throw new InternalError('programs are run on nodes.');
       const { ExecSide } = await import('./side.ts');
