@@ -36,7 +36,7 @@ describe('the configuration of a program', () => {
     assert.match(mistakes.join('\n'), /name of a program has 1 to 63/);
     assert.match(mistakes.join('\n'), /path: must be an absolute path/);
     assert.match(mistakes.join('\n'), /secretsInArguments: is for the protocol flexvolume alone/);
-    assert.match(read('a', {}).mistakes.join('\n'), /needs a path[^]*needs a protocol/);
+    assert.match(read('a', {}).mistakes.join('\n'), /needs a path[\s\S]*needs a protocol/);
   });
 });
 
