@@ -5,7 +5,7 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
 import { sysfsNames } from '../file/sysfs.ts';
-import { type DeviceNumber, deviceNumber, parseDeviceNumber } from './device.ts';
+import { type DeviceNumber, deviceNumber, loopMajor, parseDeviceNumber } from './device.ts';
 import {
   at,
   linearTable,
@@ -87,6 +87,7 @@ export async function mappedOver(queue: DiskQueue, { major, minor }: DeviceNumbe
 
 /** The device with that number; undefined if device-mapper has none. */
 export function mappedDevice({ major, minor }: DeviceNumber): MappedOver | undefined {
+  if (major === loopMajor) return undefined;
   return lookAt(`/sys/dev/block/${major}:${minor}`);
 }
 

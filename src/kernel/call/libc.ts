@@ -143,11 +143,29 @@ export async function invoke<A extends readonly Argument[]>(
 
 /** Calls `call` on this thread: only for calls that never wait for a disk, nor for a lock whose holder may. */
 export function invokeNow<A extends readonly Argument[]>(call: NativeCall<A>, args: A, path?: string): number {
+  const { result, errno } = callNow(call, args);
+  return checked(call.name, result, errno, path);
+}
+
+/**
+ * The same for a call that is often refused: to throw takes longer than the call.
+ * @param refusal the errno of that @returns undefined if it was refused so
+ */
+export function invokeNowUnless<A extends readonly Argument[]>(
+  refusal: number,
+  call: NativeCall<A>,
+  args: A,
+  path?: string,
+): number | undefined {
+  const { result, errno } = callNow(call, args);
+  return result === -1 && errno === refusal ? undefined : checked(call.name, result, errno, path);
+}
+
+function callNow<A extends readonly Argument[]>(call: NativeCall<A>, args: A): Returned {
   refuseNul(call.name, args);
   const plain = lendAll(args);
   try {
-    const result: unknown = call.native(...call.leading, ...plain);
-    return checked(call.name, result, koffi.errno(), path);
+    return { result: call.native(...call.leading, ...plain), errno: koffi.errno() };
   } finally {
     giveAllBack(args);
   }

@@ -1,10 +1,11 @@
 import { constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { constants as osConstants } from 'node:os';
 import { sameDevice } from '../block/device.ts';
 import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
-import { invoke, invokeNow, type Lent, libcCall } from '../call/libc.ts';
+import { invoke, invokeNow, invokeNowUnless, type Lent, libcCall } from '../call/libc.ts';
 import { readMountTable } from '../mount/mount-table.ts';
 import { parseFileLocks } from './lock-table.ts';
 import { statusBehind, statusOf } from './path.ts';
@@ -105,14 +106,11 @@ export async function isOpenElsewhere(queue: DiskQueue, path: string): Promise<b
 
 /** Answers if this descriptor is the only one of the file. */
 export function isSoleOpener(file: Descriptor): boolean {
-  try {
-    // A program that opens the file during the lease breaks it, and the signal for that would by default end us.
-    invokeNow(fcntlCall, [file, F_SETSIG, SIGURG], file.path);
-    invokeNow(fcntlCall, [file, F_SETLEASE, F_WRLCK], file.path);
-    invokeNow(fcntlCall, [file, F_SETLEASE, F_UNLCK], file.path);
-    return true;
-  } catch (error) {
-    if (isErrno(error, 'EAGAIN')) return false;
-    throw error;
-  }
+  // A program that opens the file during the lease breaks it, and the signal for that would by default end us.
+  invokeNow(fcntlCall, [file, F_SETSIG, SIGURG], file.path);
+  const { EAGAIN } = osConstants.errno;
+  const taken = invokeNowUnless(EAGAIN, fcntlCall, [file, F_SETLEASE, F_WRLCK], file.path);
+  return (
+    taken !== undefined && invokeNowUnless(EAGAIN, fcntlCall, [file, F_SETLEASE, F_UNLCK], file.path) !== undefined
+  );
 }

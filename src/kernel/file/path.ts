@@ -1,9 +1,10 @@
 import { constants } from 'node:fs';
+import { constants as osConstants } from 'node:os';
 import type { DeviceNumber } from '../block/device.ts';
 import { Descriptor, invokeToOpen, openFile, openFlags } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
-import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc.ts';
+import { invoke, invokeNow, invokeNowUnless, type Lent, libcCall, systemCall } from '../call/libc.ts';
 
 export type FileKind = 'directory' | 'file' | 'block' | 'symlink' | 'other';
 
@@ -99,12 +100,8 @@ function openCached(
   { flags, resolve, where }: { readonly flags: number; readonly resolve: bigint; readonly where: string },
 ): Descriptor | undefined {
   const how = openHow(flags, resolve | RESOLVE_CACHED);
-  try {
-    return new Descriptor(invokeNow(openat2Call, [root, path, how, how.length], where), where, undefined);
-  } catch (error) {
-    if (isErrno(error, 'EAGAIN')) return undefined;
-    throw error;
-  }
+  const fd = invokeNowUnless(osConstants.errno.EAGAIN, openat2Call, [root, path, how, how.length], where);
+  return fd === undefined ? undefined : new Descriptor(fd, where, undefined);
 }
 
 /** struct open_how. */
