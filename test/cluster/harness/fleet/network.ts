@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterDirectory, NodePlace } from '../directory.ts';
 import type { Namespaces } from './namespaces.ts';
@@ -29,6 +29,10 @@ export function addressesOf(index: number): Addresses {
 
 /** The bridge that nodes are plugged into, on this machine. It goes with the directory. */
 export function makeNetwork(directory: ClusterDirectory): void {
+  // One of a run that was killed has the same addresses.
+  for (const left of readdirSync('/sys/class/net').filter((name) => name.startsWith(bridgePrefix))) {
+    ip('link', 'delete', left);
+  }
   const bridge = bridgeOf(directory.name);
   ip('link', 'add', bridge, 'type', 'bridge');
   for (const address of [fleetNetwork.apiServer, fleetNetwork.nameServer]) {
@@ -136,8 +140,10 @@ esac
 }
 
 /** A device's name has at most 15 characters. */
+const bridgePrefix = 'hf-';
+
 function bridgeOf(clusterName: string): string {
-  return `hf-${clusterName.slice(-6)}`;
+  return `${bridgePrefix}${clusterName.slice(-6)}`;
 }
 
 function ip(...parameters: readonly string[]): void {
