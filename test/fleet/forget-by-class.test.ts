@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { pino } from 'pino';
 import { z } from 'zod';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
-import { GoneNodes } from '../../src/fleet/controller/gone-nodes.ts';
+import { GoneNodes } from '../../src/fleet/controller/keepers/gone-nodes.ts';
 import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import type { RecordedVolume } from '../../src/fleet/kubernetes/persistent-volumes.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pino } from 'pino';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
-import { ForgottenKeeper, settlesMs } from '../../src/fleet/controller/forgotten-keeper.ts';
+import { ForgottenKeeper, settlesMs } from '../../src/fleet/controller/keepers/forgotten-keeper.ts';
 import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import { forgetNode, readForgotten } from '../../src/fleet/kubernetes/forgotten.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { pino } from 'pino';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import type { NodeInventory } from '../../src/fleet/controller/inventory.ts';
-import { QuarantineKeeper, wellMs } from '../../src/fleet/controller/quarantine-keeper.ts';
+import { QuarantineKeeper, wellMs } from '../../src/fleet/controller/keepers/quarantine-keeper.ts';
 import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';

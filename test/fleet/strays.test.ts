@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { pino } from 'pino';
-import { StrayKeeper, strayDelayMs } from '../../src/fleet/controller/stray-keeper.ts';
+import { StrayKeeper, strayDelayMs } from '../../src/fleet/controller/keepers/stray-keeper.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { repeatable } from '../crash/seeded-random.ts';
 import { Random, testSeed } from '../support/random.ts';

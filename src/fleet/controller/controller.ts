@@ -26,10 +26,10 @@ import { FleetCapacity } from './capacity.ts';
 import { EndedIds } from './ended.ts';
 import { FleetServer } from './fleet-server.ts';
 import { FleetState } from './fleet-state.ts';
-import { ForgottenKeeper } from './forgotten-keeper.ts';
-import { GoneNodes } from './gone-nodes.ts';
+import { ForgottenKeeper } from './keepers/forgotten-keeper.ts';
+import { GoneNodes } from './keepers/gone-nodes.ts';
+import { StrayKeeper } from './keepers/stray-keeper.ts';
 import { Sessions } from './sessions.ts';
-import { StrayKeeper } from './stray-keeper.ts';
 
 /** Interval of the checks if a certificate is due. */
 const lookMs = 60 * 60_000;
@@ -201,7 +201,7 @@ async function startOptions(config: ControllerConfig, parts: OptionParts): Promi
     startTelling({ ...parts, driverName, controller, afterMs });
   }
   if (effect !== undefined) {
-    const { QuarantineKeeper } = await import('./quarantine-keeper.ts');
+    const { QuarantineKeeper } = await import('./keepers/quarantine-keeper.ts');
     void new QuarantineKeeper({ ...parts, driverName, effect }).run(parts.signal);
   }
 }

@@ -5,9 +5,9 @@ import { persistentVolumes } from '../kubernetes/persistent-volumes.ts';
 import { SecretNotes } from '../kubernetes/secret-notes.ts';
 import type { ObjectPlace } from '../kubernetes/stored-object.ts';
 import type { Absence } from '../routing/absences.ts';
-import { AbsenceKeeper } from './absence-keeper.ts';
 import { ClaimTeller } from './claim-teller.ts';
 import type { FleetState } from './fleet-state.ts';
+import { AbsenceKeeper } from './keepers/absence-keeper.ts';
 
 export interface TellingOptions {
   readonly api: KubernetesApi;

@@ -50,14 +50,14 @@ export const absenceMutants: readonly Mutant[] = [
   },
   {
     name: 'a node that nobody has named yet keeps its taint',
-    file: 'src/fleet/controller/quarantine-keeper.ts',
+    file: 'src/fleet/controller/keepers/quarantine-keeper.ts',
     text: 'if (!state.areNodesKnown) return;',
     replacement: '',
     killer: taint,
   },
   {
     name: 'a pool that is well for a moment does not end the taint',
-    file: 'src/fleet/controller/quarantine-keeper.ts',
+    file: 'src/fleet/controller/keepers/quarantine-keeper.ts',
     text: 'wellForMs >= wellMs',
     replacement: 'wellForMs >= 0 && !sick.has(name) && state.node(name)?.isLinked === true',
     killer: taint,

@@ -29,7 +29,7 @@ const choice = { file: 'src/pool/location/match/choose.ts', killer: 'src/pool/lo
 const oneDisk = { file: 'src/pool/location/match/one-disk.ts', killer: 'test/pool/matched-disk.test.ts' } as const;
 const matchedFormat = { file: 'src/pool/location/format.ts', killer: 'test/pool/matched-disk.test.ts' } as const;
 
-const copies = { file: 'src/pool/kinds/disk/label-copies.ts', killer: 'test/pool/disk-label.test.ts' } as const;
+const copies = { file: 'src/pool/kinds/disk/label/label-copies.ts', killer: 'test/pool/disk-label.test.ts' } as const;
 const twins = { file: 'src/pool/kinds/disk/twins.ts', killer: 'test/pool/disk-twins.test.ts' } as const;
 
 const foreignDisk = { killer: 'test/pool/foreign-disk.test.ts' } as const;
@@ -310,7 +310,7 @@ export const diskMutants: readonly Mutant[] = [
     file: 'src/pool/kinds/disk/disk-backend.ts',
     text: '  await label.refresh();\n',
     replacement: '',
-    killer: 'src/pool/kinds/disk/foreign-label.test.ts',
+    killer: 'src/pool/kinds/disk/label/foreign-label.test.ts',
     only: 'H4',
   },
   {

@@ -60,14 +60,14 @@ export const fleetMutants: readonly Mutant[] = [
   },
   {
     name: 'a replica takes the note of a node back that has a link to it',
-    file: 'src/fleet/controller/forgotten-keeper.ts',
+    file: 'src/fleet/controller/keepers/forgotten-keeper.ts',
     text: '      await takeBack(api, place, name, at);\n',
     replacement: '',
     killer: 'test/fleet/forgotten.test.ts',
   },
   {
     name: 'a node is forgotten when each replica could object',
-    file: 'src/fleet/controller/forgotten-keeper.ts',
+    file: 'src/fleet/controller/keepers/forgotten-keeper.ts',
     text: '>= settlesMs;',
     replacement: '>= 0;',
     killer: 'test/fleet/forgotten.test.ts',
@@ -205,14 +205,14 @@ export const fleetMutants: readonly Mutant[] = [
   },
   {
     name: 'a stray stays for a while',
-    file: 'src/fleet/controller/stray-keeper.ts',
+    file: 'src/fleet/controller/keepers/stray-keeper.ts',
     text: '>= strayDelayMs',
     replacement: '>= 0',
     killer: strays,
   },
   {
     name: 'a stray can be brought back',
-    file: 'src/fleet/controller/stray-keeper.ts',
+    file: 'src/fleet/controller/keepers/stray-keeper.ts',
     text: "await call('ControllerModifyVolume', { volume_id: id, mutable_parameters: { undelete } });",
     replacement: '',
     killer: strays,

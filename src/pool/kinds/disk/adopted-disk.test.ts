@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Content } from '../../../kernel/block/blkid.ts';
 import { differenceFrom } from './adopted-disk.ts';
-import type { Note } from './note-file.ts';
+import type { Note } from './label/note-file.ts';
 
 const sizeBytes = 1n << 30n;
 const note: Note = {

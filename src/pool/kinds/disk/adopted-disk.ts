@@ -8,12 +8,12 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import { type FoundDisk, locateDisk, openDisk } from '../../location/found-disk.ts';
 import { DiskAdoption } from './adoption.ts';
+import type { LabelOptions } from './label/label.ts';
+import { hasSomethingElse, type LabelledPlace } from './label/labeller.ts';
+import { type Note, NoteFile } from './label/note-file.ts';
+import { NoteLabel } from './label/note-label.ts';
 import type { Payload } from './label/payload.ts';
-import type { LabelOptions } from './label.ts';
-import { hasSomethingElse, type LabelledPlace } from './labeller.ts';
 import { MappedParts } from './mapped.ts';
-import { type Note, NoteFile } from './note-file.ts';
-import { NoteLabel } from './note-label.ts';
 
 /** A disk that has a volume it was not made for, or can have one. */
 export interface AdoptedDisk {

@@ -13,11 +13,11 @@ import { factsOf, whoHasItOpen } from '../../location/candidate.ts';
 import { type FoundDisk, requireStill } from '../../location/found-disk.ts';
 import { whyNotFree } from '../../location/free-disk.ts';
 import { contentOf, whyNotWhole } from './adoptable-content.ts';
+import type { FilesystemName } from './label/note-file.ts';
+import type { NoteLabel } from './label/note-label.ts';
 import { storedRecord } from './label/payload.ts';
 import type { MappedParts } from './mapped.ts';
 import { newObjectName } from './names.ts';
-import type { FilesystemName } from './note-file.ts';
-import type { NoteLabel } from './note-label.ts';
 import { changeObject, volumeOf } from './objects.ts';
 
 export interface DiskAdoptionParts {

@@ -7,7 +7,7 @@ import type { Adoption, Backend, Extras } from '../../backend.ts';
 import type { Traits } from '../../pool.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { DiskAttacher } from './attacher.ts';
-import type { DiskLabel } from './disk-label.ts';
+import type { DiskLabel } from './label/disk-label.ts';
 import type { MappedNode, MappedParts } from './mapped.ts';
 import { DiskProvisioner } from './provisioner.ts';
 import { LabelStore } from './record-store.ts';

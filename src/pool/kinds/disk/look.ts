@@ -12,14 +12,14 @@ import { type Finding, ok, type PoolContents, type PoolSight, type Shown, type W
 import { whyNotWhole } from './adoptable-content.ts';
 import { type AdoptedDisk, findAdopted } from './adopted-disk.ts';
 import type { DiskOptions } from './config.ts';
+import { payloadIn } from './label/label.ts';
+import { readPayload } from './label/label-copies.ts';
+import { type LabelledDisk, readLabelled } from './label/labeller.ts';
+import { NoteFile } from './label/note-file.ts';
 import { idOf, type Payload } from './label/payload.ts';
 import { slotBytes, slotCount } from './label/slots.ts';
-import { payloadIn } from './label.ts';
-import { readPayload } from './label-copies.ts';
-import { type LabelledDisk, readLabelled } from './labeller.ts';
 import { MappedParts } from './mapped.ts';
 import { deviceOfMember } from './match/open-matched.ts';
-import { NoteFile } from './note-file.ts';
 import { refuseCopy } from './open.ts';
 import { readerOf } from './record-store.ts';
 import { DiskSpace } from './space.ts';

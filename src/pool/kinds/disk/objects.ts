@@ -1,6 +1,6 @@
 import { DataLoss } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
-import type { DiskLabel } from './disk-label.ts';
+import type { DiskLabel } from './label/disk-label.ts';
 import { idOf, type ObjectState, type Payload, type StoredObject } from './label/payload.ts';
 
 /** The disk's object, if it is a volume with this id: neither a draft nor on its way out. */

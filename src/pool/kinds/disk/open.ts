@@ -8,10 +8,10 @@ import { Wiper } from '../../wipe/wiper.ts';
 import { findAdopted, openAdopted } from './adopted-disk.ts';
 import type { DiskOptions } from './config.ts';
 import { DiskBackend, type DiskBackendOptions } from './disk-backend.ts';
+import { Label, payloadIn } from './label/label.ts';
+import { type LabelledDisk, readOrLabel } from './label/labeller.ts';
 import { mebibyte } from './label/layout.ts';
 import type { Payload } from './label/payload.ts';
-import { Label, payloadIn } from './label.ts';
-import { type LabelledDisk, readOrLabel } from './labeller.ts';
 import { MappedParts } from './mapped.ts';
 import { hasFilesystemOf, hasLabelOf, originalOf, refuseCopies, type TwinPlace } from './twins.ts';
 

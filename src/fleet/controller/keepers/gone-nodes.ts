@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { KubernetesApi } from '../kubernetes/api.ts';
-import { forgetSecondsOf, isNodeThere } from '../kubernetes/classes.ts';
-import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
-import { SecretNotes } from '../kubernetes/secret-notes.ts';
-import type { ObjectPlace } from '../kubernetes/stored-object.ts';
-import { countGone, forgettable, type Gone, type Seen, seenNow } from '../routing/gone.ts';
-import type { FleetState } from './fleet-state.ts';
+import type { KubernetesApi } from '../../kubernetes/api.ts';
+import { forgetSecondsOf, isNodeThere } from '../../kubernetes/classes.ts';
+import type { RecordedVolume } from '../../kubernetes/persistent-volumes.ts';
+import { SecretNotes } from '../../kubernetes/secret-notes.ts';
+import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
+import { countGone, forgettable, type Gone, type Seen, seenNow } from '../../routing/gone.ts';
+import type { FleetState } from '../fleet-state.ts';
 
 export interface GoneNodesOptions {
   readonly api: KubernetesApi;

@@ -1,13 +1,13 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
-import { DirectorySync } from '../../../kernel/file/file.ts';
-import { parseStored } from '../../../volume/stored-json.ts';
-import { poolsDirectory } from '../../location/place.ts';
-import { replaceFile } from '../../records/durable-file.ts';
-import { fromStored, type Payload, storedPayload, toStored } from './label/payload.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../../../kernel/call/errno.ts';
+import { DirectorySync } from '../../../../kernel/file/file.ts';
+import { parseStored } from '../../../../volume/stored-json.ts';
+import { poolsDirectory } from '../../../location/place.ts';
+import { replaceFile } from '../../../records/durable-file.ts';
+import { fromStored, type Payload, storedPayload, toStored } from './payload.ts';
 
 /** The identity of a filesystem. */
 export interface FilesystemName {

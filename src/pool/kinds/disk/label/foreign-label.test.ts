@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { DataLoss } from '../../../volume/errors.ts';
-import { volumeIdFor } from '../../../volume/id.ts';
-import type { VolumeRecord } from '../../../volume/record.ts';
-import { Wiper } from '../../wipe/wiper.ts';
-import { DiskBackend } from './disk-backend.ts';
+import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { DataLoss } from '../../../../volume/errors.ts';
+import { volumeIdFor } from '../../../../volume/id.ts';
+import type { VolumeRecord } from '../../../../volume/record.ts';
+import { Wiper } from '../../../wipe/wiper.ts';
+import { DiskBackend } from '../disk-backend.ts';
+import type { MappedParts } from '../mapped.ts';
 import type { DiskLabel } from './disk-label.ts';
-import type { ObjectState } from './label/payload.ts';
-import type { MappedParts } from './mapped.ts';
+import type { ObjectState } from './payload.ts';
 
 const id = volumeIdFor('node', 'test', 'v');
 const name = `${id}.00000000`;

@@ -1,6 +1,6 @@
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import type { HoldfastError } from '../../../volume/errors.ts';
-import type { Payload } from './label/payload.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import type { HoldfastError } from '../../../../volume/errors.ts';
+import type { Payload } from './payload.ts';
 
 /** The stored state of a pool's disk, wherever that is written: the pool's id, and the disk's content. */
 export interface DiskLabel extends AsyncDisposable {

@@ -1,16 +1,16 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { dropCache } from '../../../kernel/block/block.ts';
-import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAtMost, syncFile } from '../../../kernel/file/file.ts';
-import { FailedPrecondition } from '../../../volume/errors.ts';
-import { Held } from '../../../volume/held.ts';
-import { takeLock } from '../../location/lock.ts';
+import { dropCache } from '../../../../kernel/block/block.ts';
+import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { readAtMost, syncFile } from '../../../../kernel/file/file.ts';
+import { FailedPrecondition } from '../../../../volume/errors.ts';
+import { Held } from '../../../../volume/held.ts';
+import { takeLock } from '../../../location/lock.ts';
 import type { DiskLabel } from './disk-label.ts';
-import type { Payload } from './label/payload.ts';
 import type { LabelOptions } from './label.ts';
 import type { FilesystemName, Note, NoteFile } from './note-file.ts';
+import type { Payload } from './payload.ts';
 
 const probeBytes = 4096;
 

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Claim, Notice } from '../kubernetes/claim-events.ts';
-import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
-import type { SecretNotes } from '../kubernetes/secret-notes.ts';
-import { type Absence, settleAbsences } from '../routing/absences.ts';
-import type { ClaimTeller } from './claim-teller.ts';
-import type { FleetState } from './fleet-state.ts';
+import type { Claim, Notice } from '../../kubernetes/claim-events.ts';
+import type { RecordedVolume } from '../../kubernetes/persistent-volumes.ts';
+import type { SecretNotes } from '../../kubernetes/secret-notes.ts';
+import { type Absence, settleAbsences } from '../../routing/absences.ts';
+import type { ClaimTeller } from '../claim-teller.ts';
+import type { FleetState } from '../fleet-state.ts';
 
 export interface AbsenceKeeperOptions {
   readonly state: FleetState;

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { ApiRefusal, type KubernetesApi } from '../kubernetes/api.ts';
-import { SecretNotes } from '../kubernetes/secret-notes.ts';
-import type { ObjectPlace } from '../kubernetes/stored-object.ts';
-import { setTaint, type TaintEffect } from '../kubernetes/taints.ts';
-import type { FleetState } from './fleet-state.ts';
+import { ApiRefusal, type KubernetesApi } from '../../kubernetes/api.ts';
+import { SecretNotes } from '../../kubernetes/secret-notes.ts';
+import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
+import { setTaint, type TaintEffect } from '../../kubernetes/taints.ts';
+import type { FleetState } from '../fleet-state.ts';
 
 export interface QuarantineKeeperOptions {
   readonly api: KubernetesApi;

@@ -1,20 +1,20 @@
 import { constants } from 'node:fs';
-import { dropCache } from '../../../kernel/block/block.ts';
-import { sameDevice } from '../../../kernel/block/device.ts';
-import { mappedPath } from '../../../kernel/block/device-mapper.ts';
-import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readWhatCan } from '../../../kernel/file/file.ts';
-import type { LocationOptions } from '../../location/location.ts';
-import { takeLock } from '../../location/lock.ts';
+import { dropCache } from '../../../../kernel/block/block.ts';
+import { sameDevice } from '../../../../kernel/block/device.ts';
+import { mappedPath } from '../../../../kernel/block/device-mapper.ts';
+import { type Descriptor, openFile } from '../../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { readWhatCan } from '../../../../kernel/file/file.ts';
+import type { LocationOptions } from '../../../location/location.ts';
+import { takeLock } from '../../../location/lock.ts';
+import type { MappedParts } from '../mapped.ts';
+import { refuseRunElsewhere, stampText } from '../other-node.ts';
 import type { DiskLabel } from './disk-label.ts';
-import { layoutOf } from './label/layout.ts';
-import type { Payload } from './label/payload.ts';
-import { probeAt, stampBytes } from './label/slots.ts';
 import { forgetMemory, keepMemory, LabelCopies, memoryOf, newMemory, readPayload } from './label-copies.ts';
 import type { LabelledDisk } from './labeller.ts';
-import type { MappedParts } from './mapped.ts';
-import { refuseRunElsewhere, stampText } from './other-node.ts';
+import { layoutOf } from './layout.ts';
+import type { Payload } from './payload.ts';
+import { probeAt, stampBytes } from './slots.ts';
 
 /** The label that was read with the disk: it may be older than what its device has. */
 export function payloadIn({ found, front, shape }: LabelledDisk, poolName: string): Payload {

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { KubernetesApi } from '../kubernetes/api.ts';
-import { type ForgottenNodes, objectionMs, readForgotten, takeBack } from '../kubernetes/forgotten.ts';
-import type { ObjectPlace } from '../kubernetes/stored-object.ts';
-import type { FleetState } from './fleet-state.ts';
+import type { KubernetesApi } from '../../kubernetes/api.ts';
+import { type ForgottenNodes, objectionMs, readForgotten, takeBack } from '../../kubernetes/forgotten.ts';
+import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
+import type { FleetState } from '../fleet-state.ts';
 
 export interface ForgottenKeeperOptions {
   readonly api: KubernetesApi;

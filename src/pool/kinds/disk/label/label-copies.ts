@@ -1,11 +1,11 @@
-import { dropCache } from '../../../kernel/block/block.ts';
-import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAt, readWhatCan, syncFile, writeAt } from '../../../kernel/file/file.ts';
-import { DataLoss, InternalError } from '../../../volume/errors.ts';
-import { DiskLost } from '../../quarantine.ts';
-import { type Payload, parsePayload, serializePayload } from './label/payload.ts';
-import { encodeSlot, probeAt, readSlots, type Slot, slotBytes, slotCount, stampBytes } from './label/slots.ts';
+import { dropCache } from '../../../../kernel/block/block.ts';
+import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { readAt, readWhatCan, syncFile, writeAt } from '../../../../kernel/file/file.ts';
+import { DataLoss, InternalError } from '../../../../volume/errors.ts';
+import { DiskLost } from '../../../quarantine.ts';
+import { type Payload, parsePayload, serializePayload } from './payload.ts';
+import { encodeSlot, probeAt, readSlots, type Slot, slotBytes, slotCount, stampBytes } from './slots.ts';
 
 const labelBytes = slotBytes * slotCount;
 

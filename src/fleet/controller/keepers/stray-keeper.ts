@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import { encode, type Method, methodsOf } from '../../csi/contract.ts';
-import { fateOf, type NamedVolume, type RecordedVolumes, type StrayView, straysIn } from '../routing/strays.ts';
-import { strayTrashed } from './events.ts';
-import type { Sessions } from './sessions.ts';
+import { encode, type Method, methodsOf } from '../../../csi/contract.ts';
+import { fateOf, type NamedVolume, type RecordedVolumes, type StrayView, straysIn } from '../../routing/strays.ts';
+import { strayTrashed } from '../events.ts';
+import type { Sessions } from '../sessions.ts';
 
 export interface StrayKeeperOptions {
   readonly view: StrayView;
