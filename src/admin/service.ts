@@ -6,10 +6,10 @@ import type { Attached, Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { claimOf } from '../volume/claim.ts';
 import { AlreadyExists, HoldfastError, NotFound, Unavailable } from '../volume/errors.ts';
-import { finishAll } from '../volume/finish-all.ts';
+import { finishAll } from '../volume/flow/finish-all.ts';
+import { type ObjectQueue, volumeNameKey } from '../volume/flow/object-queue.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
-import { type ObjectQueue, volumeNameKey } from '../volume/object-queue.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
 import type {
   Adopted,

@@ -1,7 +1,7 @@
 import type { ControllerConfig } from '../config/controller-config.ts';
 import { startController } from '../fleet/controller/controller.ts';
 import { limitHeap } from '../server/memory.ts';
-import { withTimeout } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { openLog } from './log.ts';
 import { exitCodes } from './output.ts';
 

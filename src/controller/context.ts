@@ -1,7 +1,7 @@
 import type { TopologySegments } from '../csi/parse.ts';
 import type { NodeKind } from '../pool/node-side.ts';
 import type { Pools } from '../pool/pools.ts';
-import type { ObjectQueue } from '../volume/object-queue.ts';
+import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import type { Attach, Expansion } from './capabilities.ts';
 
 /** The dependencies of the Controller service. */

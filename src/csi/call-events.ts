@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../volume/errors.ts';
-import { TypedChannel } from '../volume/typed-channel.ts';
+import { TypedChannel } from '../volume/flow/typed-channel.ts';
 
 /** An object that stands for one call from its beginning to its end. */
 export interface CallEvent {

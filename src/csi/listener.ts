@@ -1,6 +1,6 @@
 import * as grpc from '@grpc/grpc-js';
 import { type ServedSocket, serveSocket } from '../sockets/unix-socket.ts';
-import { withTimeout } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/flow/with-timeout.ts';
 
 /**
  * Maximum size of a request. Real ones have a few KiB (L02-L04), or list all nodes of a large cluster. A request of

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { frozen, leftovers, reconciled, trimmed, wiped } from '../pool/events.ts';
 import type { Pool, PoolUsage } from '../pool/pool.ts';
 import { type Pools, poolStates } from '../pool/pools.ts';
-import { withTimeout } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { VolumeMetrics } from './volume-metrics.ts';
 
 /** The longest wait of a scrape for a disk; Prometheus itself gives up after 10 s. */

@@ -1,7 +1,7 @@
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { VolumeSource } from '../pool/node-side.ts';
 import type { Pools } from '../pool/pools.ts';
-import type { ObjectQueue } from '../volume/object-queue.ts';
+import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import type { LateRemovals } from './ephemeral/late-removals.ts';
 import type { Notes } from './notes.ts';
 

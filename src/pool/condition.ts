@@ -1,5 +1,5 @@
+import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { withTimeout } from '../volume/with-timeout.ts';
 import type { Condition, Pool } from './pool.ts';
 import { PoolQuarantined } from './quarantine.ts';
 

@@ -1,4 +1,4 @@
-import { TypedChannel } from '../volume/typed-channel.ts';
+import { TypedChannel } from '../volume/flow/typed-channel.ts';
 
 /** Objects that an opening pool finds half done, and finishes or removes. */
 export const leftovers = [

@@ -343,7 +343,7 @@ export interface Condition {
  * A place on one node that volumes are made from. Implementations keep every promise of the design without help:
  * each method is idempotent, safe against kill -9 at any step, and throws the errors of `volume/errors.ts`.
  * Calls for one volume id are never concurrent, except that a pool which copies may be asked for several copies of one
- * volume at a time: the services see to that (`volume/object-queue.ts`).
+ * volume at a time: the services see to that (`volume/flow/object-queue.ts`).
  */
 /** Hears what a health check waits for. */
 export interface HealthWatch {

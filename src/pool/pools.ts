@@ -1,7 +1,7 @@
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { didYouMean } from '../settings/nearest.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
-import { finishAll } from '../volume/finish-all.ts';
+import { finishAll } from '../volume/flow/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import { type LabelSelector, type Labels, selects } from '../volume/labels.ts';
 import type { VolumeRecord } from '../volume/record.ts';

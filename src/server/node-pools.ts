@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { countDisks } from '../kernel/block/disks.ts';
 import { expandPools, openPool, othersOf, type PoolConfig, standsForSeveral, watchSections } from '../pool/kinds.ts';
 import { type PoolOpener, Pools } from '../pool/pools.ts';
-import { withTimeout } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/flow/with-timeout.ts';
 
 /** Reserve for disks that are added later: more become pools after the next start. */
 const disksToCome = 8;

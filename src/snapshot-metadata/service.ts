@@ -7,8 +7,8 @@ import type {
 import type { StreamContext } from '../csi/handler.ts';
 import type { Found, Pools } from '../pool/pools.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, OutOfRange, Unavailable } from '../volume/errors.ts';
+import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { parseSnapshotId } from '../volume/id.ts';
-import type { ObjectQueue } from '../volume/object-queue.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 
 export interface SnapshotMetadataOptions {

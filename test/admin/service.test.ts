@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { Aborted, Unavailable } from '../../src/volume/errors.ts';
-import { ObjectQueue, volumeNameKey } from '../../src/volume/object-queue.ts';
+import { ObjectQueue, volumeNameKey } from '../../src/volume/flow/object-queue.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 

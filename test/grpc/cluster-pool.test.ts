@@ -9,7 +9,7 @@ import type { Backend } from '../../src/pool/backend.ts';
 import { over } from '../../src/pool/layers/over.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { accessModes } from '../../src/volume/capability.ts';
-import { ObjectQueue } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { CallError, connectDriver, type DriverClient } from '../support/client.ts';
 import { exportKind } from '../support/context-kinds.ts';
 import { openTestDirectories } from '../support/directory-pool.ts';

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
 import type { Pool, QuotaUsage } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
-import { ObjectQueue } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { shortPath } from '../../src/volume/short-path.ts';
 import { Child } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';

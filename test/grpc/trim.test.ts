@@ -10,7 +10,7 @@ import { readXfs, readXfsSpareBlocks } from '../../src/kernel/file/xfs.ts';
 import { TrimSchedule } from '../../src/node/trim/trim-schedule.ts';
 import { TrimTimer, trimPool } from '../../src/node/trim/trim-timer.ts';
 import { trimmed } from '../../src/pool/events.ts';
-import { ObjectQueue } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import type { Trimming } from '../../src/volume/trimming.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool } from '../support/image-pool.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
@@ -20,3 +21,17 @@ for (const [name, home] of Object.entries(doors)) {
     );
   });
 }
+
+/** In folders of any depth, which a pattern of the linter cannot tell from those of another kind. */
+test('a kind of pool imports no other kind', () => {
+  const kindOf = (path: string) => /^pool\/kinds\/([^/]+)\//.exec(path)?.[1];
+  const files = globSync('pool/kinds/*/**/*.ts', { cwd: source });
+  const imports = files.flatMap((file) => {
+    const text = readFileSync(`${source}/${file}`, 'utf8');
+    const targets = Array.from(text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g), ([, path = '']) => path);
+    return targets.map((path) => ({ file, target: join(dirname(file), path) }));
+  });
+  assert.ok(imports.length > 500);
+  const foreign = imports.filter(({ file, target }) => ![undefined, kindOf(file)].includes(kindOf(target)));
+  assert.deepEqual(foreign, []);
+});

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { AdminClient } from '../../src/admin/client.ts';
-import { ObjectQueue } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { startNamespace } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { mountWith } from '../support/life.ts';

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } f
 import { describe, test } from 'node:test';
 import { deviceNumber } from '../../src/kernel/block/device.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { holdDisk } from '../../src/pool/kinds/lvm/taken-disk.ts';
-import { locateDevice } from '../../src/pool/location/found-disk.ts';
+import { holdDisk } from '../../src/pool/kinds/lvm/group/taken-disk.ts';
+import { locateDevice } from '../../src/pool/location/disk/found-disk.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { Child } from '../support/child.ts';
 import { attachDisk, digestOf, nameDisk, sparseFile } from '../support/disk.ts';

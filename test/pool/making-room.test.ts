@@ -7,7 +7,7 @@ import { RecordIndex } from '../../src/pool/catalog/record-index.ts';
 import { SnapshotIndex } from '../../src/pool/catalog/snapshot-index.ts';
 import { Trash } from '../../src/pool/catalog/trash.ts';
 import type { TrashEntry } from '../../src/pool/catalog/trash-entry.ts';
-import type { OwnLv } from '../../src/pool/kinds/lvm/group-state.ts';
+import type { OwnLv } from '../../src/pool/kinds/lvm/group/group-state.ts';
 import { LvmSpace } from '../../src/pool/kinds/lvm/space.ts';
 import { SpaceLedger } from '../../src/pool/space/space-ledger.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';

@@ -5,8 +5,8 @@ import { adminService } from '../../src/admin/service.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
-import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 

@@ -11,7 +11,7 @@ import { nodeService } from '../../src/node/service.ts';
 import type { Pool, VolumeSpec } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import type { VolumeContent } from '../../src/volume/capability.ts';
-import { ObjectQueue } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { Child, startNamespace } from './child.ts';
 import { CallError, connectDriver, type DriverClient } from './client.ts';
 import { eventually } from './eventually.ts';

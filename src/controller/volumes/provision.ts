@@ -1,7 +1,7 @@
 import { type Pool, volumeIdIn } from '../../pool/pool.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../../volume/errors.ts';
-import { volumeNameKey } from '../../volume/object-queue.ts';
+import { volumeNameKey } from '../../volume/flow/object-queue.ts';
 import type { VolumeSource } from '../../volume/record.ts';
 import { defaultVolumeBytes, satisfies, smaller } from '../../volume/size.ts';
 import { type Room, roomFor } from '../capacity/capacity.ts';

@@ -1,8 +1,8 @@
 import type { Pool } from '../../pool/pool.ts';
 import type { Found } from '../../pool/pools.ts';
 import { NotFound, ResourceExhausted } from '../../volume/errors.ts';
+import type { Claim } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { Claim } from '../../volume/object-queue.ts';
 import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { ControllerContext } from '../context.ts';

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { withTimeout } from '../../volume/with-timeout.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 
 /** Time in which a connection must show a token. */
 const strangerMs = 10_000;

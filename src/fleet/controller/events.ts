@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../../volume/errors.ts';
-import { TypedChannel } from '../../volume/typed-channel.ts';
+import { TypedChannel } from '../../volume/flow/typed-channel.ts';
 
 /**
  * The outcome of a call for a node: the code of the node's answer, or a failure on the way. REFUSED: it was never sent,

@@ -3,7 +3,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import { type CallOptions, handledStream, type StreamCall, streamCall } from '../../csi/pipeline.ts';
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
-import { withTimeout } from '../../volume/with-timeout.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 
 /** A query of the controller, as in proto/fleet.proto. */
 export interface Question {

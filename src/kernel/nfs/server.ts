@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { connect, isIP } from 'node:net';
-import { withTimeout } from '../../volume/with-timeout.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import { DiskQueue } from '../call/disk-queue.ts';
 import { decodeNullReply, encodeNullCall } from './rpc.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { withTimeout } from '../../volume/with-timeout.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import { sameDevice } from '../block/device.ts';
 import { type Descriptor, openReadOnly } from '../call/descriptor.ts';
 import { DiskQueue } from '../call/disk-queue.ts';

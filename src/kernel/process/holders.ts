@@ -1,5 +1,5 @@
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import { type FoundHolders, type Holder, type NamespaceMember, swapSpace } from '../../volume/holder.ts';
-import { withTimeout } from '../../volume/with-timeout.ts';
 import { type DeviceNumber, sameDevice } from '../block/device.ts';
 import { type SoughtDevice, stackedDevices } from '../block/stacked.ts';
 import { DiskQueue } from '../call/disk-queue.ts';

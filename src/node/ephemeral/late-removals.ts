@@ -1,8 +1,8 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { ObjectQueue } from '../../volume/object-queue.ts';
 import { isSeenHere, removeUnmounted } from './unmounted.ts';
 
 const firstPauseMs = 1_000;

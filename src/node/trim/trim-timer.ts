@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool, TrimOptions } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { PoolQuarantined } from '../../pool/quarantine.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { ObjectQueue } from '../../volume/object-queue.ts';
 import { TrimSchedule } from './trim-schedule.ts';
 
 /** Where the timer says what went wrong. Structurally a pino logger. */

@@ -1,7 +1,7 @@
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
-import { withTimeout } from '../../volume/with-timeout.ts';
 import type { RecordReader, SpaceSource } from '../backend.ts';
 import type { PoolSettings } from '../settings.ts';
 import type { PoolContents, Wanted } from '../sight.ts';

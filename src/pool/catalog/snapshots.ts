@@ -1,5 +1,5 @@
 import { AlreadyExists, FailedPrecondition, InternalError, NotFound } from '../../volume/errors.ts';
-import { finishAll, finishAllOrStop } from '../../volume/finish-all.ts';
+import { finishAll, finishAllOrStop } from '../../volume/flow/finish-all.ts';
 import { type GroupId, memberIdFor, type SnapshotId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger } from '../../volume/size.ts';

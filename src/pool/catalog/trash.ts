@@ -1,5 +1,5 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { finishAll } from '../../volume/finish-all.ts';
+import { finishAll } from '../../volume/flow/finish-all.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { Backend } from '../backend.ts';

@@ -9,7 +9,7 @@ import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
 import { seesAllProcesses } from '../../kernel/process/process.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
-import { finishAll } from '../../volume/finish-all.ts';
+import { finishAll } from '../../volume/flow/finish-all.ts';
 import type { VolumeHandle } from '../../volume/handle.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';

@@ -1,8 +1,8 @@
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { finishAll } from '../../volume/finish-all.ts';
+import { finishAll } from '../../volume/flow/finish-all.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import { withTimeout } from '../../volume/with-timeout.ts';
 import type { PoolLog } from '../log.ts';
 import type { Freezes } from './freezes.ts';
 

@@ -7,9 +7,9 @@ import { lockHolders } from '../../kernel/file/lock.ts';
 import { type FileStatus, statusOf } from '../../kernel/file/path.ts';
 import { markerPathOf } from '../records/pool-file.ts';
 import type { LocationSight } from '../sight.ts';
+import type { SystemDiskUse } from './disk/system-disk.ts';
 import type { Location } from './location.ts';
 import { automaticFile, configuredPlace, type Place } from './place.ts';
-import type { SystemDiskUse } from './system-disk.ts';
 
 /** Where a pool is, found without changing anything. */
 export interface FoundLocation extends LocationSight, Place {

@@ -15,11 +15,11 @@ import { step } from '../../volume/step.ts';
 import type { PoolLog } from '../log.ts';
 import { refuseKnown } from '../records/pool-file.ts';
 import { beginningBytes, isFreshLog, isOwnFormat, judgeLocation, logPlace } from './content.ts';
+import { locateDevice, swapped } from './disk/found-disk.ts';
+import { inUse } from './disk/hold-alone.ts';
+import { takeDisk } from './disk/take-disk.ts';
 import { type BegunFormat, FormatMarker } from './format-marker.ts';
-import { locateDevice, swapped } from './found-disk.ts';
-import { inUse } from './hold-alone.ts';
 import type { PoolDisk } from './match/one-disk.ts';
-import { takeDisk } from './take-disk.ts';
 
 /** mkfs.xfs makes none that is smaller. */
 export const minimumLocationBytes = 300n << 20n;

@@ -8,6 +8,7 @@ import { Freezes } from '../freeze/freezes.ts';
 import type { OpenContext } from '../kind.ts';
 import { markerPathOf, noPoolNow, readMarker } from '../records/pool-file.ts';
 import { exists, makeBackingFile, removeDrafts } from './backing-file.ts';
+import { refuseWrongDisk, type SystemDiskUse } from './disk/system-disk.ts';
 import { DiskFollower, growToFile } from './growth.ts';
 import { takeLock } from './lock.ts';
 import type { PoolDisk } from './match/one-disk.ts';
@@ -16,7 +17,6 @@ import { automaticFile, poolRoot, poolsDirectory } from './place.ts';
 import { canReflink } from './reflink.ts';
 import { hostReservePath, ReservedSpace } from './reserved-space.ts';
 import { defaultSizeOf } from './size.ts';
-import { refuseWrongDisk, type SystemDiskUse } from './system-disk.ts';
 
 /** Where a pool lives. */
 export type Location =

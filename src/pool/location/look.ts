@@ -5,10 +5,10 @@ import { explain } from '../../kernel/call/explain.ts';
 import { Layout } from '../records/layout.ts';
 import { readPoolFile } from '../records/pool-file.ts';
 import { NotReadable, type PoolContents, type PoolSight } from '../sight.ts';
+import { refuseWrongDisk } from './disk/system-disk.ts';
 import { absent, type FindOptions, type FoundLocation, findLocation } from './find.ts';
 import { poolsDirectory } from './place.ts';
 import { readPrivately } from './private-mount.ts';
-import { refuseWrongDisk } from './system-disk.ts';
 import { explainTrouble } from './trouble.ts';
 
 /** Reads what a pool holds whose directory this is: below `location.root`. */

@@ -4,7 +4,7 @@ import { sameDevice } from '../../kernel/block/device.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { Aborted, OutOfRange } from '../../volume/errors.ts';
-import { locateDevice, openDisk } from '../location/found-disk.ts';
+import { locateDevice, openDisk } from '../location/disk/found-disk.ts';
 import type { NodeSide, NodeSideContext, UnmountPlace, VolumeOnNode } from '../node-side.ts';
 import type { Attached, Attachment, AttachOptions, Condition } from '../pool.ts';
 import type { ConnectionNote } from './connection-notes.ts';

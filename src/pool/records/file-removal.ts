@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { syncFile } from '../../kernel/file/file.ts';
-import { finishAll } from '../../volume/finish-all.ts';
+import { finishAll } from '../../volume/flow/finish-all.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { Provisioner, Removed } from '../backend.ts';

@@ -1,8 +1,8 @@
 import { storedBytes } from '../../volume/encryption.ts';
 import { type HoldfastError, OutOfRange, ResourceExhausted } from '../../volume/errors.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
-import { withTimeout } from '../../volume/with-timeout.ts';
 import type { StorageSpace } from '../backend.ts';
 import type { Trash } from '../catalog/trash.ts';
 import type { TrashEntry, TrashRef } from '../catalog/trash-entry.ts';

@@ -2,7 +2,7 @@ import { openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { type TreeEntry, walkTree } from '../../kernel/file/tree.ts';
-import { withTimeout } from '../../volume/with-timeout.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 
 interface Counted {
   readonly bytes: bigint;

@@ -4,7 +4,7 @@ import type { Mutant } from '../mutant.ts';
 export const checkMutants: readonly Mutant[] = [
   {
     name: 'a disk that somebody had for himself is looked at again before it is formatted',
-    file: 'src/pool/location/take-disk.ts',
+    file: 'src/pool/location/disk/take-disk.ts',
     text: 'const own = await taking.findOwn({ found, device, limits });',
     replacement: 'const own = undefined as Own | undefined;',
     killer: 'test/pool/format.test.ts',

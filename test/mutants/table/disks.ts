@@ -219,7 +219,7 @@ export const diskMutants: readonly Mutant[] = [
   {
     name: 'a disk that a process has open is not taken',
     ...foreignDisk,
-    file: 'src/pool/location/take-disk.ts',
+    file: 'src/pool/location/disk/take-disk.ts',
     only: 'so does a process',
     text: ', ...(await whoHasItOpen(found))]',
     replacement: ']',
@@ -227,7 +227,7 @@ export const diskMutants: readonly Mutant[] = [
   {
     name: 'who has a disk open is asked again after a moment',
     ...foreignDisk,
-    file: 'src/pool/location/candidate.ts',
+    file: 'src/pool/location/disk/candidate.ts',
     only: 'for a moment only',
     text: '    if (holders.length === 0) break;',
     replacement: '    break;',
@@ -235,7 +235,7 @@ export const diskMutants: readonly Mutant[] = [
   {
     name: 'a disk that only looks blank at its beginning is not taken',
     ...foreignDisk,
-    file: 'src/pool/location/take-disk.ts',
+    file: 'src/pool/location/disk/take-disk.ts',
     only: 'what lies at its end',
     text: 'factsOf(queue, found, own === undefined ? device : undefined)',
     replacement: 'factsOf(queue, found, undefined)',
@@ -258,8 +258,8 @@ export const diskMutants: readonly Mutant[] = [
   },
   {
     name: 'a disk with a loop device over it is used',
-    file: 'src/pool/location/disk-survey.ts',
-    killer: 'src/pool/location/disk-survey.test.ts',
+    file: 'src/pool/location/disk/disk-survey.ts',
+    killer: 'src/pool/location/disk/disk-survey.test.ts',
     text: 'partition.holders), ...over];',
     replacement: 'partition.holders)];',
   },
@@ -431,7 +431,7 @@ export const diskMutants: readonly Mutant[] = [
   {
     name: 'a disk for a volume group is looked at again when it is taken',
     ...foreignDisk,
-    file: 'src/pool/kinds/lvm/taken-disk.ts',
+    file: 'src/pool/kinds/lvm/group/taken-disk.ts',
     text: 'return locateDevice(queue, found.path, found.device);',
     replacement: 'return found;',
     only: 'H28',

@@ -309,8 +309,8 @@ export const ledgerMutants: readonly Mutant[] = [
   },
   {
     name: 'nothing new is made in a volume group whose metadata is nearly full',
-    file: 'src/pool/kinds/lvm/metadata.ts',
-    killer: 'src/pool/kinds/lvm/metadata.test.ts',
+    file: 'src/pool/kinds/lvm/group/metadata.ts',
+    killer: 'src/pool/kinds/lvm/group/metadata.test.ts',
     text: 'return freeBytes * 16n < totalBytes;',
     replacement: 'return freeBytes * 16n < 0n * totalBytes;',
   },

@@ -14,10 +14,10 @@ const hangs = 'design 3.7';
 export const sicknessMutants: readonly Mutant[] = [
   {
     name: 'a disk of a group that fails while it is asked is no fault of the pool',
-    file: 'src/pool/kinds/lvm/ask-disks.ts',
+    file: 'src/pool/kinds/lvm/group/ask-disks.ts',
     text: '  asks.onFailure = undefined;\n',
     replacement: '',
-    killer: 'src/pool/kinds/lvm/ask-disks.test.ts',
+    killer: 'src/pool/kinds/lvm/group/ask-disks.test.ts',
   },
   {
     name: 'each disk of a pool has all of the time to answer',
@@ -29,8 +29,8 @@ export const sicknessMutants: readonly Mutant[] = [
   },
   {
     name: 'a disk that does not answer keeps nobody from asking the others',
-    file: 'src/pool/kinds/lvm/ask-disks.ts',
-    killer: 'src/pool/kinds/lvm/ask-disks.test.ts',
+    file: 'src/pool/kinds/lvm/group/ask-disks.ts',
+    killer: 'src/pool/kinds/lvm/group/ask-disks.test.ts',
     text: '{ length: disksAskedAtOnce }',
     replacement: '{ length: 1 }',
     only: 'H23',

@@ -1,6 +1,6 @@
 import type { SectionReader } from '../../../settings/section.ts';
 import { absolutePath, oneOf } from '../../../settings/values.ts';
-import { type SystemDiskUse, systemDiskUses } from '../../location/system-disk.ts';
+import { type SystemDiskUse, systemDiskUses } from '../../location/disk/system-disk.ts';
 
 /**
  * The role of project quota. required: without it the pool is not opened. whenAvailable: it holds the sizes of volumes

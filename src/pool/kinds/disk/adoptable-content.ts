@@ -3,7 +3,7 @@ import { linksToDisks } from '../../../kernel/block/disks.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { VolumeContent } from '../../../volume/capability.ts';
 import { parseFilesystemType } from '../../../volume/filesystem.ts';
-import type { FoundDisk } from '../../location/found-disk.ts';
+import type { FoundDisk } from '../../location/disk/found-disk.ts';
 
 /** The content with which a foreign disk becomes a volume. @returns the reason why it cannot become one, if it cannot */
 export function contentOf(content: Content): VolumeContent | string {

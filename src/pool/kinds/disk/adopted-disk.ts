@@ -6,7 +6,7 @@ import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
-import { type FoundDisk, locateDisk, openDisk } from '../../location/found-disk.ts';
+import { type FoundDisk, locateDisk, openDisk } from '../../location/disk/found-disk.ts';
 import { DiskAdoption } from './adoption.ts';
 import type { LabelOptions } from './label/label.ts';
 import { hasSomethingElse, type LabelledPlace } from './label/labeller.ts';

@@ -14,7 +14,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
-import { type FoundDisk, requireStill } from '../../location/found-disk.ts';
+import { type FoundDisk, requireStill } from '../../location/disk/found-disk.ts';
 import { openStill } from '../../mapped-device.ts';
 import type { Extent } from './label/layout.ts';
 import { dataDevice, labelDevice, type MappedName, mappedUuidPrefix, objectOfMapped } from './names.ts';

@@ -1,7 +1,7 @@
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
-import { type FoundDisk, othersWithName } from '../../location/found-disk.ts';
+import { type FoundDisk, othersWithName } from '../../location/disk/found-disk.ts';
 import { openMapper } from '../../mapped-device.ts';
 import { markerPathOf, readMarker, remember } from '../../records/pool-file.ts';
 import { Wiper } from '../../wipe/wiper.ts';

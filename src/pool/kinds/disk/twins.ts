@@ -6,7 +6,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { readWhatCan, unreadableByte } from '../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
-import { type FoundDisk, othersWithName } from '../../location/found-disk.ts';
+import { type FoundDisk, othersWithName } from '../../location/disk/found-disk.ts';
 import { type DiskEnds, poolIn } from './label/labelling.ts';
 import { type DiskShape, minimumDiskBytes } from './label/layout.ts';
 

@@ -7,7 +7,7 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { statusBehind } from '../../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
-import { locateDevice, openDisk } from '../../location/found-disk.ts';
+import { locateDevice, openDisk } from '../../location/disk/found-disk.ts';
 import type { ExecNote, NotedDevice, NotedMount } from './notes.ts';
 
 /* Claims of programs are never believed: the kernel tells the mounts and devices that there are. */

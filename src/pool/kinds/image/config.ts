@@ -2,11 +2,11 @@ import type { SectionReader } from '../../../settings/section.ts';
 import { absolutePath, devicePath, oneOf, size } from '../../../settings/values.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import type { Claim, Configured } from '../../kind.ts';
+import { type SystemDiskUse, systemDiskUses } from '../../location/disk/system-disk.ts';
 import type { Location } from '../../location/location.ts';
 import type { DiskMatch } from '../../location/match/criteria.ts';
 import { readMatch } from '../../location/match/read-match.ts';
 import { automaticFile, poolRoot } from '../../location/place.ts';
-import { type SystemDiskUse, systemDiskUses } from '../../location/system-disk.ts';
 import type { PoolSettings } from '../../settings.ts';
 
 /** The options that only image pools have. */

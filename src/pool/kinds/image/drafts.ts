@@ -1,5 +1,5 @@
 import { withDevice } from '../../../filesystems/brief-mount.ts';
-import { finishAll } from '../../../volume/finish-all.ts';
+import { finishAll } from '../../../volume/flow/finish-all.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';

@@ -7,7 +7,7 @@ import { resizeFile } from '../../../kernel/file/file.ts';
 import { isOpenElsewhere } from '../../../kernel/file/lock.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
-import { finishAll } from '../../../volume/finish-all.ts';
+import { finishAll } from '../../../volume/flow/finish-all.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { larger } from '../../../volume/size.ts';

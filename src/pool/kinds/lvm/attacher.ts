@@ -8,7 +8,7 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
 import type { Attached, Attachment, Seen, SeenVolume } from '../../pool.ts';
-import type { OwnLv } from './group-state.ts';
+import type { OwnLv } from './group/group-state.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { idOfLvName } from './names.ts';

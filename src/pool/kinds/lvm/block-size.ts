@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import type { GroupState } from './group-state.ts';
+import type { GroupState } from './group/group-state.ts';
 
 const usualBlockBytes = 512;
 

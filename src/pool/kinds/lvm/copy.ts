@@ -4,8 +4,8 @@ import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { smaller } from '../../../volume/size.ts';
+import type { VolumeGroup } from './group/volume-group.ts';
 import { openLv } from './lv-device.ts';
-import type { VolumeGroup } from './volume-group.ts';
 
 export interface LvCopy {
   /** Open for reading. */

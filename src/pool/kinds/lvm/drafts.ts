@@ -12,7 +12,7 @@ import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Clone, Draft, DraftOptions, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
 import { copyLv } from './copy.ts';
-import type { OwnLv } from './group-state.ts';
+import type { OwnLv } from './group/group-state.ts';
 import { wholeBytes } from './layout.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';

@@ -1,6 +1,6 @@
 import type { Layout } from '../../../volume/layout.ts';
 import { larger, roundUp, smaller } from '../../../volume/size.ts';
-import type { GroupState, OwnLv, PhysicalVolume } from './group-state.ts';
+import type { GroupState, OwnLv, PhysicalVolume } from './group/group-state.ts';
 
 /** The disks of a volume group, and what of them can be allocated. */
 export type Disks = Pick<GroupState, 'extentBytes' | 'physicalVolumes'>;

@@ -12,12 +12,13 @@ import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn }
 import { Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
 import type { LvmOptions } from './config.ts';
-import type { GroupState } from './group-state.ts';
-import { devicesFinding, lookAtNoGroup } from './look-at-devices.ts';
+import type { GroupState } from './group/group-state.ts';
+import { devicesFinding, lookAtNoGroup } from './group/look-at-devices.ts';
+import { findGroup } from './group/own-group.ts';
+import { findSuspended } from './group/suspended.ts';
 import { findDevice } from './mapped-lv.ts';
 import { poolLvName } from './names.ts';
 import { readGroup } from './open.ts';
-import { findGroup } from './own-group.ts';
 import { readIdentity } from './pool-volume.ts';
 import {
   type LvSource,
@@ -27,7 +28,6 @@ import {
   readVolumeRecords,
 } from './record-store.ts';
 import { LvmSpace, type SpaceOfGroup } from './space.ts';
-import { findSuspended } from './suspended.ts';
 import { lookAtThinPool, thinFinding } from './thin/look.ts';
 import { ThinSpace } from './thin/space.ts';
 import { thinTraits } from './thin/traits.ts';

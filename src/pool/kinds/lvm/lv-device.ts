@@ -6,7 +6,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
 import { openStill } from '../../mapped-device.ts';
-import type { VolumeGroup } from './volume-group.ts';
+import type { VolumeGroup } from './group/volume-group.ts';
 
 /** The device of a logical volume, open. */
 export interface LvDevice {

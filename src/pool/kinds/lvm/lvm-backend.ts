@@ -8,9 +8,10 @@ import type { HealthWatch, Traits } from '../../pool.ts';
 import { FilesystemTrimmer } from '../../trimmer.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { LvmAdoption } from './adoption.ts';
-import { askDisks, asksQueue } from './ask-disks.ts';
 import { LvmAttacher } from './attacher.ts';
 import { LvSnapshotDraft } from './drafts.ts';
+import { askDisks, asksQueue } from './group/ask-disks.ts';
+import type { VolumeGroup } from './group/volume-group.ts';
 import { poolLvName, thinLvName } from './names.ts';
 import type { PoolVolume } from './pool-volume.ts';
 import { LvmProvisioner } from './provisioner.ts';
@@ -23,7 +24,6 @@ import type { ThinPool } from './thin/thin-pool.ts';
 import { thinTraits } from './thin/traits.ts';
 import type { ThinWatch } from './thin/watch.ts';
 import { linearTraits } from './traits.ts';
-import type { VolumeGroup } from './volume-group.ts';
 
 export interface LvmBackendOptions {
   readonly queue: DiskQueue;

@@ -1,5 +1,5 @@
 import type { DeviceMapper, MappedState } from '../../../kernel/block/device-mapper.ts';
-import type { GroupState } from './group-state.ts';
+import type { GroupState } from './group/group-state.ts';
 import { mappedName, mappedUuidPrefix } from './names.ts';
 
 /**

@@ -12,16 +12,16 @@ import { isLvmError, Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
 import { loadTargets } from './commands/target.ts';
 import type { LvmOptions } from './config.ts';
-import { type GroupState, groupStateOf } from './group-state.ts';
+import { type GroupState, groupStateOf } from './group/group-state.ts';
+import { ensureGroup } from './group/own-group.ts';
+import { explainLvm, missingGroup, refuseCopies, twoGroups } from './group/trouble.ts';
+import { VolumeGroup } from './group/volume-group.ts';
 import { LvmBackend, type LvmBackendOptions } from './lvm-backend.ts';
-import { ensureGroup } from './own-group.ts';
 import { hasRoomForNote, PoolVolume } from './pool-volume.ts';
 import { MetadataSnapshots } from './thin/changes/metadata-snapshots.ts';
 import { SnapshotNotes } from './thin/changes/snapshot-note.ts';
 import { openThinPool, refuseThinPool } from './thin/open.ts';
 import { ThinWatch } from './thin/watch.ts';
-import { explainLvm, missingGroup, refuseCopies, twoGroups } from './trouble.ts';
-import { VolumeGroup } from './volume-group.ts';
 
 export interface LvmPoolOptions extends OpenContext, LvmOptions {
   readonly name: string;

@@ -11,11 +11,11 @@ import { parseStored } from '../../../volume/stored-json.ts';
 import type { LocationOptions } from '../../location/location.ts';
 import { takeLock } from '../../location/lock.ts';
 import { markerPathOf, readMarker, remember } from '../../records/pool-file.ts';
-import type { GroupState } from './group-state.ts';
+import type { GroupState } from './group/group-state.ts';
+import type { VolumeGroup } from './group/volume-group.ts';
 import { openLv } from './lv-device.ts';
 import { poolLvName } from './names.ts';
 import { documentTags, readDocument, stateTag } from './tags.ts';
-import type { VolumeGroup } from './volume-group.ts';
 
 const identityName = 'identity';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { volumeIdFor } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
-import type { OwnLv } from './group-state.ts';
+import type { OwnLv } from './group/group-state.ts';
 import { recordedBytes, tagsInState, volumeTags } from './record-store.ts';
 import { stateOf, wipeOf } from './tags.ts';
 

@@ -15,7 +15,8 @@ import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Damaged, ReadRecords, RecordStore } from '../../backend.ts';
 import type { Deletion, TrashContents, TrashEntry } from '../../catalog/trash-entry.ts';
 import { storedDeletion } from '../../records/trash-files.ts';
-import type { GroupState, OwnLv } from './group-state.ts';
+import type { GroupState, OwnLv } from './group/group-state.ts';
+import type { VolumeGroup } from './group/volume-group.ts';
 import { poolLvName } from './names.ts';
 import {
   documentNames,
@@ -27,7 +28,6 @@ import {
   wipeOf,
   wipeTags,
 } from './tags.ts';
-import type { VolumeGroup } from './volume-group.ts';
 
 /** The logical volumes of LVM's last report. */
 export interface LvSource {

@@ -2,10 +2,10 @@ import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '
 import { larger } from '../../../volume/size.ts';
 import type { DataRef, LayoutSpace, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
-import type { GroupState, OwnLv } from './group-state.ts';
+import type { GroupState, OwnLv } from './group/group-state.ts';
+import { incompleteGroup } from './group/trouble.ts';
 import { largestBytes, neededBytes, takenBytes, wholeBytes } from './layout.ts';
 import { idOfLvName } from './names.ts';
-import { incompleteGroup } from './trouble.ts';
 
 /** The known state of a volume group. */
 export interface SpaceOfGroup {

@@ -5,7 +5,7 @@ import { whileAnswering } from '../../../kernel/call/while-answering.ts';
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import type { NamedDevice } from '../../kind.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
-import { type Users, usersOnce } from '../disk-survey.ts';
+import { type Users, usersOnce } from '../disk/disk-survey.ts';
 import { deviceAgeMs, isLongThere } from './age.ts';
 import { type Candidate, chooseFree } from './choose.ts';
 import { type DiskMatch, type MatchSection, matches, sectionsMatching } from './criteria.ts';

@@ -1,9 +1,9 @@
 import { isHeldExclusively } from '../../../kernel/block/block.ts';
 import type { Disk } from '../../../kernel/block/disks.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { whyUnseen } from '../candidate.ts';
-import { readContentOf, type Users, usersOf } from '../disk-survey.ts';
-import { type DiskFacts, whyNotFree } from '../free-disk.ts';
+import { whyUnseen } from '../disk/candidate.ts';
+import { readContentOf, type Users, usersOf } from '../disk/disk-survey.ts';
+import { type DiskFacts, whyNotFree } from '../disk/free-disk.ts';
 
 /** The flaws of a disk that matches, besides its content. */
 export type Against = Pick<DiskFacts, 'owners' | 'namesakes'>;

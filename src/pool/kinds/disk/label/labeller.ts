@@ -11,12 +11,18 @@ import { readWhatCan, syncFile, writeAt } from '../../../../kernel/file/file.ts'
 import { DataLoss, FailedPrecondition, Unavailable } from '../../../../volume/errors.ts';
 import { formatBytes } from '../../../../volume/size.ts';
 import { step } from '../../../../volume/step.ts';
-import { factsOf } from '../../../location/candidate.ts';
+import { factsOf } from '../../../location/disk/candidate.ts';
+import {
+  type FoundDisk,
+  locateDisk,
+  type OpenDisk,
+  openDisk,
+  requireStill,
+} from '../../../location/disk/found-disk.ts';
+import { whyNotFree } from '../../../location/disk/free-disk.ts';
+import { cannotBeTaken, takeDisk } from '../../../location/disk/take-disk.ts';
 import { FormatMarker } from '../../../location/format-marker.ts';
-import { type FoundDisk, locateDisk, type OpenDisk, openDisk, requireStill } from '../../../location/found-disk.ts';
-import { whyNotFree } from '../../../location/free-disk.ts';
 import { poolsDirectory } from '../../../location/place.ts';
-import { cannotBeTaken, takeDisk } from '../../../location/take-disk.ts';
 import type { PoolLog } from '../../../log.ts';
 import { markerPathOf, readMarker } from '../../../records/pool-file.ts';
 import { holdsFilesystemOfVolumes } from '../adoptable-content.ts';

@@ -1,7 +1,7 @@
 import { type DiskIdentity, isSameDisk } from '../../../../kernel/block/disk-identity.ts';
 import type { Disk } from '../../../../kernel/block/disks.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import type { Users } from '../../../location/disk-survey.ts';
+import type { Users } from '../../../location/disk/disk-survey.ts';
 import { survey } from '../../../location/match/survey.ts';
 import { poolIdOn } from '../pool-id.ts';
 

@@ -4,7 +4,7 @@ import { explain } from '../../../../kernel/call/explain.ts';
 import { whileAnswering } from '../../../../kernel/call/while-answering.ts';
 import { Unavailable } from '../../../../volume/errors.ts';
 import type { Configured, WatchContext } from '../../../kind.ts';
-import type { Users } from '../../../location/disk-survey.ts';
+import type { Users } from '../../../location/disk/disk-survey.ts';
 import { FormatMarker } from '../../../location/format-marker.ts';
 import { deviceAgeMs, isLongThere } from '../../../location/match/age.ts';
 import { type Member, rememberMember } from '../../../location/match/members.ts';

@@ -2,7 +2,7 @@ import { diskNames, linksToDisks, listDisks, namesakesOf } from '../../../../ker
 import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import type { Configured, PoolWatch, WatchContext } from '../../../kind.ts';
-import { usersOnce } from '../../../location/disk-survey.ts';
+import { usersOnce } from '../../../location/disk/disk-survey.ts';
 import { membersOf, readMembers } from '../../../location/match/members.ts';
 import { namedDevices } from '../../../location/match/named-devices.ts';
 import type { DiskOptions } from '../config.ts';

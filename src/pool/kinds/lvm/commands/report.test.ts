@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { groupStateOf, ownLvOf } from '../group-state.ts';
+import { groupStateOf, ownLvOf } from '../group/group-state.ts';
 import type { Report } from './lvm.ts';
 import { ReportReader, type ReportRow } from './report.ts';
 

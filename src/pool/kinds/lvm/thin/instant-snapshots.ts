@@ -6,7 +6,7 @@ import { Aborted, InternalError } from '../../../../volume/errors.ts';
 import { step } from '../../../../volume/step.ts';
 import { longestFreezeMs } from '../../../freeze/freezer.ts';
 import type { PoolLog } from '../../../log.ts';
-import type { OwnLv } from '../group-state.ts';
+import type { OwnLv } from '../group/group-state.ts';
 import { familyTagOf } from './families.ts';
 import type { ThinPool } from './thin-pool.ts';
 

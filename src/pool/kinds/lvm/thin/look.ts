@@ -3,7 +3,7 @@ import { parseThinBytes, parseThinPool, type ThinPoolStatus } from '../../../../
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { formatBytes } from '../../../../volume/size.ts';
 import { type Finding, ok, warn } from '../../../sight.ts';
-import type { GroupState } from '../group-state.ts';
+import type { GroupState } from '../group/group-state.ts';
 import { findDevice } from '../mapped-lv.ts';
 import { thinLvName } from '../names.ts';
 import { chunkBytesOf } from './open.ts';

@@ -1,7 +1,7 @@
 import { ResourceExhausted } from '../../../../volume/errors.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../../backend.ts';
+import { incompleteGroup } from '../group/trouble.ts';
 import { LvmSpace, type SpaceOfGroup } from '../space.ts';
-import { incompleteGroup } from '../trouble.ts';
 import { isAlone } from './families.ts';
 import { isBroken, type Shortage, shortageOf } from './sizes.ts';
 import type { ThinFigures } from './thin-pool.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { ThinPoolStatus } from '../../../../kernel/block/thin-status.ts';
-import type { GroupState } from '../group-state.ts';
+import type { GroupState } from '../group/group-state.ts';
 import { ThinWatch, type WatchedPool } from './watch.ts';
 
 const mebibyte = 1n << 20n;

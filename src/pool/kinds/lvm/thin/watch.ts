@@ -2,7 +2,7 @@ import type { ThinPoolStatus } from '../../../../kernel/block/thin-status.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import { larger } from '../../../../volume/size.ts';
 import type { PoolLog } from '../../../log.ts';
-import type { VolumeGroup } from '../volume-group.ts';
+import type { VolumeGroup } from '../group/volume-group.ts';
 import { growthWithin, type Shortage, shortageOf } from './sizes.ts';
 import type { ThinPool } from './thin-pool.ts';
 

@@ -6,7 +6,7 @@ import type { ByteRange } from '../../../../../kernel/file/sparse.ts';
 import { DataLoss, NotFound } from '../../../../../volume/errors.ts';
 import { type SnapshotId, snapshotIdFor, volumeIdFor } from '../../../../../volume/id.ts';
 import type { SnapshotRecord } from '../../../../../volume/snapshot-record.ts';
-import type { OwnLv } from '../../group-state.ts';
+import type { OwnLv } from '../../group/group-state.ts';
 import { type ThinChangesParts, thinChangedBlocks } from './changed-blocks.ts';
 import { MappingTrees } from './mapping-trees.ts';
 

@@ -4,8 +4,8 @@ import type { SnapshotId } from '../../../../../volume/id.ts';
 import type { SnapshotRecord } from '../../../../../volume/snapshot-record.ts';
 import { changedRanges, type ReadPage } from '../../../../changed-ranges.ts';
 import type { ChangedRangesRequest } from '../../../../pool.ts';
-import type { OwnLv } from '../../group-state.ts';
-import type { VolumeGroup } from '../../volume-group.ts';
+import type { OwnLv } from '../../group/group-state.ts';
+import type { VolumeGroup } from '../../group/volume-group.ts';
 import type { MappingTrees } from './mapping-trees.ts';
 import type { MetadataSnapshots } from './metadata-snapshots.ts';
 

@@ -1,9 +1,9 @@
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
-import { devicePathOf } from '../../../kernel/block/device-node.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { errnoName } from '../../../kernel/call/errno.ts';
-import { openDirect, readDirect } from '../../../kernel/file/direct.ts';
-import type { HealthWatch } from '../../pool.ts';
+import type { DeviceNumber } from '../../../../kernel/block/device.ts';
+import { devicePathOf } from '../../../../kernel/block/device-node.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { errnoName } from '../../../../kernel/call/errno.ts';
+import { openDirect, readDirect } from '../../../../kernel/file/direct.ts';
+import type { HealthWatch } from '../../../pool.ts';
 
 /** One that hangs takes a worker thread until it answers (`src/server/threads.ts` counts them). */
 export const disksAskedAtOnce = 2;

@@ -1,11 +1,11 @@
-import { FailedPrecondition, ResourceExhausted, Unavailable } from '../../../volume/errors.ts';
-import type { Layout } from '../../../volume/layout.ts';
-import { exactQuantity, formatBytes } from '../../../volume/size.ts';
-import { failureOf } from './commands/failure.ts';
-import { isLvmError } from './commands/lvm.ts';
+import { FailedPrecondition, ResourceExhausted, Unavailable } from '../../../../volume/errors.ts';
+import type { Layout } from '../../../../volume/layout.ts';
+import { exactQuantity, formatBytes } from '../../../../volume/size.ts';
+import { failureOf } from '../commands/failure.ts';
+import { isLvmError } from '../commands/lvm.ts';
+import { byRoom, largestBytes } from '../layout.ts';
+import { poolLvName, thinLvName } from '../names.ts';
 import type { GroupState } from './group-state.ts';
-import { byRoom, largestBytes } from './layout.ts';
-import { poolLvName, thinLvName } from './names.ts';
 
 interface Trouble {
   readonly poolName: string;

@@ -3,25 +3,25 @@ import {
   forgetMappedNode,
   type MappedOver,
   mappedDevice,
-} from '../../../kernel/block/device-mapper.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../../kernel/call/errno.ts';
-import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
-import type { Layout } from '../../../volume/layout.ts';
+} from '../../../../kernel/block/device-mapper.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../../kernel/call/errno.ts';
+import { FailedPrecondition, ResourceExhausted } from '../../../../volume/errors.ts';
+import type { Layout } from '../../../../volume/layout.ts';
+import type { Autoactivation } from '../commands/arguments.ts';
+import * as arguments_ from '../commands/arguments.ts';
+import { failureOf } from '../commands/failure.ts';
+import { lockGroup } from '../commands/group-lock.ts';
+import { isLvmError, type Lvm } from '../commands/lvm.ts';
+import { disksOfLegs, type LvPlan, neededBytes, planOf, wholeBytes } from '../layout.ts';
+import { idOfLvName, isOwnName, lvNameOfMapped, mappedName } from '../names.ts';
+import { changeOf, isOwnTag, stateOf, type TagChange } from '../tags.ts';
+import { activateAllArguments } from '../thin/arguments.ts';
+import { isFamilyTag } from '../thin/families.ts';
 import type { AskedDisk } from './ask-disks.ts';
-import type { Autoactivation } from './commands/arguments.ts';
-import * as arguments_ from './commands/arguments.ts';
-import { failureOf } from './commands/failure.ts';
-import { lockGroup } from './commands/group-lock.ts';
-import { isLvmError, type Lvm } from './commands/lvm.ts';
 import { type GroupState, groupStateOf, type OwnLv } from './group-state.ts';
 import { KnownGroup } from './known-group.ts';
-import { disksOfLegs, type LvPlan, neededBytes, planOf, wholeBytes } from './layout.ts';
-import { idOfLvName, isOwnName, lvNameOfMapped, mappedName } from './names.ts';
 import { findSuspended, resumeLeft } from './suspended.ts';
-import { changeOf, isOwnTag, stateOf, type TagChange } from './tags.ts';
-import { activateAllArguments } from './thin/arguments.ts';
-import { isFamilyTag } from './thin/families.ts';
 import {
   explainLvm,
   goneByHand,

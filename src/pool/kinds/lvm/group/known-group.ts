@@ -1,13 +1,13 @@
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
-import type { DeviceMapper, MappedState } from '../../../kernel/block/device-mapper.ts';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
-import { roundUp } from '../../../volume/size.ts';
+import type { DeviceNumber } from '../../../../kernel/block/device.ts';
+import type { DeviceMapper, MappedState } from '../../../../kernel/block/device-mapper.ts';
+import type { SnapshotId, VolumeId } from '../../../../volume/id.ts';
+import { roundUp } from '../../../../volume/size.ts';
+import { takenBytes } from '../layout.ts';
+import { findDevice } from '../mapped-lv.ts';
+import { lvNameOfMapped, mappedUuidPrefix } from '../names.ts';
+import type { LvState } from '../tags.ts';
 import type { GroupState, OtherLv, OwnLv, PhysicalVolume } from './group-state.ts';
-import { takenBytes } from './layout.ts';
-import { findDevice } from './mapped-lv.ts';
 import { isMetadataLow, metadataBytesOf } from './metadata.ts';
-import { lvNameOfMapped, mappedUuidPrefix } from './names.ts';
-import type { LvState } from './tags.ts';
 
 /** The state of a volume group from the last report of LVM, kept in step with the driver's changes. No disk is asked for it. */
 export class KnownGroup {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Content } from '../../kernel/block/blkid.ts';
-import type { Disk } from '../../kernel/block/disks.ts';
+import type { Content } from '../../../kernel/block/blkid.ts';
+import type { Disk } from '../../../kernel/block/disks.ts';
 import { type DiskFacts, whyNotFree } from './free-disk.ts';
 
 const disk: Disk = {

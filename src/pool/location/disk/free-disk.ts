@@ -1,5 +1,5 @@
-import type { Content } from '../../kernel/block/blkid.ts';
-import type { Disk } from '../../kernel/block/disks.ts';
+import type { Content } from '../../../kernel/block/blkid.ts';
+import type { Disk } from '../../../kernel/block/disks.ts';
 
 /** All that is known of a disk that may be given to a pool. */
 export interface DiskFacts {

@@ -1,13 +1,13 @@
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
-import { wholeDisksOf } from '../../../kernel/block/whole-disks.ts';
-import { DataLoss } from '../../../volume/errors.ts';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
-import { defaultLayout, type Layout, layouts } from '../../../volume/layout.ts';
-import type { Report } from './commands/lvm.ts';
-import type { ReportRow } from './commands/report.ts';
+import type { DeviceNumber } from '../../../../kernel/block/device.ts';
+import { wholeDisksOf } from '../../../../kernel/block/whole-disks.ts';
+import { DataLoss } from '../../../../volume/errors.ts';
+import type { SnapshotId, VolumeId } from '../../../../volume/id.ts';
+import { defaultLayout, type Layout, layouts } from '../../../../volume/layout.ts';
+import type { Report } from '../commands/lvm.ts';
+import type { ReportRow } from '../commands/report.ts';
+import { idOfLvName, poolLvName, thinLvName } from '../names.ts';
+import { type LvState, stateOf } from '../tags.ts';
 import type { MetadataRoom } from './metadata.ts';
-import { idOfLvName, poolLvName, thinLvName } from './names.ts';
-import { type LvState, stateOf } from './tags.ts';
 
 /** A logical volume of ours. */
 export interface OwnLv {

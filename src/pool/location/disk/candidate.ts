@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Disk, listDisks, namesakesOf } from '../../kernel/block/disks.ts';
-import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { findHolders } from '../../kernel/process/holders.ts';
-import { seesAllProcesses } from '../../kernel/process/process.ts';
+import { type Disk, listDisks, namesakesOf } from '../../../kernel/block/disks.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { findHolders } from '../../../kernel/process/holders.ts';
+import { seesAllProcesses } from '../../../kernel/process/process.ts';
 import { readContentOf, readUsers, usersOf } from './disk-survey.ts';
 import type { FoundDisk } from './found-disk.ts';
 import type { DiskFacts } from './free-disk.ts';

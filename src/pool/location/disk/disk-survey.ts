@@ -1,19 +1,19 @@
-import { probeContent } from '../../kernel/block/blkid.ts';
-import { sizeOfDevice } from '../../kernel/block/block.ts';
-import type { DeviceNumber } from '../../kernel/block/device.ts';
-import { findMapped } from '../../kernel/block/device-mapper.ts';
-import type { Disk } from '../../kernel/block/disks.ts';
-import { loopBackingPaths } from '../../kernel/block/loop-sysfs.ts';
-import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { explain } from '../../kernel/call/explain.ts';
-import { readAtMost } from '../../kernel/file/file.ts';
-import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
-import { mountsOfDevices, type ShowsDevice } from '../../kernel/mount/mounts-of-device.ts';
-import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
-import { swapPaths } from '../../kernel/process/swaps.ts';
-import { larger } from '../../volume/size.ts';
-import { beginningBytes, isZeros } from './content.ts';
+import { probeContent } from '../../../kernel/block/blkid.ts';
+import { sizeOfDevice } from '../../../kernel/block/block.ts';
+import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import { findMapped } from '../../../kernel/block/device-mapper.ts';
+import type { Disk } from '../../../kernel/block/disks.ts';
+import { loopBackingPaths } from '../../../kernel/block/loop-sysfs.ts';
+import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { explain } from '../../../kernel/call/explain.ts';
+import { readAtMost } from '../../../kernel/file/file.ts';
+import { isNodeOf, type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
+import { mountsOfDevices, type ShowsDevice } from '../../../kernel/mount/mounts-of-device.ts';
+import { mountsElsewhere } from '../../../kernel/process/mounts-elsewhere.ts';
+import { swapPaths } from '../../../kernel/process/swaps.ts';
+import { larger } from '../../../volume/size.ts';
+import { beginningBytes, isZeros } from '../content.ts';
 import type { DiskFacts, ReadContent } from './free-disk.ts';
 
 /** The kernel's knowledge of the users of disks. */

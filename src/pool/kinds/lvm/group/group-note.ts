@@ -1,13 +1,13 @@
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import type { DiskIdentity } from '../../../kernel/block/disk-identity.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
-import { DirectorySync } from '../../../kernel/file/file.ts';
-import { parseStored, storedBytes } from '../../../volume/stored-json.ts';
-import { poolsDirectory } from '../../location/place.ts';
-import { replaceFile } from '../../records/durable-file.ts';
+import type { DiskIdentity } from '../../../../kernel/block/disk-identity.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../../../kernel/call/errno.ts';
+import { DirectorySync } from '../../../../kernel/file/file.ts';
+import { parseStored, storedBytes } from '../../../../volume/stored-json.ts';
+import { poolsDirectory } from '../../../location/place.ts';
+import { replaceFile } from '../../../records/durable-file.ts';
 
 /** A disk that was blank, and is on its way into a volume group. */
 export interface BegunDisk {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Aborted } from './errors.ts';
+import { Aborted } from '../errors.ts';
 import { ObjectQueue } from './object-queue.ts';
 
 /** A promise that the test resolves by hand. */

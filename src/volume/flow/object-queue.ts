@@ -1,4 +1,4 @@
-import { Aborted } from './errors.ts';
+import { Aborted } from '../errors.ts';
 import { withTimeout } from './with-timeout.ts';
 
 interface QueuedCall {

@@ -1,14 +1,14 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import { sameDevice } from '../../kernel/block/device.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
-import type { Mount } from '../../kernel/mount/mount-table.ts';
-import { mountTableOf } from '../../kernel/process/process.ts';
-import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
-import { exists } from './backing-file.ts';
-import type { Location } from './location.ts';
-import { mountOf } from './mount-of.ts';
+import { sameDevice } from '../../../kernel/block/device.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import type { Mount } from '../../../kernel/mount/mount-table.ts';
+import { mountTableOf } from '../../../kernel/process/process.ts';
+import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
+import { exists } from '../backing-file.ts';
+import type { Location } from '../location.ts';
+import { mountOf } from '../mount-of.ts';
 
 /** The rule for new pools on the disk of the system. */
 export const systemDiskUses = ['allow', 'refuse'] as const;

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
-import { FailedPrecondition } from '../../../volume/errors.ts';
-import { groupIdFor, memberIdFor, volumeIdFor } from '../../../volume/id.ts';
-import type { GroupRecord } from '../../../volume/snapshot-record.ts';
-import type { Lvm, Report } from './commands/lvm.ts';
+import type { DeviceMapper } from '../../../../kernel/block/device-mapper.ts';
+import { FailedPrecondition } from '../../../../volume/errors.ts';
+import { groupIdFor, memberIdFor, volumeIdFor } from '../../../../volume/id.ts';
+import type { GroupRecord } from '../../../../volume/snapshot-record.ts';
+import type { Lvm, Report } from '../commands/lvm.ts';
+import { poolLvName } from '../names.ts';
+import { LvmProvisioner } from '../provisioner.ts';
+import { TagStore } from '../record-store.ts';
+import { LvmSpace } from '../space.ts';
 import { groupStateOf } from './group-state.ts';
-import { poolLvName } from './names.ts';
-import { LvmProvisioner } from './provisioner.ts';
-import { TagStore } from './record-store.ts';
-import { LvmSpace } from './space.ts';
 import { VolumeGroup } from './volume-group.ts';
 
 const volumeId = volumeIdFor('node', 'pool', 'a');

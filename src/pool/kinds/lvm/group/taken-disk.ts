@@ -1,12 +1,12 @@
-import { type DiskIdentity, isSameDisk } from '../../../kernel/block/disk-identity.ts';
-import { zeroOut } from '../../../kernel/block/zeroing.ts';
-import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAtMost, syncFile } from '../../../kernel/file/file.ts';
-import { beginningBytes } from '../../location/content.ts';
-import { type FoundDisk, locateDevice, requireStill } from '../../location/found-disk.ts';
-import { takeDisk } from '../../location/take-disk.ts';
-import type { PoolLog } from '../../log.ts';
+import { type DiskIdentity, isSameDisk } from '../../../../kernel/block/disk-identity.ts';
+import { zeroOut } from '../../../../kernel/block/zeroing.ts';
+import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { readAtMost, syncFile } from '../../../../kernel/file/file.ts';
+import { beginningBytes } from '../../../location/content.ts';
+import { type FoundDisk, locateDevice, requireStill } from '../../../location/disk/found-disk.ts';
+import { takeDisk } from '../../../location/disk/take-disk.ts';
+import type { PoolLog } from '../../../log.ts';
 import { type Begun, isBegun, labelEndBytes, newPvUuid } from './begun-disk.ts';
 import type { BegunDisk, BegunGroup } from './group-note.ts';
 

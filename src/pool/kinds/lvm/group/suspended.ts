@@ -1,6 +1,6 @@
-import { type DeviceMapper, findMapped, type MappedOver } from '../../../kernel/block/device-mapper.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { mappedUuidPrefix } from './names.ts';
+import { type DeviceMapper, findMapped, type MappedOver } from '../../../../kernel/block/device-mapper.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { mappedUuidPrefix } from '../names.ts';
 
 /**
  * Devices of a volume group that are suspended: reads and writes wait. LVM suspends the volume that it changes, and the devices

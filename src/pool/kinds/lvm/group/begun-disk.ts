@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { isZeros } from '../../location/content.ts';
+import { isZeros } from '../../../location/content.ts';
 
 /*
  * The bytes that pvcreate writes at the beginning of a disk (lib/format_text of LVM): zeros in its first four sectors, a label
