@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { tableLines } from '../src/cli/table.ts';
+import { tableLines } from '../src/cli/output/table.ts';
 
 /** What we read of a spec in Ginkgo's JSON report. */
 const specReport = z.object({

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { fleetShapes } from '../src/cli/fleet-shapes.ts';
-import { problemShape, shapes } from '../src/cli/shapes.ts';
+import { fleetShapes } from '../src/cli/fleet/shapes.ts';
+import { problemShape, shapes } from '../src/cli/output/shapes.ts';
 
 /*
- * Makes docs/json.md of the schemas in src/cli/shapes.ts: node scripts/document-json.ts. test/cli/json.test.ts fails if
+ * Makes docs/json.md of the schemas in src/cli/output/shapes.ts: node scripts/document-json.ts. test/cli/json.test.ts fails if
  * the page is not what this makes.
  */
 
@@ -14,7 +14,7 @@ export const pagePath = fileURLToPath(new URL('../docs/json.md', import.meta.url
 const introduction = `# JSON of the commands
 
 Every command but \`serve\`, \`controller\` and \`completion\` prints JSON with \`--json\`, for programs. This page is made from the schemas in
-\`src/cli/shapes.ts\` (\`node scripts/document-json.ts\`), and a test holds what the commands print to them. Fields may be
+\`src/cli/output/shapes.ts\` (\`node scripts/document-json.ts\`), and a test holds what the commands print to them. Fields may be
 added; none changes its meaning.
 
 - **Bytes** are strings of decimal digits, as many programs lose digits of numbers above 2^53. All other numbers are numbers.

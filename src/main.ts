@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
-import { exitCodes, type Output, problemLine } from './cli/output.ts';
+import { exitCodes, type Output, problemLine } from './cli/output/output.ts';
+import { printable } from './cli/output/text.ts';
 import { makeProgram } from './cli/program.ts';
-import { printable } from './cli/text.ts';
 import type { ConfigSource, Parsed } from './config/config.ts';
 
 /** Read before parsing: problems of a command line that cannot be parsed are JSON too. */
@@ -71,7 +71,7 @@ try {
     process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   } else {
     const { explain } = await import('./kernel/call/explain.ts');
-    const { codeOf } = await import('./cli/problem-code.ts');
+    const { codeOf } = await import('./cli/output/problem-code.ts');
     output.problem(codeOf(error), explain(error));
     process.exitCode = exitCodes.failed;
   }

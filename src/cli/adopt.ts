@@ -3,10 +3,10 @@ import type { Config } from '../config/config.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { parseQuantity } from '../volume/size.ts';
 import { exportCommand } from './export.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
+import { volumeIdOf } from './look/volume-id.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { printable } from './output/text.ts';
 import type { ReclaimPolicy } from './persistent-volume.ts';
-import { printable } from './text.ts';
-import { volumeIdOf } from './volume-id.ts';
 
 export interface AdoptOptions {
   readonly path: string;

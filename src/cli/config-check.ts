@@ -4,8 +4,8 @@ import { parseConfigFile, parseSettings, type Settings } from '../config/file.ts
 import type { HostPlaces } from '../config/locations.ts';
 import { overlaps } from '../config/node-names.ts';
 import { defaultKind, type PoolConfig } from '../pool/kinds.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
-import { tableLines } from './table.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { tableLines } from './output/table.ts';
 
 export interface ConfigCheckOptions {
   readonly file: string;

@@ -2,8 +2,8 @@ import type { ControllerConfig } from '../config/controller-config.ts';
 import { startController } from '../fleet/controller/controller.ts';
 import { limitHeap } from '../server/memory.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import { openLog } from './log.ts';
-import { exitCodes } from './output.ts';
+import { openLog } from './output/log.ts';
+import { exitCodes } from './output/output.ts';
 
 /** The reader of the log may have stopped; that does not delay the end. */
 const logGraceMs = 1_000;
@@ -20,7 +20,7 @@ export async function controllerCommand(config: ControllerConfig): Promise<numbe
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
-  const view = config.viewAddress === undefined ? undefined : (await import('./fleet-view.ts')).show;
+  const view = config.viewAddress === undefined ? undefined : (await import('./fleet/view.ts')).show;
   const controller = await startController(config, log, view);
   // It is of no use if no node can link: the program that started it must see that.
   const failed = controller.port.then(

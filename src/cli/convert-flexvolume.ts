@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { whyUnreadable } from '../config/config.ts';
 import { type FlexPersistentVolume, persistentVolumeOfFlex, readFlexVolume } from './flex-persistent-volume.ts';
-import { exitCodes, type Output } from './output.ts';
+import { exitCodes, type Output } from './output/output.ts';
 import { toYaml } from './persistent-volume-yaml.ts';
 
 export interface ConvertOptions {

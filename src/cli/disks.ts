@@ -10,12 +10,12 @@ import { readContentOf, readUsers, type Users, usersOf } from '../pool/location/
 import { type DiskFacts, whyNotFree } from '../pool/location/disk/free-disk.ts';
 import { Unavailable } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import { type Common, hearLooker } from './look.ts';
-import { tellAll } from './looker.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
-import { DiskSilent } from './silence.ts';
-import { printTable } from './table.ts';
-import { type DiskItem, diskColumns, diskRow } from './tables/disks.ts';
+import { type Common, hearLooker } from './look/look.ts';
+import { tellAll } from './look/looker.ts';
+import { DiskSilent } from './look/silence.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { printTable } from './output/table.ts';
+import { type DiskItem, diskColumns, diskRow } from './output/tables/disks.ts';
 
 /** Messages of the process that looks at disks: first the disks, then the details of each. */
 type DisksMessage =

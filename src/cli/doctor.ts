@@ -7,8 +7,8 @@ import { checkHost } from './checks/host.ts';
 import { checkKernel } from './checks/kernel.ts';
 import { checkMatches } from './checks/matches.ts';
 import { checkKinds, checkPools } from './checks/pools.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
-import { wrapped } from './text.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { wrapped } from './output/text.ts';
 
 const narrowest = 30;
 const colours = { ok: 'green', warn: 'yellow', fail: 'red' } as const;

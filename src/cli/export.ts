@@ -1,9 +1,9 @@
 import type { Config } from '../config/config.ts';
 import { claimOf } from '../volume/claim.ts';
-import { findVolume } from './find-volume.ts';
-import { lookedIn, problemsOf } from './inventory.ts';
-import { lookAtPools } from './look.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
+import { findVolume } from './look/find-volume.ts';
+import { lookedIn, problemsOf } from './look/inventory.ts';
+import { lookAtPools } from './look/look.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
 import {
   classIsUnknown,
   manifestNames,

@@ -1,11 +1,11 @@
 import type { Config } from '../config/config.ts';
 import type { Traits } from '../pool/pool.ts';
 import { isUsable } from '../pool/sight.ts';
-import type { SeenPool } from './inventory.ts';
-import { lookAtPools } from './look.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
-import { printTable } from './table.ts';
-import { type PoolItem, poolColumns, poolRow } from './tables/pools.ts';
+import type { SeenPool } from './look/inventory.ts';
+import { lookAtPools } from './look/look.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { printTable } from './output/table.ts';
+import { type PoolItem, poolColumns, poolRow } from './output/tables/pools.ts';
 
 /** `holdfast pools`: what the pools are, where, and how full. */
 export async function poolsCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {

@@ -6,7 +6,7 @@ import type { Wanted } from '../pool/sight.ts';
 import { version } from '../version.ts';
 import { aVolume, choice, type Flags, forBoth, forPrograms } from './arguments.ts';
 import { shells } from './completion.ts';
-import type { Output } from './output.ts';
+import type { Output } from './output/output.ts';
 import type { ReclaimPolicy } from './persistent-volume.ts';
 import { addChanges } from './program-changes.ts';
 
@@ -80,7 +80,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
     .option('--undo', 'let it link again, with what it has')
     .action((node: string, flags: ForgetFlags) =>
       control(async (config) => {
-        const { forgetNodeCommand } = await import('./forget-node.ts');
+        const { forgetNodeCommand } = await import('./fleet/forget-node.ts');
         return forgetNodeCommand(config, output, {
           node,
           dryRun: flags.dryRun === true,
@@ -193,13 +193,13 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
     .addArgument(choice(new Argument('<SHELL>', 'the shell'), Object.keys(shells)))
     .action((shell: keyof typeof shells) => output.line(shells[shell](program)));
 
-  // Typed by no one: how a command has the pools looked at by a process that may be left behind (src/cli/look.ts).
+  // Typed by no one: how a command has the pools looked at by a process that may be left behind (src/cli/look/look.ts).
   program
     .command('look-at-pools', { hidden: true })
     .addArgument(new Argument('<WANTED>').choices(['records', 'capacity', 'attachments']))
     .action((wanted: Wanted) =>
       look(async (config) => {
-        const { lookerCommand } = await import('./looker.ts');
+        const { lookerCommand } = await import('./look/looker.ts');
         return lookerCommand(config, wanted);
       }),
     );

@@ -9,9 +9,9 @@ import { startDriver } from '../server/server.ts';
 import { wantedThreads } from '../server/threads.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { armCrashPoint } from '../volume/step.ts';
-import { openLog } from './log.ts';
-import { exitCodes, type Output } from './output.ts';
-import { codeOf } from './problem-code.ts';
+import { openLog } from './output/log.ts';
+import { exitCodes, type Output } from './output/output.ts';
+import { codeOf } from './output/problem-code.ts';
 
 /** The time without a new call after which the memory of the last ones is given back. */
 const restMs = 750;
@@ -45,7 +45,7 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
     process.once('SIGINT', resolve);
   });
   const driver = await startDriver(config, log, async (question) => {
-    const { lookFor } = await import('./fleet-look.ts');
+    const { lookFor } = await import('./fleet/look.ts');
     return lookFor(config)(question);
   });
   whenIdle(driver.calls, restMs, () => {

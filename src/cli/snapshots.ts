@@ -1,9 +1,9 @@
 import type { Config } from '../config/config.ts';
-import { problemsOf, type SeenPool } from './inventory.ts';
-import { lookAtPools } from './look.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
-import { printTable } from './table.ts';
-import { type SnapshotItem, snapshotColumns, snapshotRow } from './tables/snapshots.ts';
+import { problemsOf, type SeenPool } from './look/inventory.ts';
+import { lookAtPools } from './look/look.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { printTable } from './output/table.ts';
+import { type SnapshotItem, snapshotColumns, snapshotRow } from './output/tables/snapshots.ts';
 
 /** `holdfast snapshots`: every snapshot of this node. */
 export async function snapshotsCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {

@@ -3,12 +3,12 @@ import type { TrashedVolumeSight, TrashList } from '../admin/protocol.ts';
 import type { Config } from '../config/config.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { formatBytes } from '../volume/size.ts';
-import { confirm } from './confirm.ts';
-import { findVolume } from './find-volume.ts';
-import { exitCodes, type Output, type ProblemCode, toJson } from './output.ts';
-import { printTable } from './table.ts';
-import { trashColumns, trashRow } from './tables/trash.ts';
-import { printable } from './text.ts';
+import { findVolume } from './look/find-volume.ts';
+import { confirm } from './output/confirm.ts';
+import { exitCodes, type Output, type ProblemCode, toJson } from './output/output.ts';
+import { printTable } from './output/table.ts';
+import { trashColumns, trashRow } from './output/tables/trash.ts';
+import { printable } from './output/text.ts';
 
 /** `holdfast trash`: the deleted volumes that can be brought back. */
 export async function trashCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {

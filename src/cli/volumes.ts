@@ -5,14 +5,14 @@ import { nodeKindsWith } from '../pool/kinds.ts';
 import { lookAtNotes, type NotedSight } from '../pool/on-node/look.ts';
 import { claimOf } from '../volume/claim.ts';
 import { NotFound } from '../volume/errors.ts';
-import { findVolume } from './find-volume.ts';
-import { lookedIn, problemsOf, type SeenPool } from './inventory.ts';
-import { lookAtPools } from './look.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
-import { printTable } from './table.ts';
-import { printNoted } from './tables/noted-volumes.ts';
-import { type VolumeItem, volumeColumns, volumeDetails, volumeRow } from './tables/volumes.ts';
-import { printable } from './text.ts';
+import { findVolume } from './look/find-volume.ts';
+import { lookedIn, problemsOf, type SeenPool } from './look/inventory.ts';
+import { lookAtPools } from './look/look.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { printTable } from './output/table.ts';
+import { printNoted } from './output/tables/noted-volumes.ts';
+import { type VolumeItem, volumeColumns, volumeDetails, volumeRow } from './output/tables/volumes.ts';
+import { printable } from './output/text.ts';
 
 /** `holdfast volumes [VOLUME]`: every volume of this node, or all that is known of one. */
 export async function volumesCommand(

@@ -1,8 +1,8 @@
 import { AdminClient } from '../admin/client.ts';
 import type { Config } from '../config/config.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
-import { holderLines, incompleteHolders } from './tables/holders.ts';
-import { volumeIdOf } from './volume-id.ts';
+import { volumeIdOf } from './look/volume-id.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { holderLines, incompleteHolders } from './output/tables/holders.ts';
 
 /** `holdfast who VOLUME`: the processes, mounts and devices that keep a volume in use on this node. */
 export async function whoCommand(

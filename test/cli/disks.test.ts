@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
-import { shapes } from '../../src/cli/shapes.ts';
+import { shapes } from '../../src/cli/output/shapes.ts';
 import { holdfast } from '../support/command.ts';
 import { environmentFor } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { jsonPage, pagePath } from '../../scripts/document-json.ts';
-import { problemShape, shapes } from '../../src/cli/shapes.ts';
+import { problemShape, shapes } from '../../src/cli/output/shapes.ts';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
 import { mountWith, TestVolume } from '../support/life.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { shapes } from '../../src/cli/shapes.ts';
+import { shapes } from '../../src/cli/output/shapes.ts';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
 import { mountWith, TestVolume } from '../support/life.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
-import { shapes } from '../../src/cli/shapes.ts';
+import { shapes } from '../../src/cli/output/shapes.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { GoneNodes } from '../../src/fleet/controller/keepers/gone-nodes.ts';
 import { taintKeyOf } from '../../src/fleet/controller/keepers/quarantine-keeper.ts';

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { delimiter } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { fleetShapes } from '../../src/cli/fleet-shapes.ts';
+import { fleetShapes } from '../../src/cli/fleet/shapes.ts';
 import type { StandaloneApiServer } from '../cluster/api-server.ts';
 import { buildPrograms } from '../cluster/harness/programs.ts';
 import type { ControllerProcess } from '../fleet/support/controller-process.ts';

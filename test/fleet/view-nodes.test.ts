@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
-import { show } from '../../src/cli/fleet-view.ts';
+import { show } from '../../src/cli/fleet/view.ts';
 import { contract, encode } from '../../src/csi/contract.ts';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { z } from 'zod';
-import { fleetShapes } from '../../src/cli/fleet-shapes.ts';
+import { fleetShapes } from '../../src/cli/fleet/shapes.ts';
 import { holdfast } from '../support/command.ts';
 import { driverCommand } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';

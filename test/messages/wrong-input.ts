@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { findVolume } from '../../src/cli/find-volume.ts';
-import { problemLine } from '../../src/cli/output.ts';
+import { findVolume } from '../../src/cli/look/find-volume.ts';
+import { problemLine } from '../../src/cli/output/output.ts';
 import { parseServeConfig } from '../../src/config/config.ts';
 import { HoldfastError } from '../../src/volume/errors.ts';
 import { holdfast } from '../support/command.ts';

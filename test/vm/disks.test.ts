@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { shapes } from '../../src/cli/shapes.ts';
+import { shapes } from '../../src/cli/output/shapes.ts';
 import { eventually } from '../support/eventually.ts';
 import { startNode } from './node/start-node.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { shapes } from '../../src/cli/shapes.ts';
+import { shapes } from '../../src/cli/output/shapes.ts';
 import { eventually } from '../support/eventually.ts';
 import { linkOf, prepareLinks } from './disk-kind/links.ts';
 import { patienceMs } from './disk-kind/match-scene.ts';

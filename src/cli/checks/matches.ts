@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts';
 import { standsForSeveral } from '../../pool/kinds.ts';
 import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
 import { seenDisks } from '../disks.ts';
-import type { DiskItem } from '../tables/disks.ts';
+import type { DiskItem } from '../output/tables/disks.ts';
 
 /** Disks that fit the `match` of a section, and have no pool: why that is so. */
 export async function checkMatches({ pools }: Config): Promise<Finding[]> {

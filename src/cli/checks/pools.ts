@@ -9,8 +9,8 @@ import { type Finding, fail, isUsable, ok, warn } from '../../pool/sight.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { formatBytes } from '../../volume/size.ts';
-import { describeId, type SeenPool } from '../inventory.ts';
-import { lookAtPools } from '../look.ts';
+import { describeId, type SeenPool } from '../look/inventory.ts';
+import { lookAtPools } from '../look/look.ts';
 import { checkNested } from './nested.ts';
 
 /** Checks that this node has everything that pools of the configured kinds need. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { buildBundle } from '../../../scripts/build.ts';
 import { Usage } from '../../../scripts/options.ts';
-import { tableLines } from '../../../src/cli/table.ts';
+import { tableLines } from '../../../src/cli/output/table.ts';
 import { startApiServer } from '../../cluster/api-server.ts';
 import { freePort } from '../../cluster/harness/api-server.ts';
 import { Daemon } from '../../cluster/harness/daemon.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { shapes } from '../../../src/cli/shapes.ts';
+import { shapes } from '../../../src/cli/output/shapes.ts';
 import { poolNameFor } from '../../../src/pool/kinds/disk/match/pool-name.ts';
 import { eventually } from '../../support/eventually.ts';
 import { capacityBytes } from '../faults/pool-sight.ts';

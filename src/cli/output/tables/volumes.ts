@@ -1,8 +1,8 @@
-import type { VolumeContent } from '../../volume/capability.ts';
-import { formatDuration } from '../../volume/duration.ts';
-import type { Encryption } from '../../volume/encryption.ts';
-import { formatBytes } from '../../volume/size.ts';
-import { claimText } from '../find-volume.ts';
+import type { VolumeContent } from '../../../volume/capability.ts';
+import { formatDuration } from '../../../volume/duration.ts';
+import type { Encryption } from '../../../volume/encryption.ts';
+import { formatBytes } from '../../../volume/size.ts';
+import { claimText } from '../../look/find-volume.ts';
 import type { Shape } from '../shapes.ts';
 import { age, printable, shortened } from '../text.ts';
 

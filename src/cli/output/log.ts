@@ -1,5 +1,5 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
-import type { LogLevel } from '../config/config.ts';
+import type { LogLevel } from '../../config/config.ts';
 
 /** Lines of this time are written together: each write is a trip to a worker thread. */
 const gatherMs = 20;

@@ -1,18 +1,18 @@
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
-import type { FleetAnswer } from '../fleet/view/ask.ts';
-import type { ViewWishes } from '../fleet/view/request.ts';
-import { parseVolumeId } from '../volume/id.ts';
-import type { itemShapes } from './fleet-shapes.ts';
-import type { Output } from './output.ts';
+import type { FleetAnswer } from '../../fleet/view/ask.ts';
+import type { ViewWishes } from '../../fleet/view/request.ts';
+import { parseVolumeId } from '../../volume/id.ts';
+import type { Output } from '../output/output.ts';
 import {
   classIsUnknown,
   type ExportedRecord,
   manifestNames,
   type PersistentVolume,
   persistentVolumeOf,
-} from './persistent-volume.ts';
-import { toYaml } from './persistent-volume-yaml.ts';
+} from '../persistent-volume.ts';
+import { toYaml } from '../persistent-volume-yaml.ts';
+import type { itemShapes } from './shapes.ts';
 
 type Volume = z.infer<typeof itemShapes.volumes>;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { holderList, trashList } from '../admin/protocol.ts';
-import { shapes } from './shapes.ts';
+import { holderList, trashList } from '../../admin/protocol.ts';
+import { shapes } from '../output/shapes.ts';
 
 /*
  * The output of `kubectl holdfast …` with --json: the items of the commands on a node, each with its node. A node's

@@ -1,23 +1,23 @@
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
-import { askFleet, type FleetAnswer, type FleetQuestion, requireNode, type Told } from '../fleet/view/ask.ts';
-import type { ViewWishes } from '../fleet/view/request.ts';
-import type { Show, ViewedFleet } from '../fleet/view/start.ts';
-import type { Answer } from '../fleet/view/view-server.ts';
-import { NotFound, Unavailable } from '../volume/errors.ts';
-import { findVolume, isMeant, type Known } from './find-volume.ts';
-import { exportFleet } from './fleet-export.ts';
-import { nodeColumns, nodeItems, nodeRow } from './fleet-nodes.ts';
-import { type fleetShapes, itemShapes } from './fleet-shapes.ts';
-import { exitCodes, type Output, problemLine } from './output.ts';
-import { codeOf } from './problem-code.ts';
-import { type Column, fit, rowLines, widened } from './table.ts';
-import { holderLines, incompleteHolders } from './tables/holders.ts';
-import { poolColumns, poolRow } from './tables/pools.ts';
-import { snapshotColumns, snapshotRow } from './tables/snapshots.ts';
-import { trashColumns, trashRow } from './tables/trash.ts';
-import { volumeColumns, volumeDetails, volumeRow } from './tables/volumes.ts';
-import { printable, shortened } from './text.ts';
+import { askFleet, type FleetAnswer, type FleetQuestion, requireNode, type Told } from '../../fleet/view/ask.ts';
+import type { ViewWishes } from '../../fleet/view/request.ts';
+import type { Show, ViewedFleet } from '../../fleet/view/start.ts';
+import type { Answer } from '../../fleet/view/view-server.ts';
+import { NotFound, Unavailable } from '../../volume/errors.ts';
+import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
+import { exitCodes, type Output, problemLine } from '../output/output.ts';
+import { codeOf } from '../output/problem-code.ts';
+import { type Column, fit, rowLines, widened } from '../output/table.ts';
+import { holderLines, incompleteHolders } from '../output/tables/holders.ts';
+import { poolColumns, poolRow } from '../output/tables/pools.ts';
+import { snapshotColumns, snapshotRow } from '../output/tables/snapshots.ts';
+import { trashColumns, trashRow } from '../output/tables/trash.ts';
+import { volumeColumns, volumeDetails, volumeRow } from '../output/tables/volumes.ts';
+import { printable, shortened } from '../output/text.ts';
+import { exportFleet } from './export.ts';
+import { nodeColumns, nodeItems, nodeRow } from './nodes.ts';
+import { type fleetShapes, itemShapes } from './shapes.ts';
 
 /*
  * The commands of `kubectl holdfast`, as the controller runs them for a permitted user: the tables and the JSON are those

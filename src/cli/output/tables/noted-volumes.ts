@@ -1,4 +1,4 @@
-import type { NotedSight } from '../../pool/on-node/look.ts';
+import type { NotedSight } from '../../../pool/on-node/look.ts';
 import type { Output } from '../output.ts';
 import { printTable } from '../table.ts';
 import { printable } from '../text.ts';

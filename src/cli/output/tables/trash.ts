@@ -1,6 +1,6 @@
-import type { TrashedVolumeSight } from '../../admin/protocol.ts';
-import { formatBytes } from '../../volume/size.ts';
-import { claimText } from '../find-volume.ts';
+import type { TrashedVolumeSight } from '../../../admin/protocol.ts';
+import { formatBytes } from '../../../volume/size.ts';
+import { claimText } from '../../look/find-volume.ts';
 import { age, printable, shortened } from '../text.ts';
 
 export const trashColumns = [

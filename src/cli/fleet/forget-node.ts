@@ -1,18 +1,18 @@
 import { isIPv6 } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import type { ControllerConfig } from '../config/controller-config.ts';
-import type { HttpAddress } from '../config/environment.ts';
-import { KubernetesApi } from '../fleet/kubernetes/api.ts';
-import { isNodeThere } from '../fleet/kubernetes/classes.ts';
-import { forgetNode, objectionMs, readForgotten, rememberNode } from '../fleet/kubernetes/forgotten.ts';
-import { type RecordedVolume, volumesOn } from '../fleet/kubernetes/persistent-volumes.ts';
-import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
-import { parseJsonInput } from '../volume/parse-input.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
-import type { Shape } from './shapes.ts';
-import { tableLines } from './table.ts';
-import { printable } from './text.ts';
+import type { ControllerConfig } from '../../config/controller-config.ts';
+import type { HttpAddress } from '../../config/environment.ts';
+import { KubernetesApi } from '../../fleet/kubernetes/api.ts';
+import { isNodeThere } from '../../fleet/kubernetes/classes.ts';
+import { forgetNode, objectionMs, readForgotten, rememberNode } from '../../fleet/kubernetes/forgotten.ts';
+import { type RecordedVolume, volumesOn } from '../../fleet/kubernetes/persistent-volumes.ts';
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import { parseJsonInput } from '../../volume/parse-input.ts';
+import { exitCodes, type Output, toJson } from '../output/output.ts';
+import type { Shape } from '../output/shapes.ts';
+import { tableLines } from '../output/table.ts';
+import { printable } from '../output/text.ts';
 
 export interface ForgetWishes {
   readonly node: string;

@@ -1,6 +1,6 @@
-import type { Config } from '../config/config.ts';
-import { claimOf } from '../volume/claim.ts';
-import { parseVolumeId } from '../volume/id.ts';
+import type { Config } from '../../config/config.ts';
+import { claimOf } from '../../volume/claim.ts';
+import { parseVolumeId } from '../../volume/id.ts';
 import { findVolume } from './find-volume.ts';
 import { lookedIn } from './inventory.ts';
 import { lookAtPools } from './look.ts';

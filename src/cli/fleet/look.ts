@@ -1,14 +1,14 @@
-import { AdminClient, AdminError } from '../admin/client.ts';
-import type { Config } from '../config/config.ts';
-import type { Look, Looked } from '../fleet/node/look.ts';
-import { NotFound } from '../volume/errors.ts';
-import { isMeant, type Known } from './find-volume.ts';
-import { problemsOf } from './inventory.ts';
-import { lookAtPools } from './look.ts';
-import { poolOf } from './pools.ts';
-import { snapshotsIn } from './snapshots.ts';
-import { volumeIdOf } from './volume-id.ts';
-import { volumesIn } from './volumes.ts';
+import { AdminClient, AdminError } from '../../admin/client.ts';
+import type { Config } from '../../config/config.ts';
+import type { Look, Looked } from '../../fleet/node/look.ts';
+import { NotFound } from '../../volume/errors.ts';
+import { isMeant, type Known } from '../look/find-volume.ts';
+import { problemsOf } from '../look/inventory.ts';
+import { lookAtPools } from '../look/look.ts';
+import { volumeIdOf } from '../look/volume-id.ts';
+import { poolOf } from '../pools.ts';
+import { snapshotsIn } from '../snapshots.ts';
+import { volumesIn } from '../volumes.ts';
 
 /** This node's answers to a request for the fleet's view: the items that the commands of the same names print here. */
 export function lookFor(config: Config): Look {

@@ -1,4 +1,4 @@
-import type { HolderList } from '../../admin/protocol.ts';
+import type { HolderList } from '../../../admin/protocol.ts';
 import { tableLines } from '../table.ts';
 import { printable } from '../text.ts';
 

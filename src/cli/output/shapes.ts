@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { holderList, purged, released, restored, trashList } from '../admin/protocol.ts';
-import { buses } from '../kernel/block/bus.ts';
-import { accessModes } from '../volume/capability.ts';
-import { encryptionTypes } from '../volume/encryption.ts';
-import { filesystemTypes } from '../volume/filesystem.ts';
-import { provisionings } from '../volume/record.ts';
+import { holderList, purged, released, restored, trashList } from '../../admin/protocol.ts';
+import { buses } from '../../kernel/block/bus.ts';
+import { accessModes } from '../../volume/capability.ts';
+import { encryptionTypes } from '../../volume/encryption.ts';
+import { filesystemTypes } from '../../volume/filesystem.ts';
+import { provisionings } from '../../volume/record.ts';
 
 /*
  * The output of each command with --json. docs/json.md is made from this (scripts/document-json.ts), and

@@ -1,4 +1,4 @@
-import { formatBytes } from '../../volume/size.ts';
+import { formatBytes } from '../../../volume/size.ts';
 import type { Shape } from '../shapes.ts';
 
 export type PoolItem = Shape<'pools'>['pools'][number];

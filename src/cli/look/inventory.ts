@@ -1,8 +1,8 @@
-import type { Config } from '../config/config.ts';
-import { explain } from '../kernel/call/explain.ts';
-import { lookAt, othersOf, type PoolConfig, placeOf } from '../pool/kinds.ts';
-import type { PoolContents, PoolSight, Wanted } from '../pool/sight.ts';
-import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
+import type { Config } from '../../config/config.ts';
+import { explain } from '../../kernel/call/explain.ts';
+import { lookAt, othersOf, type PoolConfig, placeOf } from '../../pool/kinds.ts';
+import type { PoolContents, PoolSight, Wanted } from '../../pool/sight.ts';
+import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { type Attachments, attachmentsOf } from './attachments.ts';
 import type { DriverWord } from './driver-word.ts';
 import { DiskSilent, silentAfterMs, silentSight, unlessSilent } from './silence.ts';

@@ -1,7 +1,7 @@
-import { startAgain } from '../command/again.ts';
-import { type Config, processSource } from '../config/config.ts';
-import { expandPools, type PoolConfig } from '../pool/kinds.ts';
-import type { Wanted } from '../pool/sight.ts';
+import { startAgain } from '../../command/again.ts';
+import { type Config, processSource } from '../../config/config.ts';
+import { expandPools, type PoolConfig } from '../../pool/kinds.ts';
+import type { Wanted } from '../../pool/sight.ts';
 import { placesForPool, type SeenPool } from './inventory.ts';
 import { silentSight } from './silence.ts';
 

@@ -1,7 +1,7 @@
-import { toTheSecond } from '../fleet/routing/since.ts';
-import type { ViewedFleet } from '../fleet/view/start.ts';
-import type { NodeItem } from './fleet-shapes.ts';
-import { age } from './text.ts';
+import { toTheSecond } from '../../fleet/routing/since.ts';
+import type { ViewedFleet } from '../../fleet/view/start.ts';
+import { age } from '../output/text.ts';
+import type { NodeItem } from './shapes.ts';
 
 export const nodeColumns = [
   { title: 'NODE' },

@@ -1,12 +1,12 @@
-import type { Config } from '../config/config.ts';
-import { explain } from '../kernel/call/explain.ts';
-import { exitAtOnce } from '../kernel/process/exit.ts';
-import { expandPools } from '../pool/kinds.ts';
-import type { Wanted } from '../pool/sight.ts';
+import type { Config } from '../../config/config.ts';
+import { explain } from '../../kernel/call/explain.ts';
+import { exitAtOnce } from '../../kernel/process/exit.ts';
+import { expandPools } from '../../pool/kinds.ts';
+import type { Wanted } from '../../pool/sight.ts';
+import { exitCodes } from '../output/output.ts';
 import { driverWords } from './driver-word.ts';
 import { lookAtPool } from './inventory.ts';
 import { aliveEveryMs, type LookerMessage } from './look.ts';
-import { exitCodes } from './output.ts';
 
 /** The process that looks at the pools for another one (`lookAtPools`): it sends what it sees, and ends. */
 export function lookerCommand(config: Config, wanted: Wanted): Promise<never> {

@@ -1,7 +1,7 @@
-import type { Config } from '../config/config.ts';
-import { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { whileAnswering } from '../kernel/call/while-answering.ts';
-import { type PoolConfig, placeOf } from '../pool/kinds.ts';
+import type { Config } from '../../config/config.ts';
+import { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { whileAnswering } from '../../kernel/call/while-answering.ts';
+import { type PoolConfig, placeOf } from '../../pool/kinds.ts';
 import type { SeenPool } from './inventory.ts';
 
 /** Longer than any disk that is merely busy takes for one request, and what a person waits for without a thought. */

@@ -1,7 +1,7 @@
-import { AdminClient } from '../admin/client.ts';
-import type { Config } from '../config/config.ts';
-import { silentAfterMs } from '../pool/condition.ts';
-import { withTimeout } from '../volume/flow/with-timeout.ts';
+import { AdminClient } from '../../admin/client.ts';
+import type { Config } from '../../config/config.ts';
+import { silentAfterMs } from '../../pool/condition.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 
 /** The running driver's statement about a pool that it cannot use. */
 export interface DriverWord {

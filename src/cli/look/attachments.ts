@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { sameDevice } from '../kernel/block/device.ts';
-import type { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { isNodeOf, type Mount, readMountTable } from '../kernel/mount/mount-table.ts';
-import { mountsOfDevices, type ShowsDevice } from '../kernel/mount/mounts-of-device.ts';
-import { isReadonlyDevice } from '../node/path/sysfs.ts';
-import type { PoolContents, Shown } from '../pool/sight.ts';
-import type { VolumeId } from '../volume/id.ts';
-import { parseJsonInput } from '../volume/parse-input.ts';
+import { sameDevice } from '../../kernel/block/device.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { mountsOfDevices, type ShowsDevice } from '../../kernel/mount/mounts-of-device.ts';
+import { isReadonlyDevice } from '../../node/path/sysfs.ts';
+import type { PoolContents, Shown } from '../../pool/sight.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { parseJsonInput } from '../../volume/parse-input.ts';
 
 export type VolumeState = 'detached' | 'attached' | 'staged' | 'published';
 

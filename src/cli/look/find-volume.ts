@@ -1,7 +1,7 @@
-import { didYouMean } from '../settings/nearest.ts';
-import type { Claim } from '../volume/claim.ts';
-import { FailedPrecondition, NotFound } from '../volume/errors.ts';
-import { printable } from './text.ts';
+import { didYouMean } from '../../settings/nearest.ts';
+import type { Claim } from '../../volume/claim.ts';
+import { FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import { printable } from '../output/text.ts';
 
 /** The names by which a volume can be found. */
 export interface Known {

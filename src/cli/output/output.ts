@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../volume/errors.ts';
+import type { ErrorCode } from '../../volume/errors.ts';
 import type { Shape, Shapes } from './shapes.ts';
 
 /** The code of a problem, for programs. WARNING: nothing failed, but there is something to know. */

@@ -1,6 +1,6 @@
-import { AdminError } from '../admin/client.ts';
-import { isErrno } from '../kernel/call/errno.ts';
-import { HoldfastError } from '../volume/errors.ts';
+import { AdminError } from '../../admin/client.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { HoldfastError } from '../../volume/errors.ts';
 import type { ProblemCode } from './output.ts';
 
 /** The code of an error, for a program that reads it. */
