@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, beforeEach, test } from 'node:test';
+import type { ContextHarness } from '../support/context-harness.ts';
+import { loopsOver } from '../support/left-behind.ts';
+import { blockCapability, mountCapability } from '../support/node-volume.ts';
+import { openExecHarness, ProgramDirectory } from '../support/programs.ts';
+
+/* Programs that get JSON on standard input. */
+
+const directory = new ProgramDirectory();
+let harness: ContextHarness;
+
+beforeEach(async () => {
+  const path = directory.example('json');
+  harness = await openExecHarness([
+    { name: 'files', path, protocol: 'json' },
+    { name: 'disks', path, protocol: 'json', presents: 'device' },
+  ]);
+});
+afterEach(() => harness[Symbol.asyncDispose]());
+after(() => directory[Symbol.dispose]());
+
+function nothingIsLeft(): void {
+  assert.deepEqual([harness.mounts(), harness.notes(), loopsOver(harness.scratch.path)], [[], [], []]);
+  assert.deepEqual(readdirSync(harness.scratch.join('data', 'exec')), ['locks']);
+}
+
+test('a directory is staged, published and undone, and secrets are on standard input alone', async () => {
+  const trace = harness.scratch.join('trace');
+  const volume_context = { kind: 'exec', program: 'files', fsType: 'x', 'options.trace': trace };
+  const volume = harness.volume('pv-1', mountCapability('MULTI_NODE_MULTI_WRITER'));
+  await volume.stage({ volume_context, secrets: { password: 'topsecret' } });
+  await volume.publish({ volume_context });
+  writeFileSync(join(volume.target, 'file'), 'data');
+  await harness.restart();
+  await volume.stage({ volume_context, secrets: { password: 'topsecret' } });
+  await volume.down();
+  nothingIsLeft();
+  const lines = readFileSync(trace, 'utf8').trim().split('\n');
+  const requests = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+  const options = { trace };
+  const common = { version: 1, volume: 'pv-1', node: 'node-1', options, readOnly: false, fsType: 'x' };
+  const [shown] = requests.map((request) => request.directory);
+  assert.match(shown, /kubelet\/programs\/pv-[a-z2-7]{26}\/mount$/);
+  assert.deepEqual(requests, [
+    { ...common, verb: 'stage', directory: shown, secrets: { password: 'topsecret' } },
+    { ...common, verb: 'unstage', directory: shown, secrets: {} },
+  ]);
+  assert.doesNotMatch(lines.filter((line) => !line.startsWith('{')).join('\n'), /topsecret/);
+});
+
+test('a device is staged as a filesystem, grown, staged as it is, and undone', async () => {
+  const image = harness.image('a.img', 'xfs');
+  const volume_context = { kind: 'exec', program: 'disks', 'options.image': image };
+  const volume = harness.volume('pv-1', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+  await volume.stage({ volume_context });
+  await volume.publish({ volume_context });
+  truncateSync(image, 400 << 20);
+  await volume.expand(400n << 20n);
+  assert.ok(statfsSync(volume.target).blocks * statfsSync(volume.target).bsize > 300 << 20);
+  await assert.rejects(volume.expand(800n << 20n), /leaves its device with 419430400 bytes, not 838860800/);
+  await harness.restart();
+  await volume.down();
+  nothingIsLeft();
+  const block = harness.volume('pv-2', blockCapability());
+  await block.stage({ volume_context });
+  await block.publish({ volume_context });
+  const type = execFileSync('blkid', ['-po', 'value', '-s', 'TYPE', block.target], { encoding: 'utf8' });
+  assert.equal(type.trim(), 'xfs');
+  await block.down();
+  nothingIsLeft();
+});
+
+test('a device that went away is staged once more', async () => {
+  const volume_context = { kind: 'exec', program: 'disks', 'options.image': harness.image('a.img') };
+  const volume = harness.volume('pv-1', mountCapability());
+  await volume.stage({ volume_context });
+  execFileSync('umount', [volume.staging]);
+  for (const device of loopsOver(harness.scratch.path)) execFileSync('losetup', ['--detach', device]);
+  await volume.stage({ volume_context });
+  await volume.unstage();
+  nothingIsLeft();
+});
