@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, open-iscsi, a newer and an older LVM, unpacked beside
+# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, open-iscsi, Samba, nbdkit, a newer and an older LVM, unpacked beside
 # nothing of the system's own. Quick when there is nothing to do. Prints the kernel's directory.
 set -euo pipefail
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -98,6 +98,28 @@ unpack_iscsi() { # directory
   rm -rf "$draft"
 }
 
+# Samba, nbdkit and their clients, with the libraries that this machine lacks, for the examples of programs: a tree for /usr.
+exec_packages='samba cifs-utils nbdkit nbd-client jq'
+unpack_exec() { # directory
+  local packages directory
+  draft="$(mktemp -d "$cache/draft-XXXXXX")"
+  chmod 755 "$draft"
+  mkdir -p "$draft/packages" "$draft/tree/usr"
+  apt-cache show samba >/dev/null 2>&1 || apt-get -q update >/dev/null
+  say 'fetching Samba and nbdkit'
+  # shellcheck disable=SC2086
+  packages="$(apt-get -s --reinstall --no-install-recommends install $exec_packages 2>/dev/null | sed -n 's/^Inst \([^ ]*\).*/\1/p')"
+  # shellcheck disable=SC2086
+  (cd "$draft/packages" && apt-get -q download $packages >../log 2>&1) || fail "$(cat "$draft/log")"
+  for package in "$draft"/packages/*.deb; do dpkg-deb -x "$package" "$draft/tree"; done
+  for directory in bin sbin lib; do
+    [ ! -d "$draft/tree/$directory" ] || cp -a "$draft/tree/$directory" "$draft/tree/usr/"
+  done
+  rm -rf "$draft/tree/usr/share/doc" "$draft/tree/usr/share/man"
+  mv -T "$draft/tree/usr" "$1"
+  rm -rf "$draft"
+}
+
 # The LVM of a newer and of an older Debian, with its libraries and its loader, for tests of differences in its output and commands. apt
 # keeps its state of that release in a separate directory.
 newer_release=trixie
@@ -142,6 +164,7 @@ kernel="$cache/kernel"
 [ -x "$cache/udev/bin/udevadm" ] || unpack_udev "$cache/udev"
 [ -x "$cache/nfs/usr/sbin/rpc.nfsd" ] || unpack_nfs "$cache/nfs"
 [ -x "$cache/iscsi/sbin/iscsid" ] || unpack_iscsi "$cache/iscsi"
+[ -x "$cache/exec/sbin/smbd" ] || unpack_exec "$cache/exec"
 [ -x "$cache/lvm-newer/bin/lvm" ] || unpack_lvm "$cache/lvm-newer" "$newer_release" "$newer_packages"
 [ -x "$cache/lvm-older/bin/lvm" ] || unpack_lvm "$cache/lvm-older" "$older_release" "$older_packages"
 echo "$kernel"

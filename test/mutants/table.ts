@@ -7,6 +7,7 @@ import { connectionMutants } from './table/connections.ts';
 import { copyMutants } from './table/copies.ts';
 import { diskMutants } from './table/disks.ts';
 import { durabilityMutants } from './table/durability.ts';
+import { execMutants } from './table/exec.ts';
 import { fleetMutants } from './table/fleet.ts';
 import { freezeMutants } from './table/freeze.ts';
 import { goneNodeMutants } from './table/gone-nodes.ts';
@@ -51,4 +52,5 @@ export const mutants: readonly Mutant[] = [
   ...absenceMutants,
   ...goneNodeMutants,
   ...nfsMutants,
+  ...execMutants,
 ];

@@ -50,6 +50,8 @@ export class VirtualMachine implements AsyncDisposable {
   readonly nfsDirectory: string;
   /** Debian's open-iscsi, unpacked (iscsi/target.sh). */
   readonly iscsiDirectory: string;
+  /** Samba, nbdkit and their clients: a tree for /usr (exec/servers.sh). */
+  readonly execDirectory: string;
   boots = 0;
   readonly #options: MachineOptions;
   readonly #kernel: string;
@@ -66,6 +68,7 @@ export class VirtualMachine implements AsyncDisposable {
     this.udevDirectory = join(dirname(this.#kernel), 'udev');
     this.nfsDirectory = join(dirname(this.#kernel), 'nfs');
     this.iscsiDirectory = join(dirname(this.#kernel), 'iscsi');
+    this.execDirectory = join(dirname(this.#kernel), 'exec');
     this.newerLvmDirectory = join(dirname(this.#kernel), 'lvm-newer/bin');
     this.olderLvmDirectory = join(dirname(this.#kernel), 'lvm-older/bin');
     this.#initramfs = makeInitramfs(this.#kernel, options.scratch.path);
