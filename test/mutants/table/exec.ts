@@ -112,7 +112,7 @@ export const execMutants: readonly Mutant[] = [
     name: 'a call of a driver that died is waited for',
     file: side,
     killer: 'test/exec/orphan.test.ts',
-    only: '^mount: the next one waits',
+    only: 'mount: the next one waits',
     text: 'if (!this.#isSettled && this.#noteOf(volume) !== undefined) await calls.settle();',
     replacement: '',
   },
