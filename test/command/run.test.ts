@@ -263,7 +263,7 @@ describe('a program in a group', () => {
   it('waits for another one with its lock, no longer than its time', async () => {
     using scratch = new Scratch('group');
     const lock = scratch.join('lock');
-    await using _holder = await Child.start(['flock', '--no-fork', lock, 'sleep', '600']);
+    await using _holder = await Child.start(['flock', '--no-fork', lock, 'sleep', '600'], { becomes: 'sleep' });
     await eventually(() => assert.throws(() => execFileSync('flock', ['--nonblock', lock, 'true'])));
     await assert.rejects(run('true', [], inGroup(300, lock)), /did not finish within 0.3 s/);
   });
