@@ -10,8 +10,8 @@ import { type HoldfastError, InvalidArgument } from '../volume/errors.ts';
 import type { VolumeSource } from '../volume/record.ts';
 import { Secrets } from '../volume/secrets.ts';
 import type { CapacityRange } from '../volume/size.ts';
-import { checkSegments } from './capacity/topology.ts';
 import { requireSnapshotId, requireVolumeId } from './find.ts';
+import { checkSegments } from './topology.ts';
 import {
   parseMutableParameters,
   parseParameters,

@@ -9,7 +9,7 @@ import { fileNameOf, parseHandle, type VolumeHandle } from '../volume/handle.ts'
 import { parseVolumeId } from '../volume/id.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import { step } from '../volume/step.ts';
-import type { FilesystemParameter } from './mount/mount-options.ts';
+import type { FilesystemParameter } from './mount-options.ts';
 
 /*
  * The kernel shows which mounts are where, but not which capability they were staged with. That much is kept beside it, so

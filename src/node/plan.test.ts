@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { VolumeCapability } from '../volume/capability.ts';
 import { type ErrorCode, HoldfastError } from '../volume/errors.ts';
 import { volumeIdFor } from '../volume/id.ts';
-import { completeAttributes } from './mount/mount-options.ts';
+import { completeAttributes } from './mount-options.ts';
 import {
   type EphemeralFacts,
   type MountedOccupant,

@@ -2,7 +2,7 @@ import { allowsSeveralTargets, type VolumeCapability } from '../volume/capabilit
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { shortPath } from '../volume/short-path.ts';
-import { type AttributeState, hasAttributes, type WantedAttributes } from './mount/mount-options.ts';
+import { type AttributeState, hasAttributes, type WantedAttributes } from './mount-options.ts';
 
 /*
  * Decisions from observed facts. Pure: the same facts always give the same decision, so every one of them can stand

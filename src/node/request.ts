@@ -6,7 +6,7 @@ import { excess, isReaderOnly, type VolumeCapability } from '../volume/capabilit
 import { FailedPrecondition, InvalidArgument, NotFound } from '../volume/errors.ts';
 import { parseHandle, type VolumeHandle } from '../volume/handle.ts';
 import { Secrets } from '../volume/secrets.ts';
-import { type MountOptions, parseMountFlags } from './mount/mount-options.ts';
+import { type MountOptions, parseMountFlags } from './mount-options.ts';
 import { parseTargetPath, type TargetPath } from './path/target.ts';
 
 /** The requested use of a volume. */

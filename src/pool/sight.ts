@@ -1,5 +1,5 @@
 import type { DeviceNumber } from '../kernel/block/device.ts';
-import type { LockHolder } from '../kernel/file/lock.ts';
+import type { LockHolder } from '../kernel/process/lock.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';

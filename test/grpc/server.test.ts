@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { lockExclusively } from '../../src/kernel/file/lock.ts';
+import { lockExclusively } from '../../src/kernel/process/lock.ts';
 import { CallError, connectDriver } from '../support/client.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
 import { eventually, soon } from '../support/eventually.ts';

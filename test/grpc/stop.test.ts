@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from 'node:f
 import { describe, test } from 'node:test';
 import { encode, methodsOf } from '../../src/csi/contract.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { lockExclusively } from '../../src/kernel/file/lock.ts';
+import { lockExclusively } from '../../src/kernel/process/lock.ts';
 import { CallError } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { isOpenElsewhere, lockExclusively, lockHolders } from '../../src/kernel/file/lock.ts';
 import { openDirectory } from '../../src/kernel/file/path.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
+import { isOpenElsewhere, lockExclusively, lockHolders } from '../../src/kernel/process/lock.ts';
 import { attach, eventually, image, openDescriptors, queue, run, scratch } from './fixture.ts';
 
 /** Another process that holds a flock on `path`, as is known when this returns, until it is disposed of. */

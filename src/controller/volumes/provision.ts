@@ -4,10 +4,10 @@ import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../../volume/
 import { volumeNameKey } from '../../volume/flow/object-queue.ts';
 import type { VolumeSource } from '../../volume/record.ts';
 import { defaultVolumeBytes, satisfies, smaller } from '../../volume/size.ts';
-import { type Room, roomFor } from '../capacity/capacity.ts';
-import { allowsHere } from '../capacity/topology.ts';
 import type { ControllerContext } from '../context.ts';
 import { fingerprint, type VolumeRequest } from '../request.ts';
+import { allowsHere } from '../topology.ts';
+import { type Room, roomFor } from './capacity.ts';
 import { differences } from './replay.ts';
 import { requireSource, sourceClaim } from './sources.ts';
 import { specFor } from './volume-spec.ts';

@@ -4,8 +4,8 @@ import { formatDuration } from '../../volume/duration.ts';
 import { defaultLayout } from '../../volume/layout.ts';
 import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
 import { type CapacityRange, satisfies } from '../../volume/size.ts';
-import { allowsHere } from '../capacity/topology.ts';
 import type { VolumeRequest } from '../request.ts';
+import { allowsHere } from '../topology.ts';
 import { parseMutable } from './parameters.ts';
 
 /** Default when a request names no provisioning: the same for all, independent of the pool. */

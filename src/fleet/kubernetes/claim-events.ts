@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { dateTime } from '../routing/absences.ts';
 import { ApiRefusal, type KubernetesApi } from './api.ts';
+import { dateTime } from './date-time.ts';
 
 /** A claim, and its volume. */
 export interface Claim {

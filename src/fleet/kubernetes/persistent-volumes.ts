@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { topologyKey } from '../../volume/topology.ts';
-import type { RecordedVolumes } from '../routing/strays.ts';
 import { readAnswer } from './answer.ts';
 import type { KubernetesApi } from './api.ts';
 
@@ -34,6 +33,13 @@ const volumes = z.object({
 });
 
 const pageSize = 500;
+
+/** The PersistentVolumes of this driver in Kubernetes. */
+export interface RecordedVolumes {
+  /** The volume of the PersistentVolume with this name. */
+  idOf(name: string): string | undefined;
+  has(id: string): boolean;
+}
 
 /** The fields of a PersistentVolume of this driver. */
 export interface RecordedVolume {

@@ -1,3 +1,4 @@
+import { dateTime } from '../kubernetes/date-time.ts';
 /** The note on a node that is away, for all replicas and over their restarts. */
 export interface Absence {
   /** Date and time. It identifies the absence, too. */
@@ -59,9 +60,4 @@ export function settleAbsences(notes: Map<string, Absence>, sight: AbsenceSight)
     put(node, { since: dateTime(sinceMs) });
   }
   return hasChanged;
-}
-
-/** With a precision of seconds. */
-export function dateTime(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -1,3 +1,5 @@
+import type { RecordedVolumes } from '../kubernetes/persistent-volumes.ts';
+
 /** Prefix of the names that `holdfast adopt` makes (`src/admin/adoption.ts`). */
 const adoptedPrefix = 'adopted.';
 
@@ -8,13 +10,6 @@ export interface NamedVolume {
   readonly name: string;
   /** Its data belongs to a user, and is older than the volume. */
   readonly isAdopted: boolean;
-}
-
-/** The PersistentVolumes of this driver in Kubernetes. */
-export interface RecordedVolumes {
-  /** The volume of the PersistentVolume with this name. */
-  idOf(name: string): string | undefined;
-  has(id: string): boolean;
 }
 
 /** The parts of the nodes' reports that the search needs. */

@@ -11,10 +11,10 @@ import type { AttachedDevice, Pool, VolumeSpec } from '../../pool/pool.ts';
 import { InternalError } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { step } from '../../volume/step.ts';
-import type { AttributeState, FilesystemParameter } from '../mount/mount-options.ts';
+import { withTarget } from '../mount/bind-target.ts';
 import { explainMountFailure } from '../mount/mount-volume.ts';
+import type { AttributeState, FilesystemParameter } from '../mount-options.ts';
 import type { PathHandle, Place } from '../path/path-handle.ts';
-import { withTarget } from '../publish/bind-target.ts';
 import { inTurn } from './git-turns.ts';
 import { removeUnmounted } from './unmounted.ts';
 

@@ -7,7 +7,7 @@ import type { Attachment } from '../../pool/pool.ts';
 import { InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
-import { type FilesystemParameter, parseOption, refusedOption, type WantedAttributes } from './mount-options.ts';
+import { type FilesystemParameter, parseOption, refusedOption, type WantedAttributes } from '../mount-options.ts';
 
 /** The mount of a volume of files, on a filesystem that is not its own. */
 export interface DirectoryMount {

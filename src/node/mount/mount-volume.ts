@@ -36,8 +36,8 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
 import { detachUnmounted } from '../detach.ts';
+import { type FilesystemParameter, refusedOption, type WantedAttributes } from '../mount-options.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
-import { type FilesystemParameter, refusedOption, type WantedAttributes } from './mount-options.ts';
 
 /** A filesystem volume, and how to mount it. */
 export interface VolumeMount {

@@ -9,7 +9,7 @@ import { deviceOfBtrfs, isBtrfs } from '../../kernel/mount/mounts-of-device.ts';
 import type { OwnedOnNode } from '../../pool/node-side.ts';
 import { Aborted } from '../../volume/errors.ts';
 import type { NodeContext } from '../context.ts';
-import { attributesShown, completeAttributes } from '../mount/mount-options.ts';
+import { attributesShown, completeAttributes } from '../mount-options.ts';
 import type { MountedOccupant, Occupant } from '../plan.ts';
 import { mountsBelow } from './mounts.ts';
 import { isEmptyDirectory, type PathHandle } from './path-handle.ts';

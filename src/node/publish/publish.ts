@@ -5,18 +5,18 @@ import type { VolumeAccess, VolumeOnNode } from '../../pool/node-side.ts';
 import { allowsSeveralTargets } from '../../volume/capability.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { NodeContext } from '../context.ts';
-import { completeAttributes, wantedAttributes } from '../mount/mount-options.ts';
+import { bindTarget, missingParent } from '../mount/bind-target.ts';
 import { settleBoth } from '../mount/settle-both.ts';
+import { completeAttributes, wantedAttributes } from '../mount-options.ts';
 import { otherPaths, showsSameAs } from '../path/mounts.ts';
 import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, openPlace, type PathHandle, type Place } from '../path/path-handle.ts';
 import { isReadonlyDevice } from '../path/sysfs.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planPublish, type WantedMount } from '../plan.ts';
+import { isAttachedReadonly } from '../publication.ts';
 import { contextDemand, type PublishRequest, requireFit } from '../request.ts';
 import { notedStage, openStagingPlace, wantedWhenStaged } from '../stage/staging.ts';
-import { bindTarget, missingParent } from './bind-target.ts';
-import { isAttachedReadonly } from './publication.ts';
 
 /** NodePublishVolume: observe, plan, apply. */
 export async function publishVolume(context: NodeContext, asked: PublishRequest): Promise<void> {

@@ -7,13 +7,13 @@ import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
 import { removeEphemeral } from '../ephemeral/remove.ts';
+import { removeTarget } from '../mount/bind-target.ts';
 import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';
 import type { StageNote } from '../notes.ts';
 import type { Observation } from '../path/observe.ts';
 import { openPlace, type Place } from '../path/path-handle.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planUnpublish, type UnpublishPlan } from '../plan.ts';
-import { removeTarget } from './bind-target.ts';
 
 /** An unpublish, of a volume that may be unknown by now (UP05). */
 export interface UnpublishRequest {

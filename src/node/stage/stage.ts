@@ -11,7 +11,7 @@ import { filesystemIn } from '../path/condition.ts';
 import { devicePathIn, identify, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import { planStage } from '../plan.ts';
-import { requireAttached } from '../publish/publication.ts';
+import { requireAttached } from '../publication.ts';
 import { contextDemand, requireFit, type StageRequest } from '../request.ts';
 import { stageDevice } from './device.ts';
 import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from './staging.ts';

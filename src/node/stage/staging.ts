@@ -2,7 +2,7 @@ import type { VolumeOnNode } from '../../pool/node-side.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
 import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
 import type { NodeContext } from '../context.ts';
-import { completeAttributes, wantedAttributes } from '../mount/mount-options.ts';
+import { completeAttributes, wantedAttributes } from '../mount-options.ts';
 import type { StageNote } from '../notes.ts';
 import { identify, LazyMountTable } from '../path/observe.ts';
 import { openHandle, openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';

@@ -7,10 +7,10 @@ import type { Secrets } from '../../volume/secrets.ts';
 import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { Recorded, VolumeDraft } from '../backend.ts';
-import { freezeTarget, isAtRest } from '../freeze/freeze-target.ts';
 import { encryptionIn, type Traits, type VolumeSpec } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { noClones, refuseCopyInUse } from './clones.ts';
+import { freezeTarget, isAtRest } from './freeze-target.ts';
 import { explainFull } from './full.ts';
 import type { CatalogParts } from './parts.ts';
 

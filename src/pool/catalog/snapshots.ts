@@ -7,11 +7,11 @@ import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.t
 import { step } from '../../volume/step.ts';
 import type { SnapshotDraft, Snapshotter } from '../backend.ts';
 import { frozen } from '../events.ts';
-import { freezeTarget, isAtRest } from '../freeze/freeze-target.ts';
 import type { Cut, FreezeTarget } from '../freeze/freezer.ts';
 import type { GroupSpec, SnapshotSpec } from '../pool.ts';
 import type { SpaceRequest } from '../space/space-holds.ts';
 import { refuseCopyInUse, snapshotterOf } from './clones.ts';
+import { freezeTarget, isAtRest } from './freeze-target.ts';
 import type { CatalogParts } from './parts.ts';
 import { destroyUnreadable } from './unreadable.ts';
 

@@ -6,7 +6,7 @@ import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { DirectorySync, resizeFile, syncFile } from '../../kernel/file/file.ts';
-import { lockExclusively } from '../../kernel/file/lock.ts';
+import { lockExclusively } from '../../kernel/process/lock.ts';
 import { InternalError } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
 import { minimumLocationBytes, tooSmall } from './format.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isStillNamed, lockExclusively, lockHolders } from '../../kernel/file/lock.ts';
+import { isStillNamed, lockExclusively, lockHolders } from '../../kernel/process/lock.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import type { LocationOptions } from './location.ts';
 

@@ -4,7 +4,7 @@ import type { Mutant } from '../mutant.ts';
 export const lockMutants: readonly Mutant[] = [
   {
     name: 'the lock on a pool is exclusive',
-    file: 'src/kernel/file/lock.ts',
+    file: 'src/kernel/process/lock.ts',
     text: '[descriptor, LOCK_EX | LOCK_NB]',
     replacement: '[descriptor, 1 | LOCK_NB]',
     killer: 'test/contract/image-home.test.ts',

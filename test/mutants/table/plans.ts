@@ -2,7 +2,7 @@ import type { Mutant } from '../mutant.ts';
 
 const plan = { file: 'src/node/plan.ts', killer: 'src/node/plan.test.ts' } as const;
 const target = { file: 'src/node/path/target.ts', killer: 'src/node/path/target.test.ts' } as const;
-const options = { file: 'src/node/mount/mount-options.ts', killer: 'src/node/mount/mount-options.test.ts' } as const;
+const options = { file: 'src/node/mount-options.ts', killer: 'src/node/mount-options.test.ts' } as const;
 const notes = { file: 'src/node/notes.ts', killer: 'src/node/notes.test.ts' } as const;
 
 /** What the node service decides, from what it saw. */

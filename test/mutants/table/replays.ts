@@ -216,7 +216,7 @@ export const replayMutants: readonly Mutant[] = [
   },
   {
     name: 'of several pools that are like that, the one with the most room is taken',
-    file: 'src/controller/capacity/capacity.ts',
+    file: 'src/controller/volumes/capacity.ts',
     text: 'bytes(a) > bytes(b) ? -1 : 1',
     replacement: 'bytes(a) > bytes(b) ? 1 : -1',
     killer: 'test/grpc/pool-selector.test.ts',

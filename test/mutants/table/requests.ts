@@ -6,8 +6,8 @@ const parameters = {
 } as const;
 const request = { file: 'src/controller/request.ts', killer: 'src/controller/request.test.ts' } as const;
 const topology = {
-  file: 'src/controller/capacity/topology.ts',
-  killer: 'src/controller/capacity/topology.test.ts',
+  file: 'src/controller/topology.ts',
+  killer: 'src/controller/topology.test.ts',
 } as const;
 const expand = { file: 'src/controller/volumes/expand.ts', killer: 'src/controller/volumes/expand.test.ts' } as const;
 const page = { file: 'src/controller/listing/page.ts', killer: 'src/controller/listing/page.test.ts' } as const;

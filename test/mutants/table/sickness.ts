@@ -4,7 +4,7 @@ const faults = { file: 'src/kernel/block/disk-fault.ts', killer: 'src/kernel/blo
 const sickPool = { file: 'src/pool/supervisor/sick-pool.ts', killer: 'test/pool/devices.test.ts' } as const;
 const catalog = { file: 'src/pool/catalog/catalog.ts' } as const;
 const supervisor = { file: 'src/pool/supervisor/supervisor.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
-const capacity = { file: 'src/controller/capacity/capacity.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
+const capacity = { file: 'src/controller/volumes/capacity.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
 const condition = { file: 'src/pool/condition.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
 const queue = { file: 'src/kernel/call/disk-queue.ts', killer: 'src/kernel/call/disk-queue.test.ts' } as const;
 

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { encode, type Method, methodsOf } from '../../../csi/contract.ts';
-import { fateOf, type NamedVolume, type RecordedVolumes, type StrayView, straysIn } from '../../routing/strays.ts';
+import type { RecordedVolumes } from '../../kubernetes/persistent-volumes.ts';
+import { fateOf, type NamedVolume, type StrayView, straysIn } from '../../routing/strays.ts';
 import { strayTrashed } from '../events.ts';
 import type { Sessions } from '../sessions.ts';
 

@@ -2,7 +2,7 @@ import { type DeviceMapper, mappedPath } from '../../../kernel/block/device-mapp
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { readWhatCan } from '../../../kernel/file/file.ts';
-import { type LockHolder, lockHolders } from '../../../kernel/file/lock.ts';
+import { type LockHolder, lockHolders } from '../../../kernel/process/lock.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { lookAtRecords } from '../../catalog/look.ts';

@@ -14,10 +14,10 @@ import { diskSequence, loopBackingPaths, loopNumber } from '../../../kernel/bloc
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
-import { isOpenElsewhere, isSoleOpener } from '../../../kernel/file/lock.ts';
 import { type FileStatus, statusOf } from '../../../kernel/file/path.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
+import { isOpenElsewhere, isSoleOpener } from '../../../kernel/process/lock.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';

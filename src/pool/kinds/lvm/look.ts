@@ -1,7 +1,7 @@
 import { type DeviceMapper, type MappedOver, mappedPath } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
-import { type LockHolder, lockHolders } from '../../../kernel/file/lock.ts';
+import { type LockHolder, lockHolders } from '../../../kernel/process/lock.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { RecordReader } from '../../backend.ts';

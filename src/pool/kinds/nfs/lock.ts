@@ -7,7 +7,7 @@ import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { resizeFile, syncFile, writeAt } from '../../../kernel/file/file.ts';
-import { tryLock } from '../../../kernel/file/lock.ts';
+import { tryLock } from '../../../kernel/process/lock.ts';
 import { Unavailable } from '../../../volume/errors.ts';
 import type { OpenContext } from '../../kind.ts';
 import { PoolHeld } from '../../location/lock.ts';

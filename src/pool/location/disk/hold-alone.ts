@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { openDeviceAlone } from '../../../kernel/block/block.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { tryLock } from '../../../kernel/file/lock.ts';
+import { tryLock } from '../../../kernel/process/lock.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import type { FoundDisk } from './found-disk.ts';
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { openFile } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../../kernel/call/errno.ts';
-import { isStillNamed, tryLock } from '../../../../kernel/file/lock.ts';
+import { isStillNamed, tryLock } from '../../../../kernel/process/lock.ts';
 import { hostRoot } from '../../../host-program.ts';
 import { type LvmRunner, lockDirectory } from './place.ts';
 

@@ -6,8 +6,8 @@ import { Aborted, InternalError } from '../../../../volume/errors.ts';
 import { step } from '../../../../volume/step.ts';
 import { longestFreezeMs } from '../../../freeze/freezer.ts';
 import type { PoolLog } from '../../../log.ts';
+import { familyTagOf } from '../group/families.ts';
 import type { OwnLv } from '../group/group-state.ts';
-import { familyTagOf } from './families.ts';
 import type { ThinPool } from './thin-pool.ts';
 
 const snapshotsAtOnce = 4;

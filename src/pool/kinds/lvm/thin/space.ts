@@ -1,8 +1,8 @@
 import { ResourceExhausted } from '../../../../volume/errors.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../../backend.ts';
+import { isAlone } from '../group/families.ts';
 import { incompleteGroup } from '../group/trouble.ts';
 import { LvmSpace, type SpaceOfGroup } from '../space.ts';
-import { isAlone } from './families.ts';
 import { isBroken, type Shortage, shortageOf } from './sizes.ts';
 import type { ThinFigures } from './thin-pool.ts';
 

@@ -1,5 +1,5 @@
-import type { TopologyRequirement, TopologySegments } from '../../csi/parse.ts';
-import { InvalidArgument } from '../../volume/errors.ts';
+import type { TopologyRequirement, TopologySegments } from '../csi/parse.ts';
+import { InvalidArgument } from '../volume/errors.ts';
 
 // Y01: name and value are 1 to 63 of [A-Za-z0-9-_.] between alphanumerics; a prefix is a lower-case DNS name.
 const label = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;

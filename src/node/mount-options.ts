@@ -1,8 +1,8 @@
-import type { KernelError } from '../../kernel/call/errno.ts';
-import { type MountAttributes, MountParameterError } from '../../kernel/mount/mount.ts';
-import type { VolumeContent } from '../../volume/capability.ts';
-import { InvalidArgument } from '../../volume/errors.ts';
-import type { VolumeHandle } from '../../volume/handle.ts';
+import type { KernelError } from '../kernel/call/errno.ts';
+import { type MountAttributes, MountParameterError } from '../kernel/mount/mount.ts';
+import type { VolumeContent } from '../volume/capability.ts';
+import { InvalidArgument } from '../volume/errors.ts';
+import type { VolumeHandle } from '../volume/handle.ts';
 
 /*
  * mount_flags, as a person writes them for mount(8), become what the kernel's mount calls take: attributes of the one

@@ -1,6 +1,6 @@
-import type { VolumeOnNode } from '../../pool/node-side.ts';
-import { FailedPrecondition } from '../../volume/errors.ts';
-import type { NodeContext } from '../context.ts';
+import type { VolumeOnNode } from '../pool/node-side.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import type { NodeContext } from './context.ts';
 
 /** With `attach: required` ControllerPublishVolume comes first. @throws FailedPrecondition */
 export function requireAttached({ attachedTo }: NodeContext, { handle: id, publication }: VolumeOnNode): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { InvalidArgument } from '../../volume/errors.ts';
+import { InvalidArgument } from '../volume/errors.ts';
 import { allowsHere, checkSegments, contains } from './topology.ts';
 
 const key = 'topology.holdfast.dev/node';

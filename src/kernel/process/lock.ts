@@ -6,9 +6,9 @@ import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { invoke, invokeNow, invokeNowUnless, type Lent, libcCall } from '../call/libc.ts';
+import { statusBehind, statusOf } from '../file/path.ts';
 import { readMountTable } from '../mount/mount-table.ts';
 import { parseFileLocks } from './lock-table.ts';
-import { statusBehind, statusOf } from './path.ts';
 
 /** A process that holds a lock. */
 export interface LockHolder {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { InvalidArgument } from '../../volume/errors.ts';
+import { InvalidArgument } from '../volume/errors.ts';
 import { attributesShown, completeAttributes, hasAttributes, parseMountFlags } from './mount-options.ts';
 
 describe('mount_flags', () => {

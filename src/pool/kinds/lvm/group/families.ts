@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { OwnLv } from '../group/group-state.ts';
+import type { OwnLv } from './group-state.ts';
 
 /*
  * Families of thin volumes that may share blocks: a volume, its clones, and their clones. LVM forgets the relation once an

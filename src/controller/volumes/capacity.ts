@@ -7,9 +7,9 @@ import { InvalidArgument } from '../../volume/errors.ts';
 import { granularityBytes, larger, maximumVolumeBytes, smaller } from '../../volume/size.ts';
 import type { ControllerContext } from '../context.ts';
 import { type Demand, parseDemand } from '../request.ts';
-import { type Placement, parsePlacement } from '../volumes/parameters.ts';
-import { contentIn, minimumBytes, requireModes } from '../volumes/volume-spec.ts';
-import { checkSegments, contains } from './topology.ts';
+import { checkSegments, contains } from '../topology.ts';
+import { type Placement, parsePlacement } from './parameters.ts';
+import { contentIn, minimumBytes, requireModes } from './volume-spec.ts';
 
 /** The request is valid; the answer is that no such volume can be made here. */
 class Impossible extends InvalidArgument {}

@@ -1,9 +1,9 @@
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import { mountsOfDevices } from '../../kernel/mount/mounts-of-device.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import { attachedHere } from '../catalog/in-use.ts';
-import type { CatalogParts } from '../catalog/parts.ts';
-import type { FreezeTarget } from './freezer.ts';
+import type { FreezeTarget } from '../freeze/freezer.ts';
+import { attachedHere } from './in-use.ts';
+import type { CatalogParts } from './parts.ts';
 
 /**
  * The filesystems and devices to be frozen of a volume that is about to be cloned. A filesystem that is mounted nowhere
