@@ -1,5 +1,5 @@
 import type { ControllerConfig } from '../config/controller-config.ts';
-import { startController } from '../fleet/controller/controller.ts';
+import { startController } from '../fleet/controller.ts';
 import { limitHeap } from '../server/memory.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { openLog } from './output/log.ts';

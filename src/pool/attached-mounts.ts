@@ -1,6 +1,6 @@
-import { sameDevice } from '../kernel/block/device.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../kernel/call/errno.ts';
+import { sameDevice } from '../kernel/device.ts';
 import { statusOf } from '../kernel/file/path.ts';
 import { findRoot, showsDirectory } from '../kernel/mount/directory-root.ts';
 import { isNodeOf, type Mount } from '../kernel/mount/mount-table.ts';

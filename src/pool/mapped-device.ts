@@ -1,12 +1,12 @@
 import { constants } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DeviceNumber, deviceNumber, sameDevice } from '../kernel/block/device.ts';
 import { DeviceMapper, type MappedState } from '../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
 import { explain } from '../kernel/call/explain.ts';
+import { type DeviceNumber, deviceNumber, sameDevice } from '../kernel/device.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import { type Finding, fail, ok } from './sight.ts';
 

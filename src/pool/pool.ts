@@ -1,6 +1,6 @@
-import type { DeviceNumber } from '../kernel/block/device.ts';
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../kernel/device.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { MountAttributes, MountParameter } from '../kernel/mount/mount.ts';
 import type { Mount } from '../kernel/mount/mount-table.ts';

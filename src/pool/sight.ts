@@ -1,4 +1,4 @@
-import type { DeviceNumber } from '../kernel/block/device.ts';
+import type { DeviceNumber } from '../kernel/device.ts';
 import type { LockHolder } from '../kernel/process/lock.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';

@@ -13,10 +13,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { describe, test } from 'node:test';
-import { deviceNumber } from '../../src/kernel/block/device.ts';
 import { identifyDisk } from '../../src/kernel/block/disk-identity.ts';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { deviceNumber } from '../../src/kernel/device.ts';
 import { isMountedAnywhere } from '../../src/kernel/mount/mounted-device.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
 import { FormatMarker } from '../../src/pool/location/format-marker.ts';

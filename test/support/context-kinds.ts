@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
-import { deviceNumber, sameDevice } from '../../src/kernel/block/device.ts';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { deviceNumber, sameDevice } from '../../src/kernel/device.ts';
 import type { NodeKind, NodeSide, VolumeOnNode } from '../../src/pool/node-side.ts';
 import { accessModes } from '../../src/volume/capability.ts';
 import { InvalidArgument } from '../../src/volume/errors.ts';

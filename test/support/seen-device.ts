@@ -1,4 +1,4 @@
-import type { DeviceNumber } from '../../src/kernel/block/device.ts';
+import type { DeviceNumber } from '../../src/kernel/device.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { sameDevice } from '../../kernel/block/device.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { sameDevice } from '../../kernel/device.ts';
 import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { mountsOfDevices, type ShowsDevice } from '../../kernel/mount/mounts-of-device.ts';
 import { isReadonlyDevice } from '../../node/path/sysfs.ts';

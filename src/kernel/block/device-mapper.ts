@@ -4,8 +4,8 @@ import { type Descriptor, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
+import { type DeviceNumber, deviceNumber, loopMajor, parseDeviceNumber } from '../device.ts';
 import { sysfsNames } from '../file/sysfs.ts';
-import { type DeviceNumber, deviceNumber, loopMajor, parseDeviceNumber } from './device.ts';
 import {
   at,
   linearTable,

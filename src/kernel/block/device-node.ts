@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readlink } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import type { DeviceNumber } from './device.ts';
+import type { DeviceNumber } from '../device.ts';
 
 /** The path of a device's node, by the kernel's name: other names are links of udev, which come late or not at all. */
 export async function devicePathOf(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<string> {

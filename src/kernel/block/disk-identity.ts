@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { Descriptor } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
+import { type DeviceNumber, loopMajor } from '../device.ts';
 import { sizeOfDevice } from './block.ts';
-import { type DeviceNumber, loopMajor } from './device.ts';
 import { loopStatus } from './loop.ts';
 import { loopNumber } from './loop-sysfs.ts';
 

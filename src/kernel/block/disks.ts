@@ -3,8 +3,8 @@ import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
+import { type DeviceNumber, parseDeviceNumber } from '../device.ts';
 import { type Bus, busOf } from './bus.ts';
-import { type DeviceNumber, parseDeviceNumber } from './device.ts';
 import { permanentNameOf, readPage80 } from './disk-identity.ts';
 
 /* The disks of this node, from sysfs. It lies in memory: no disk is opened or read. */

@@ -1,4 +1,4 @@
-import { type DeviceNumber, packedNumber } from './device.ts';
+import { type DeviceNumber, packedNumber } from '../device.ts';
 
 /* The requests of device-mapper's control device (include/uapi/linux/dm-ioctl.h), as bytes. */
 

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing } from '../call/errno.ts';
+import type { DeviceNumber } from '../device.ts';
 import { sysfsNames } from '../file/sysfs.ts';
-import type { DeviceNumber } from './device.ts';
 
 /*
  * Sessions of iSCSI as sysfs shows them (drivers/scsi/scsi_transport_iscsi.c). sysfs lies in memory: it is read on the main

@@ -1,4 +1,4 @@
-import { type DeviceNumber, deviceNumber } from './device.ts';
+import { type DeviceNumber, deviceNumber } from '../device.ts';
 
 /** The structures of linux/loop.h, which are the same on x86_64 and arm64. */
 

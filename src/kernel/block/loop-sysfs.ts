@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { type DeviceNumber, loopMajor } from './device.ts';
+import { type DeviceNumber, loopMajor } from '../device.ts';
 
 /* Loop devices in sysfs. It lies in memory: no device is opened, and no file behind one is read. */
 

@@ -4,8 +4,8 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow, type LentMemory } from '../call/ioctl.ts';
 import { invoke, libcCall } from '../call/libc.ts';
+import { type DeviceNumber, packedNumber, sameDevice } from '../device.ts';
 import { setRefusesWrites } from './block.ts';
-import { type DeviceNumber, packedNumber, sameDevice } from './device.ts';
 import { diskFaultOf } from './disk-fault.ts';
 import {
   decodeLoopInfo,

@@ -3,8 +3,8 @@ import { type FileHandle, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
+import type { DeviceNumber } from '../device.ts';
 import { sysfsNames } from '../file/sysfs.ts';
-import type { DeviceNumber } from './device.ts';
 
 /*
  * NVMe over fabrics, by the kernel's own interface: a line of options written to /dev/nvme-fabrics connects a controller

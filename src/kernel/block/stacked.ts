@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
-import type { DeviceNumber } from './device.ts';
+import type { DeviceNumber } from '../device.ts';
 
 /** A block device of a volume. */
 export interface SoughtDevice {

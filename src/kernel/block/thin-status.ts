@@ -1,4 +1,4 @@
-import type { DeviceNumber } from './device.ts';
+import type { DeviceNumber } from '../device.ts';
 import type { TargetStatus } from './device-mapper.ts';
 
 /* The status of the targets thin-pool and thin: Documentation/admin-guide/device-mapper/thin-provisioning.rst. */

@@ -1,8 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { ignoreMissing } from '../call/errno.ts';
+import type { DeviceNumber } from '../device.ts';
 import { sysfsNames } from '../file/sysfs.ts';
-import type { DeviceNumber } from './device.ts';
 
 /**
  * The names of the disks that a device finally lies on: for a partition its disk, for device-mapper and MD all below.

@@ -1,10 +1,10 @@
 import { constants } from 'node:fs';
 import { constants as osConstants } from 'node:os';
-import type { DeviceNumber } from '../block/device.ts';
 import { Descriptor, invokeToOpen, openFile, openFlags } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
 import { invoke, invokeNow, invokeNowUnless, type Lent, libcCall, systemCall } from '../call/libc.ts';
+import type { DeviceNumber } from '../device.ts';
 
 export type FileKind = 'directory' | 'file' | 'block' | 'symlink' | 'other';
 

@@ -1,4 +1,4 @@
-import { type DeviceNumber, sameDevice } from '../block/device.ts';
+import { type DeviceNumber, sameDevice } from '../device.ts';
 import type { Mount } from './mount-table.ts';
 
 /** A directory as mount tables show it: its filesystem, and its path there. */

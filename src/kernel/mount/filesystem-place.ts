@@ -1,8 +1,8 @@
 import { join, relative } from 'node:path';
 import { Unavailable } from '../../volume/errors.ts';
-import type { DeviceNumber } from '../block/device.ts';
 import type { Descriptor } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
+import type { DeviceNumber } from '../device.ts';
 import { statusOf } from '../file/path.ts';
 import { readMountTable } from './mount-table.ts';
 

@@ -1,9 +1,9 @@
 import { basename } from 'node:path';
 import koffi from 'koffi';
-import type { DeviceNumber } from '../block/device.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { KernelError } from '../call/errno.ts';
 import { callOnWorker, libcCall } from '../call/libc.ts';
+import type { DeviceNumber } from '../device.ts';
 
 /** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
 export interface Mount {

@@ -1,11 +1,11 @@
 import { constants, readlinkSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type DeviceNumber, deviceNumber, sameDevice } from '../block/device.ts';
 import { openFile } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing } from '../call/errno.ts';
 import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
+import { type DeviceNumber, deviceNumber, sameDevice } from '../device.ts';
 import { statusOf } from '../file/path.ts';
 import { sysfsNames } from '../file/sysfs.ts';
 import type { Mount } from './mount-table.ts';

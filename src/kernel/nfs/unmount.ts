@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
-import { sameDevice } from '../block/device.ts';
 import { type Descriptor, openReadOnly } from '../call/descriptor.ts';
 import { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import type { Lent } from '../call/libc.ts';
+import { sameDevice } from '../device.ts';
 import { syncFilesystem } from '../file/filesystem.ts';
 import { component } from '../file/path.ts';
 import { type UnmountFlag, unmountNow, unmountPatiently } from '../mount/mount.ts';

@@ -1,8 +1,8 @@
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import { type FoundHolders, type Holder, type NamespaceMember, swapSpace } from '../../volume/holder.ts';
-import { type DeviceNumber, sameDevice } from '../block/device.ts';
 import { type SoughtDevice, stackedDevices } from '../block/stacked.ts';
 import { DiskQueue } from '../call/disk-queue.ts';
+import { type DeviceNumber, sameDevice } from '../device.ts';
 import type { FileStatus } from '../file/path.ts';
 import { type DirectoryRoot, findRoot, isAtOrBelow, rootThrough, showsDirectory } from '../mount/directory-root.ts';
 import { isNodeOf, type Mount } from '../mount/mount-table.ts';

@@ -1,4 +1,4 @@
-import type { DeviceNumber } from '../block/device.ts';
+import type { DeviceNumber } from '../device.ts';
 
 /** A lock on a whole file (flock(2)) in /proc/locks. */
 export interface FileLock {

@@ -1,11 +1,11 @@
 import { constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { constants as osConstants } from 'node:os';
-import { sameDevice } from '../block/device.ts';
 import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { invoke, invokeNow, invokeNowUnless, type Lent, libcCall } from '../call/libc.ts';
+import { sameDevice } from '../device.ts';
 import { statusBehind, statusOf } from '../file/path.ts';
 import { readMountTable } from '../mount/mount-table.ts';
 import { parseFileLocks } from './lock-table.ts';

@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import type { DeviceNumber } from '../block/device.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
+import type { DeviceNumber } from '../device.ts';
 import { type FileStatus, statusBehind } from '../file/path.ts';
 import { type Mount, parseMountTable } from '../mount/mount-table.ts';
 

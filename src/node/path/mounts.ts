@@ -1,4 +1,4 @@
-import { sameDevice } from '../../kernel/block/device.ts';
+import { sameDevice } from '../../kernel/device.ts';
 import { isAtOrBelow } from '../../kernel/mount/directory-root.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import { isBtrfs } from '../../kernel/mount/mounts-of-device.ts';

@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
-import type { DeviceNumber } from '../../kernel/block/device.ts';
 import { devicePathOf } from '../../kernel/block/device-node.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
+import type { DeviceNumber } from '../../kernel/device.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { deviceOfBtrfs, isBtrfs } from '../../kernel/mount/mounts-of-device.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import type { DeviceNumber } from '../../kernel/block/device.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
+import type { DeviceNumber } from '../../kernel/device.ts';
 
 /** True if a block device refuses writes; false if there is no such device. */
 export async function isReadonlyDevice(queue: DiskQueue, device: DeviceNumber): Promise<boolean> {

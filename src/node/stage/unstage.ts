@@ -1,4 +1,4 @@
-import { sameDevice } from '../../kernel/block/device.ts';
+import { sameDevice } from '../../kernel/device.ts';
 import { removeFileAt, statusOf } from '../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';

@@ -1,9 +1,9 @@
 import { deviceSizeBytes } from '../../kernel/block/block.ts';
-import type { DeviceNumber } from '../../kernel/block/device.ts';
 import { refreshLoopSize } from '../../kernel/block/loop.ts';
 import { loopNumber } from '../../kernel/block/loop-sysfs.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../../kernel/device.ts';
 import { resizeFile, syncFile } from '../../kernel/file/file.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { growMounted } from '../../kernel/mount/grow.ts';

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
 import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
 import { attachLoop, holdLoop, listLoops } from '../../kernel/block/loop.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno, KernelError } from '../../kernel/call/errno.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { type FileStatus, openDirectory, statusOf } from '../../kernel/file/path.ts';
 import { mountFilesystem, unmount } from '../../kernel/mount/mount.ts';
 import { isOpenElsewhere } from '../../kernel/process/lock.ts';

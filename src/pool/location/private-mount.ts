@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
-import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
 import { holdLoop, listLoops } from '../../kernel/block/loop.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { isOpenElsewhere, lockExclusively } from '../../kernel/process/lock.ts';
 import { NotReadable } from '../sight.ts';

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sameDevice } from '../../kernel/block/device.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { sameDevice } from '../../kernel/device.ts';
 import { Aborted, OutOfRange } from '../../volume/errors.ts';
 import { locateDevice, openDisk } from '../location/disk/found-disk.ts';
 import type { NodeSide, NodeSideContext, UnmountPlace, VolumeOnNode } from '../node-side.ts';

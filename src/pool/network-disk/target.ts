@@ -1,5 +1,5 @@
-import type { DeviceNumber } from '../../kernel/block/device.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../../kernel/device.ts';
 import type { HoldfastError } from '../../volume/errors.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import type { VolumeOnNode } from '../node-side.ts';

@@ -7,11 +7,11 @@ import { closeSync, constants, openSync, readSync, rmSync, statSync, symlinkSync
 import { basename } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { deviceNumber } from '../../../src/kernel/block/device.ts';
 import { identifyDisk } from '../../../src/kernel/block/disk-identity.ts';
 import { listDisks } from '../../../src/kernel/block/disks.ts';
 import { openReadOnly } from '../../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
+import { deviceNumber } from '../../../src/kernel/device.ts';
 import { encodeSlot, probeAt, readSlots, slotBytes, slotCount } from '../../../src/pool/kinds/disk/label/slots.ts';
 import { Question } from '../../../src/pool/supervisor/question.ts';
 import { blankDisk, type DiskTestOptions, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';

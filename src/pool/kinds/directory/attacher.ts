@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
-import { sameDevice } from '../../../kernel/block/device.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { sameDevice } from '../../../kernel/device.ts';
 import { openDirectory } from '../../../kernel/file/path.ts';
 import type { Mount } from '../../../kernel/mount/mount-table.ts';
 import { mountsElsewhere } from '../../../kernel/process/mounts-elsewhere.ts';

@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { type Content, probeContent } from '../../../kernel/block/blkid.ts';
 import { limitsOfDevice, openDeviceAlone } from '../../../kernel/block/block.ts';
-import { deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { deviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { DataLoss, FailedPrecondition, InvalidArgument, NotFound } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';

@@ -1,6 +1,5 @@
 import { constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DeviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import {
   type DeviceMapper,
   findMapped,
@@ -12,6 +11,7 @@ import {
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
 import { type FoundDisk, requireStill } from '../../location/disk/found-disk.ts';

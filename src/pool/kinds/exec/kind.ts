@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sameDevice } from '../../../kernel/block/device.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
+import { sameDevice } from '../../../kernel/device.ts';
 import { didYouMean } from '../../../settings/nearest.ts';
 import { accessModes, singleNodeModes } from '../../../volume/capability.ts';
 import { InternalError, InvalidArgument } from '../../../volume/errors.ts';

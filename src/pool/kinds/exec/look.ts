@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
 import { isHeldExclusively, sequenceOfDevice } from '../../../kernel/block/block.ts';
-import { type DeviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { statusBehind } from '../../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { HoldfastError } from '../../../volume/errors.ts';

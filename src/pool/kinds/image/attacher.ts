@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DeviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import {
   attachLoop,
   detachLoop,
@@ -14,6 +13,7 @@ import { diskSequence, loopBackingPaths, loopNumber } from '../../../kernel/bloc
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { type FileStatus, statusOf } from '../../../kernel/file/path.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';

@@ -1,5 +1,5 @@
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { loopBackingPath } from '../../../kernel/block/loop-sysfs.ts';
+import type { DeviceNumber } from '../../../kernel/device.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import type { Seen, SeenVolume } from '../../pool.ts';
 

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
-import { type DeviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { type ExtentPage, readExtents } from '../../../kernel/file/fiemap.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { type ByteRange, nextData } from '../../../kernel/file/sparse.ts';

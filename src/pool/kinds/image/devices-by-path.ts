@@ -1,8 +1,8 @@
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { diskFaultOf } from '../../../kernel/block/disk-fault.ts';
 import { detachLoop, type LoopStatus } from '../../../kernel/block/loop.ts';
 import { findLoops, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../../../kernel/device.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import { step } from '../../../volume/step.ts';

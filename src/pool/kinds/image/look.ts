@@ -1,7 +1,7 @@
-import { sameDevice } from '../../../kernel/block/device.ts';
 import { type LoopStatus, listLoops } from '../../../kernel/block/loop.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { sameDevice } from '../../../kernel/device.ts';
 import { seesReflink } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';

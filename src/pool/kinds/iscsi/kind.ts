@@ -1,5 +1,5 @@
-import { sameDevice } from '../../../kernel/block/device.ts';
 import { iscsiSessions } from '../../../kernel/block/iscsi.ts';
+import { sameDevice } from '../../../kernel/device.ts';
 import { accessModes, singleNodeModes } from '../../../volume/capability.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import { isServed } from '../../../volume/filesystem.ts';

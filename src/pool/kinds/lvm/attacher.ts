@@ -1,6 +1,6 @@
 import { sizeOfDevice } from '../../../kernel/block/block.ts';
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
+import type { DeviceNumber } from '../../../kernel/device.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';

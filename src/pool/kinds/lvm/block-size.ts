@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../../../kernel/device.ts';
 import type { GroupState } from './group/group-state.ts';
 
 const usualBlockBytes = 512;

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../../../kernel/device.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
 import { openStill } from '../../mapped-device.ts';

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { resizeLuks } from '../../../command/cryptsetup.ts';
 import { CommandError } from '../../../command/run.ts';
-import { sameDevice } from '../../../kernel/block/device.ts';
 import {
   findMapped,
   forgetMappedNode,
@@ -9,6 +8,7 @@ import {
   mappedDevice,
   mappedOver,
 } from '../../../kernel/block/device-mapper.ts';
+import { sameDevice } from '../../../kernel/device.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
 import { FailedPrecondition, InternalError, Unavailable } from '../../../volume/errors.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type KeyMaterial, openLuks, WrongKey } from '../../../command/cryptsetup.ts';
 import { CommandError } from '../../../command/run.ts';
-import { sameDevice } from '../../../kernel/block/device.ts';
 import {
   DeviceMapper,
   findMapped,
@@ -11,6 +10,7 @@ import {
 } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { errnoName, KernelError } from '../../../kernel/call/errno.ts';
+import { sameDevice } from '../../../kernel/device.ts';
 import { DataLoss, FailedPrecondition, InternalError, Unavailable } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { mapperName } from '../../../volume/mapper-name.ts';

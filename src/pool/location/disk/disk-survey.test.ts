@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sameDevice } from '../../../kernel/block/device.ts';
 import type { Disk } from '../../../kernel/block/disks.ts';
+import { sameDevice } from '../../../kernel/device.ts';
 import { parseMountTable } from '../../../kernel/mount/mount-table.ts';
 import type { ShowsDevice } from '../../../kernel/mount/mounts-of-device.ts';
 import { usersOf } from './disk-survey.ts';

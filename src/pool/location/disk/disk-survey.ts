@@ -1,12 +1,12 @@
 import { probeContent } from '../../../kernel/block/blkid.ts';
 import { sizeOfDevice } from '../../../kernel/block/block.ts';
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { findMapped } from '../../../kernel/block/device-mapper.ts';
 import type { Disk } from '../../../kernel/block/disks.ts';
 import { loopBackingPaths } from '../../../kernel/block/loop-sysfs.ts';
 import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
+import type { DeviceNumber } from '../../../kernel/device.ts';
 import { readAtMost } from '../../../kernel/file/file.ts';
 import { isNodeOf, type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { mountsOfDevices, type ShowsDevice } from '../../../kernel/mount/mounts-of-device.ts';

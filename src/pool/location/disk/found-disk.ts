@@ -1,11 +1,11 @@
 import { constants } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { type DeviceLimits, limitsOfDevice, sequenceOfDevice } from '../../../kernel/block/block.ts';
-import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import { type Disk, type DiskPlace, findBlockDevice, findDisk, listDisks } from '../../../kernel/block/disks.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 
 /** The disk or partition of a pool, as the kernel has it now. */

@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import { sameDevice } from '../../../kernel/block/device.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { sameDevice } from '../../../kernel/device.ts';
 import type { Mount } from '../../../kernel/mount/mount-table.ts';
 import { mountTableOf } from '../../../kernel/process/process.ts';
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';

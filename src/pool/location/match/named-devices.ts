@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
-import { deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import type { Disk } from '../../../kernel/block/disks.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { deviceNumber, sameDevice } from '../../../kernel/device.ts';
 import type { NamedDevice } from '../../kind.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
 

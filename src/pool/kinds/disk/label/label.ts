@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
 import { dropCache } from '../../../../kernel/block/block.ts';
-import { sameDevice } from '../../../../kernel/block/device.ts';
 import { mappedPath } from '../../../../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { sameDevice } from '../../../../kernel/device.ts';
 import { readWhatCan } from '../../../../kernel/file/file.ts';
 import type { LocationOptions } from '../../../location/location.ts';
 import { takeLock } from '../../../location/lock.ts';

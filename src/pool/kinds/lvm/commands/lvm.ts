@@ -1,7 +1,7 @@
 import { CommandError, run } from '../../../../command/run.ts';
-import type { DeviceNumber } from '../../../../kernel/block/device.ts';
 import { devicePathOf } from '../../../../kernel/block/device-node.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../../../../kernel/device.ts';
 import { syncFile } from '../../../../kernel/file/file.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
 import { reportArguments } from './arguments.ts';

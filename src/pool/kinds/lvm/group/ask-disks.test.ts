@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DeviceNumber } from '../../../../kernel/block/device.ts';
 import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../../kernel/call/errno.ts';
+import type { DeviceNumber } from '../../../../kernel/device.ts';
 import { askDisks, asksQueue, disksAskedAtOnce } from './ask-disks.ts';
 
 const queue = new DiskQueue('test', disksAskedAtOnce);

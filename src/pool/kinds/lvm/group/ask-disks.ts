@@ -1,7 +1,7 @@
-import type { DeviceNumber } from '../../../../kernel/block/device.ts';
 import { devicePathOf } from '../../../../kernel/block/device-node.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { errnoName } from '../../../../kernel/call/errno.ts';
+import type { DeviceNumber } from '../../../../kernel/device.ts';
 import { openDirect, readDirect } from '../../../../kernel/file/direct.ts';
 import type { HealthWatch } from '../../../pool.ts';
 

@@ -1,5 +1,5 @@
-import type { DeviceNumber } from '../../../../kernel/block/device.ts';
 import { wholeDisksOf } from '../../../../kernel/block/whole-disks.ts';
+import type { DeviceNumber } from '../../../../kernel/device.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../../volume/id.ts';
 import { defaultLayout, type Layout, layouts } from '../../../../volume/layout.ts';

@@ -1,5 +1,5 @@
-import type { DeviceNumber } from '../../../../kernel/block/device.ts';
 import type { DeviceMapper, MappedState } from '../../../../kernel/block/device-mapper.ts';
+import type { DeviceNumber } from '../../../../kernel/device.ts';
 import type { SnapshotId, VolumeId } from '../../../../volume/id.ts';
 import { roundUp } from '../../../../volume/size.ts';
 import { takenBytes } from '../layout.ts';

@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { sameDevice } from '../../../../kernel/block/device.ts';
 import { isSameDisk } from '../../../../kernel/block/disk-identity.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
+import { sameDevice } from '../../../../kernel/device.ts';
 import { syncFile } from '../../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../../volume/errors.ts';
 import { Held } from '../../../../volume/held.ts';

@@ -1,7 +1,7 @@
-import { sameDevice } from '../../../../kernel/block/device.ts';
 import { type DeviceMapper, type MappedState, mappedDevice } from '../../../../kernel/block/device-mapper.ts';
 import { parseThinNumber } from '../../../../kernel/block/thin-status.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { sameDevice } from '../../../../kernel/device.ts';
 import { Aborted, InternalError } from '../../../../volume/errors.ts';
 import { step } from '../../../../volume/step.ts';
 import { longestFreezeMs } from '../../../freeze/freezer.ts';

@@ -1,8 +1,8 @@
-import type { DeviceNumber } from '../../../../kernel/block/device.ts';
 import { type DeviceMapper, type MappedState, mappedPath } from '../../../../kernel/block/device-mapper.ts';
 import { parseThinBytes, parseThinPool, type ThinPoolStatus } from '../../../../kernel/block/thin-status.ts';
 import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../../../../kernel/device.ts';
 import { openDirect } from '../../../../kernel/file/direct.ts';
 import { DataLoss, InternalError } from '../../../../volume/errors.ts';
 import { defaultLayout } from '../../../../volume/layout.ts';

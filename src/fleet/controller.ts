@@ -2,34 +2,34 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { ControllerConfig } from '../../config/controller-config.ts';
-import { addCalls, addService } from '../../csi/call.ts';
-import type { IdentityHandlers } from '../../csi/generated/types.ts';
-import { listen, newServer } from '../../csi/listener.ts';
-import { pluginCapabilities } from '../../identity/service.ts';
-import type { Monitoring } from '../../metrics/serving.ts';
-import { version } from '../../version.ts';
-import { KubernetesApi } from '../kubernetes/api.ts';
-import { keepCertificates } from '../kubernetes/certificates.ts';
-import { sendClaim } from '../kubernetes/claims.ts';
-import { watchNodes } from '../kubernetes/nodes.ts';
-import { persistentVolumes, recordedVolumes } from '../kubernetes/persistent-volumes.ts';
-import type { ObjectPlace } from '../kubernetes/stored-object.ts';
-import type { Comer } from '../kubernetes/token-review.ts';
-import { Tokens } from '../kubernetes/tokens.ts';
-import { VolumeRecords } from '../kubernetes/volume-records.ts';
-import { isSame, type Material } from '../tls/material.ts';
-import type { Show } from '../view/start.ts';
-import type { ViewServer } from '../view/view-server.ts';
-import { fleetCalls } from './calls.ts';
-import { FleetCapacity } from './capacity.ts';
-import { EndedIds } from './ended.ts';
-import { FleetServer } from './fleet-server.ts';
-import { FleetState } from './fleet-state.ts';
-import { ForgottenKeeper } from './keepers/forgotten-keeper.ts';
-import { GoneNodes } from './keepers/gone-nodes.ts';
-import { StrayKeeper } from './keepers/stray-keeper.ts';
-import { Sessions } from './sessions.ts';
+import type { ControllerConfig } from '../config/controller-config.ts';
+import { addCalls, addService } from '../csi/call.ts';
+import type { IdentityHandlers } from '../csi/generated/types.ts';
+import { listen, newServer } from '../csi/listener.ts';
+import { pluginCapabilities } from '../identity/service.ts';
+import type { Monitoring } from '../metrics/serving.ts';
+import { version } from '../version.ts';
+import { fleetCalls } from './controller/calls.ts';
+import { FleetCapacity } from './controller/capacity.ts';
+import { EndedIds } from './controller/ended.ts';
+import { FleetServer } from './controller/fleet-server.ts';
+import { FleetState } from './controller/fleet-state.ts';
+import { ForgottenKeeper } from './controller/keepers/forgotten-keeper.ts';
+import { GoneNodes } from './controller/keepers/gone-nodes.ts';
+import { StrayKeeper } from './controller/keepers/stray-keeper.ts';
+import { Sessions } from './controller/sessions.ts';
+import { KubernetesApi } from './kubernetes/api.ts';
+import { keepCertificates } from './kubernetes/certificates.ts';
+import { sendClaim } from './kubernetes/claims.ts';
+import { watchNodes } from './kubernetes/nodes.ts';
+import { persistentVolumes, recordedVolumes } from './kubernetes/persistent-volumes.ts';
+import type { ObjectPlace } from './kubernetes/stored-object.ts';
+import type { Comer } from './kubernetes/token-review.ts';
+import { Tokens } from './kubernetes/tokens.ts';
+import { VolumeRecords } from './kubernetes/volume-records.ts';
+import { isSame, type Material } from './tls/material.ts';
+import type { Show } from './view/start.ts';
+import type { ViewServer } from './view/view-server.ts';
 
 /** Interval of the checks if a certificate is due. */
 const lookMs = 60 * 60_000;
@@ -136,7 +136,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   async function openView(material: Material): Promise<ViewServer | undefined> {
     const { viewAddress: address } = config;
     if (address === undefined || show === undefined) return undefined;
-    const { startView } = await import('../view/start.ts');
+    const { startView } = await import('./view/start.ts');
     return startView({ address, material, api, state, sessions, driverName, log, show });
   }
 
@@ -197,11 +197,11 @@ interface OptionParts {
 async function startOptions(config: ControllerConfig, parts: OptionParts): Promise<void> {
   const { driverName, eventsAfterMs: afterMs, name: controller, taintQuarantine: effect } = config;
   if (afterMs !== undefined) {
-    const { startTelling } = await import('./telling.ts');
+    const { startTelling } = await import('./controller/telling.ts');
     startTelling({ ...parts, driverName, controller, afterMs });
   }
   if (effect !== undefined) {
-    const { QuarantineKeeper } = await import('./keepers/quarantine-keeper.ts');
+    const { QuarantineKeeper } = await import('./controller/keepers/quarantine-keeper.ts');
     void new QuarantineKeeper({ ...parts, driverName, effect }).run(parts.signal);
   }
 }
@@ -212,7 +212,7 @@ async function monitor(
   { isStopping, log, state: view }: Monitored,
 ): Promise<Monitoring | undefined> {
   if (address === undefined) return undefined;
-  const { startControllerMonitoring } = await import('./monitoring.ts');
+  const { startControllerMonitoring } = await import('./controller/monitoring.ts');
   const identity = { version, driver, controller };
   return startControllerMonitoring({ address, socketPath, identity, view, isStopping, log });
 }
