@@ -10,7 +10,7 @@ import type { Layout } from '../volume/layout.ts';
 import type { Provisioning, VolumeRecord } from '../volume/record.ts';
 import type { Secrets } from '../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
-import type { Deletion, TrashContents, TrashEntry, TrashRef } from './catalog/trash-entry.ts';
+import type { Deletion, TrashContents, TrashEntry, TrashRef } from './indexes/trash-entry.ts';
 import type {
   Attached,
   Attachment,

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'n
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { Trash } from '../../src/pool/catalog/trash.ts';
-import type { TrashEntry } from '../../src/pool/catalog/trash-entry.ts';
+import type { TrashEntry } from '../../src/pool/indexes/trash-entry.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import { groupIdFor, memberIdFor } from '../../src/volume/id.ts';
 import { openTestBackend, openTestPool, volumeSpec } from '../support/image-pool.ts';

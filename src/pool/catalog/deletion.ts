@@ -4,10 +4,10 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import { mountsOf } from '../attached-mounts.ts';
+import { deletedNow, purgeTime } from '../indexes/trash-entry.ts';
 import type { TrashedVolume } from '../pool.ts';
 import { refuseInUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
-import { deletedNow, purgeTime } from './trash-entry.ts';
 import { destroyUnreadable, isForWantOfRoom } from './unreadable.ts';
 
 /** Removes volumes, and restores them. */

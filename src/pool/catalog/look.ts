@@ -3,12 +3,12 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { RecordReader, SpaceSource } from '../backend.ts';
+import { RecordIndex } from '../indexes/record-index.ts';
+import { SnapshotIndex } from '../indexes/snapshot-index.ts';
+import { isOriginal } from '../indexes/trash-entry.ts';
 import type { PoolSettings } from '../settings.ts';
 import type { PoolContents, Wanted } from '../sight.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
-import { RecordIndex } from './record-index.ts';
-import { SnapshotIndex } from './snapshot-index.ts';
-import { isOriginal } from './trash-entry.ts';
 
 export interface RecordsLook {
   readonly reader: RecordReader;

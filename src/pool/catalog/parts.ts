@@ -2,10 +2,10 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { Backend } from '../backend.ts';
 import type { Freezer } from '../freeze/freezer.ts';
+import type { RecordIndex } from '../indexes/record-index.ts';
+import type { SnapshotIndex } from '../indexes/snapshot-index.ts';
 import type { PoolLog } from '../log.ts';
 import type { SpaceLedger } from '../space/space-ledger.ts';
-import type { RecordIndex } from './record-index.ts';
-import type { SnapshotIndex } from './snapshot-index.ts';
 import type { Trash } from './trash.ts';
 import type { Unsettled } from './unsettled.ts';
 

@@ -5,9 +5,9 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
 import type { RepairDraft } from '../backend.ts';
+import { deletedNow, originalName, type TrashEntry } from '../indexes/trash-entry.ts';
 import { refuseInUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
-import { deletedNow, originalName, type TrashEntry } from './trash-entry.ts';
 
 /** The minimum time for which the original is kept: an operator must notice, and compare. */
 const keptSeconds = 14 * 86_400;

@@ -1,4 +1,4 @@
-import type { TrashRef } from './trash-entry.ts';
+import type { TrashRef } from '../indexes/trash-entry.ts';
 
 /** In looks for entries that are due: an hour, if there is one every 30 seconds. */
 const longestPause = 120;

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { InternalError } from '../../volume/errors.ts';
 import type { Provisioner, RecordStore } from '../backend.ts';
+import type { TrashEntry, TrashRef } from '../indexes/trash-entry.ts';
 import { Trash } from './trash.ts';
-import type { TrashEntry, TrashRef } from './trash-entry.ts';
 
 /** A kind that wipes: each destruction ends when the test ends it. */
 class SlowKind {

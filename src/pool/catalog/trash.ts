@@ -3,9 +3,9 @@ import { finishAll } from '../../volume/flow/finish-all.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { Backend } from '../backend.ts';
+import { byDeletion, isOriginal, type TrashEntry, type TrashRef, timeLeftMs } from '../indexes/trash-entry.ts';
 import { PoolAge } from './pool-age.ts';
 import { Retries } from './retries.ts';
-import { byDeletion, isOriginal, type TrashEntry, type TrashRef, timeLeftMs } from './trash-entry.ts';
 import { isForWantOfRoom } from './unreadable.ts';
 
 /** The pause between two searches of the trash for entries whose time has ended. */

@@ -1,8 +1,8 @@
 import { isErrno } from '../../kernel/call/errno.ts';
 import type { Encryption } from '../../volume/encryption.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
+import type { TrashRef } from '../indexes/trash-entry.ts';
 import type { CatalogParts } from './parts.ts';
-import type { TrashRef } from './trash-entry.ts';
 
 /** A volume or snapshot. */
 interface Recorded {

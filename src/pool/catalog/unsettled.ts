@@ -7,8 +7,8 @@ import {
   type VolumeId,
 } from '../../volume/id.ts';
 import type { Backend } from '../backend.ts';
+import type { SnapshotIndex } from '../indexes/snapshot-index.ts';
 import type { CatalogParts } from './parts.ts';
-import type { SnapshotIndex } from './snapshot-index.ts';
 import type { Trash } from './trash.ts';
 
 type Id = VolumeId | SnapshotId | GroupId;

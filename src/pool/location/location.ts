@@ -7,15 +7,16 @@ import { step } from '../../volume/step.ts';
 import { Freezes } from '../freeze/freezes.ts';
 import type { OpenContext } from '../kind.ts';
 import { markerPathOf, noPoolNow, readMarker } from '../records/pool-file.ts';
+import { poolsDirectory } from '../records/pools-directory.ts';
+import { hostReservePath, ReservedSpace } from '../records/reserved-space.ts';
 import { exists, makeBackingFile, removeDrafts } from './backing-file.ts';
 import { refuseWrongDisk, type SystemDiskUse } from './disk/system-disk.ts';
 import { DiskFollower, growToFile } from './growth.ts';
 import { takeLock } from './lock.ts';
 import type { PoolDisk } from './match/one-disk.ts';
 import { type LocationMount, mountLocation, unmountLocation } from './mount.ts';
-import { automaticFile, poolRoot, poolsDirectory } from './place.ts';
+import { automaticFile, poolRoot } from './place.ts';
 import { canReflink } from './reflink.ts';
-import { hostReservePath, ReservedSpace } from './reserved-space.ts';
 import { defaultSizeOf } from './size.ts';
 
 /** Where a pool lives. */

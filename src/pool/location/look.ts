@@ -4,10 +4,10 @@ import { isErrno } from '../../kernel/call/errno.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { Layout } from '../records/layout.ts';
 import { readPoolFile } from '../records/pool-file.ts';
+import { poolsDirectory } from '../records/pools-directory.ts';
 import { NotReadable, type PoolContents, type PoolSight } from '../sight.ts';
 import { refuseWrongDisk } from './disk/system-disk.ts';
 import { absent, type FindOptions, type FoundLocation, findLocation } from './find.ts';
-import { poolsDirectory } from './place.ts';
 import { readPrivately } from './private-mount.ts';
 import { explainTrouble } from './trouble.ts';
 

@@ -12,12 +12,12 @@ import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
 import type { Freezes } from '../freeze/freezes.ts';
 import type { PoolLog } from '../log.ts';
+import { writeHealthFile } from '../records/health-file.ts';
 import { Layout } from '../records/layout.ts';
 import { markerPathOf, readMarker } from '../records/pool-file.ts';
+import type { ReservedSpace } from '../records/reserved-space.ts';
 import { ensureFilesystem } from './format.ts';
-import { writeHealthFile } from './health-file.ts';
 import type { PoolDisk } from './match/one-disk.ts';
-import type { ReservedSpace } from './reserved-space.ts';
 import { requireOwnFilesystem } from './whose.ts';
 
 export interface LocationMount {

@@ -1,9 +1,6 @@
 import { join } from 'node:path';
+import { poolsDirectory } from '../records/pools-directory.ts';
 import type { Location } from './location.ts';
-
-export function poolsDirectory(dataDirectory: string): string {
-  return join(dataDirectory, 'pools');
-}
 
 /** Where the filesystem of a device or file location is mounted, and where an automatic directory location lies. */
 export function poolRoot(dataDirectory: string, poolName: string): string {

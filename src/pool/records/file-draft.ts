@@ -7,7 +7,7 @@ import { serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type SnapshotRecord, serializeSnapshot } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import type { Clone, Draft, Recorded } from '../backend.ts';
-import type { TrashRef } from '../catalog/trash-entry.ts';
+import type { TrashRef } from '../indexes/trash-entry.ts';
 import { writeNewFile } from './durable-file.ts';
 import { moveAway } from './file-removal.ts';
 import type { FileParts } from './file-store.ts';

@@ -14,7 +14,7 @@ import {
 import { parseRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type GroupRecord, parseGroup, parseSnapshot, type SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { Damaged, ReadRecords, RecordReader } from '../backend.ts';
-import type { TrashContents } from '../catalog/trash-entry.ts';
+import type { TrashContents } from '../indexes/trash-entry.ts';
 import type { FileParts } from './file-store.ts';
 import { isThere } from './gone.ts';
 import { readTrash } from './trash-files.ts';

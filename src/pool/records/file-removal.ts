@@ -7,7 +7,7 @@ import { finishAll } from '../../volume/flow/finish-all.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { Provisioner, Removed } from '../backend.ts';
-import type { Deletion, TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
+import type { Deletion, TrashEntry, TrashRef } from '../indexes/trash-entry.ts';
 import { replaceFile } from './durable-file.ts';
 import type { FileParts } from './file-store.ts';
 import { unlessGone } from './gone.ts';

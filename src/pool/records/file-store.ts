@@ -6,11 +6,11 @@ import { type GroupId, parseGroupId, parseVolumeId, type SnapshotId, type Volume
 import { serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type GroupRecord, serializeGroup } from '../../volume/snapshot-record.ts';
 import type { RecordStore } from '../backend.ts';
-import type { ReservedSpace } from '../location/reserved-space.ts';
 import { overwriteFile, replaceFile } from './durable-file.ts';
 import { FileRecords } from './file-records.ts';
 import { isThere } from './gone.ts';
 import type { Layout } from './layout.ts';
+import type { ReservedSpace } from './reserved-space.ts';
 
 export interface FileParts {
   readonly queue: DiskQueue;

@@ -7,10 +7,10 @@ import { finishUnlinks, syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { StorageSpace } from '../backend.ts';
-import type { TrashRef } from '../catalog/trash-entry.ts';
-import type { ReservedSpace } from '../location/reserved-space.ts';
+import type { TrashRef } from '../indexes/trash-entry.ts';
 import { freeInBackingFile } from '../space/space.ts';
 import type { Layout } from './layout.ts';
+import type { ReservedSpace } from './reserved-space.ts';
 
 export const statBlockBytes = 512n;
 /** statfs(2). */

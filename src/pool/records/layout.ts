@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { type GroupId, isVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
-import { reservedInodesName } from '../location/reserved-inodes.ts';
-import { reserveFileName } from '../location/reserved-space.ts';
+import { reservedInodesName } from './reserved-inodes.ts';
+import { reserveFileName } from './reserved-space.ts';
 
 /**
  * Where things lie in a pool on a filesystem. Every path below the pool is made here, from ids of checked shape and random

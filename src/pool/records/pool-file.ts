@@ -8,12 +8,12 @@ import type { DirectorySync } from '../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import { step } from '../../volume/step.ts';
-import { healthFileName } from '../location/health-file.ts';
-import { poolsDirectory } from '../location/place.ts';
-import { reservedInodesName } from '../location/reserved-inodes.ts';
-import { reserveFileName } from '../location/reserved-space.ts';
 import { replaceFile } from './durable-file.ts';
+import { healthFileName } from './health-file.ts';
 import { ageFileName, type Layout, lockFileName, templatesName } from './layout.ts';
+import { poolsDirectory } from './pools-directory.ts';
+import { reservedInodesName } from './reserved-inodes.ts';
+import { reserveFileName } from './reserved-space.ts';
 
 /** The content of pool.json. `format` grows when an older driver could misread what a newer one wrote. */
 const poolFile = z.strictObject({

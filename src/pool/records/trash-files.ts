@@ -6,7 +6,7 @@ import { isErrno } from '../../kernel/call/errno.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { parseRecord } from '../../volume/record.ts';
 import { parseStored } from '../../volume/stored-json.ts';
-import type { TrashContents, TrashEntry } from '../catalog/trash-entry.ts';
+import type { TrashContents, TrashEntry } from '../indexes/trash-entry.ts';
 import type { Layout } from './layout.ts';
 
 /** Lies beside the record of a volume that is kept in the trash for a time. */

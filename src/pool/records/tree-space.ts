@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path';
 import { parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { Counted, DataRef, SpaceSource } from '../backend.ts';
-import type { TrashRef } from '../catalog/trash-entry.ts';
+import type { TrashRef } from '../indexes/trash-entry.ts';
 import { TreeSizes } from '../space/tree-sizes.ts';
 import { FilesystemSpace, type SpaceParts } from './filesystem-space.ts';
 

@@ -4,8 +4,7 @@ import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
 import type { StorageSpace } from '../backend.ts';
-import type { Trash } from '../catalog/trash.ts';
-import type { TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
+import type { TrashEntry, TrashRef } from '../indexes/trash-entry.ts';
 import type { DiskUsage, PoolCapacity } from '../pool.ts';
 import {
   chooseToPurge,
@@ -17,7 +16,7 @@ import {
   writableBytes,
 } from './space.ts';
 import { SpaceHolds, type SpaceRequest } from './space-holds.ts';
-import { type Observation, SpaceObserver, type SpaceSources } from './space-observer.ts';
+import { type Observation, SpaceObserver, type SpaceSources, type TrashContents } from './space-observer.ts';
 
 /** Fewer are gone in a moment. */
 const minFreeBytes = 4n << 20n;
@@ -36,9 +35,20 @@ const purgeTimeoutMs = 8_000;
 /** The space that the maps of fragmented images may take beside the images, and their writes for a moment. */
 const overheadBytes = 16n << 20n;
 
+export interface PurgeableTrash extends TrashContents {
+  /** Slow destructions in progress: their space is going to be free. */
+  readonly going: readonly TrashRef[];
+  /** Resolves when one of those is over; at once if there is none. */
+  oneGone(): Promise<void>;
+  /** Destroys entries, as their space is needed. */
+  purgeEarly(entries: readonly TrashEntry[]): Promise<void>;
+  /** Resolves when all destructions are over but those that are slow. */
+  drained(): Promise<void>;
+}
+
 export interface SpaceOptions extends SpaceSources {
   readonly poolName: string;
-  readonly trash: SpaceSources['trash'] & Pick<Trash, 'purgeEarly' | 'drained' | 'going' | 'oneGone'>;
+  readonly trash: PurgeableTrash;
   readonly reserveBytes: bigint | undefined;
   readonly overcommit: number;
 }

@@ -3,21 +3,28 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, smaller } from '../../volume/size.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { SpaceSource, StorageSpace } from '../backend.ts';
-import type { CatalogParts } from '../catalog/parts.ts';
-import type { SnapshotIndex } from '../catalog/snapshot-index.ts';
-import type { Trash } from '../catalog/trash.ts';
-import type { TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
+import type { RecordIndex } from '../indexes/record-index.ts';
+import type { SnapshotIndex } from '../indexes/snapshot-index.ts';
+import type { TrashEntry, TrashRef } from '../indexes/trash-entry.ts';
 import { Lineage, type Relative } from './lineage.ts';
 import { findSharedBlocks, type SharedBlocks, type SharingImage } from './shared-blocks.ts';
 import type { ImageUse } from './space.ts';
 import { type StillImage, StillSpace } from './still-space.ts';
 import { type Sharing, type SumsThen, VolumeSpace } from './volume-space.ts';
 
+/** The deleted volumes that are kept. */
+export interface TrashContents {
+  entries(): TrashEntry[];
+  /** Entries that may be purged for room, the last deletion first. */
+  expendable(): TrashEntry[];
+  of(id: VolumeId): TrashEntry[];
+}
+
 export interface SpaceSources {
   readonly source: SpaceSource;
-  readonly index: CatalogParts['index'];
+  readonly index: RecordIndex<VolumeId, VolumeRecord>;
   readonly snapshotIndex: SnapshotIndex;
-  readonly trash: Pick<Trash, 'entries' | 'expendable' | 'of'>;
+  readonly trash: TrashContents;
   /** The number of devices of each volume. */
   readonly counts: () => Promise<ReadonlyMap<string, number>>;
 }

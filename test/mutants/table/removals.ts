@@ -227,14 +227,14 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'the time in the trash is told by the age of the pool',
-    file: 'src/pool/catalog/trash-entry.ts',
+    file: 'src/pool/indexes/trash-entry.ts',
     text: 'return (poolAgeMs ?? nowAgeMs) + Date.parse(purgeAt) - Date.parse(deletedAt) - nowAgeMs;',
     replacement: 'return Date.parse(purgeAt) - Date.now() + 0 * ((poolAgeMs ?? nowAgeMs) + Date.parse(deletedAt));',
     killer: 'test/pool/trash-purge.test.ts',
   },
   {
     name: 'the last one deleted is the first that comes back',
-    file: 'src/pool/catalog/trash-entry.ts',
+    file: 'src/pool/indexes/trash-entry.ts',
     text: 'return (b.poolAgeMs ?? 0) - (a.poolAgeMs ?? 0) || (a.deletedAt > b.deletedAt ? -1 : 1);',
     replacement: 'return (a.poolAgeMs ?? 0) - (b.poolAgeMs ?? 0) || (a.deletedAt > b.deletedAt ? 1 : -1);',
     killer: 'test/contract/image.test.ts',

@@ -10,7 +10,7 @@ import type { VolumeId } from '../../../volume/id.ts';
 import { serializeRecord, type VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Adoptable, Adoption, Provisioner } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { writeNewFile } from '../../records/durable-file.ts';
 import { moveAway } from '../../records/file-removal.ts';
 import { isThere } from '../../records/gone.ts';

@@ -6,7 +6,7 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, NewData, VolumeDraft } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { DiskParts } from './disk-backend.ts';
 import { storedRecord } from './label/payload.ts';
 import { newObjectName } from './names.ts';

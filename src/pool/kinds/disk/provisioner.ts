@@ -10,7 +10,7 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import { smaller } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
 import type { Destruction, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
-import type { Deletion, TrashEntry, TrashRef } from '../../catalog/trash-entry.ts';
+import type { Deletion, TrashEntry, TrashRef } from '../../indexes/trash-entry.ts';
 import { isOpenElsewhere } from '../../mapped-device.ts';
 import type { Condition } from '../../pool.ts';
 import type { DiskParts } from './disk-backend.ts';

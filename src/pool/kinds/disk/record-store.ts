@@ -3,7 +3,7 @@ import type { GroupId, SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import type { ReadRecords, RecordReader, RecordStore } from '../../backend.ts';
-import type { TrashContents } from '../../catalog/trash-entry.ts';
+import type { TrashContents } from '../../indexes/trash-entry.ts';
 import type { DiskLabel } from './label/disk-label.ts';
 import { idOf, type Payload, recordOf, storedRecord } from './label/payload.ts';
 import { changeObject } from './objects.ts';

@@ -1,6 +1,6 @@
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { DiskLabel } from './label/disk-label.ts';
 import type { ObjectState } from './label/payload.ts';
 import { idOfObject } from './names.ts';

@@ -1,11 +1,11 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import type { Backend, Extras, Snapshotter } from '../../backend.ts';
-import { writeHealthFile } from '../../location/health-file.ts';
 import type { OpenLocation } from '../../location/location.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Traits } from '../../pool.ts';
 import { type FileParts, FileStore } from '../../records/file-store.ts';
+import { writeHealthFile } from '../../records/health-file.ts';
 import { FilesystemTrimmer } from '../../trimmer.ts';
 import { ImageAttacher } from './attacher.ts';
 import { blockSizeOf } from './block-size.ts';

@@ -5,7 +5,7 @@ import { type Place, readPlaces, readSharing } from '../../../kernel/file/fiemap
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { maximumVolumeBytes } from '../../../volume/size.ts';
 import type { DataRef, SpaceSource, TemplateSpace } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { allocatedBytesOf, FilesystemSpace, type SpaceParts } from '../../records/filesystem-space.ts';
 
 export interface ImageSpaceParts extends SpaceParts {

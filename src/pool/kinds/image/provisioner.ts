@@ -12,7 +12,7 @@ import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { larger } from '../../../volume/size.ts';
 import type { Destruction, DraftOptions, Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
 import { ImageVolumeDraft } from './drafts.ts';

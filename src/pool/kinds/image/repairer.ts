@@ -10,7 +10,7 @@ import { DataLoss } from '../../../volume/errors.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
 import { serializeRecord, type VolumeRecord } from '../../../volume/record.ts';
 import type { RepairDraft, Repairer } from '../../backend.ts';
-import type { Deletion, TrashRef } from '../../catalog/trash-entry.ts';
+import type { Deletion, TrashRef } from '../../indexes/trash-entry.ts';
 import { writeNewFile } from '../../records/durable-file.ts';
 import { deletionFileName } from '../../records/trash-files.ts';
 import type { ImageParts } from './image-backend.ts';

@@ -10,7 +10,7 @@ import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import { step } from '../../../volume/step.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Clone, Draft, DraftOptions, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { copyLv } from './copy.ts';
 import type { OwnLv } from './group/group-state.ts';
 import { wholeBytes } from './layout.ts';

@@ -7,7 +7,7 @@ import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Destruction, DraftOptions, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
-import type { Deletion, TrashEntry, TrashRef } from '../../catalog/trash-entry.ts';
+import type { Deletion, TrashEntry, TrashRef } from '../../indexes/trash-entry.ts';
 import { isOpenElsewhere } from '../../mapped-device.ts';
 import type { Condition } from '../../pool.ts';
 import { failureOf } from './commands/failure.ts';

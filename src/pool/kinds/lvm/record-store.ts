@@ -13,7 +13,7 @@ import {
 import { parseStored } from '../../../volume/stored-json.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Damaged, ReadRecords, RecordStore } from '../../backend.ts';
-import type { Deletion, TrashContents, TrashEntry } from '../../catalog/trash-entry.ts';
+import type { Deletion, TrashContents, TrashEntry } from '../../indexes/trash-entry.ts';
 import { storedDeletion } from '../../records/trash-files.ts';
 import type { GroupState, OwnLv } from './group/group-state.ts';
 import type { VolumeGroup } from './group/volume-group.ts';

@@ -1,7 +1,7 @@
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import { larger } from '../../../volume/size.ts';
 import type { DataRef, LayoutSpace, SpaceSource, StorageSpace } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { GroupState, OwnLv } from './group/group-state.ts';
 import { incompleteGroup } from './group/trouble.ts';
 import { largestBytes, neededBytes, takenBytes, wholeBytes } from './layout.ts';

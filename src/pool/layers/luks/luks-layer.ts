@@ -5,7 +5,7 @@ import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { encryptionTypes, luksHeaderBytes } from '../../../volume/encryption.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher, Backend, Extras, Layer, Provisioner, Snapshotter } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { FilesystemTrimmer } from '../../trimmer.ts';
 import { over } from '../over.ts';
 import { luksAttacher } from './attacher.ts';

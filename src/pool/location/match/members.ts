@@ -7,7 +7,7 @@ import { DirectorySync } from '../../../kernel/file/file.ts';
 import { parseJsonInput } from '../../../volume/parse-input.ts';
 import { step } from '../../../volume/step.ts';
 import { replaceFile } from '../../records/durable-file.ts';
-import { poolsDirectory } from '../place.ts';
+import { poolsDirectory } from '../../records/pools-directory.ts';
 
 /** A pool that this node has had on a disk that was matched. */
 export interface Member {

@@ -22,9 +22,9 @@ import {
 import { whyNotFree } from '../../../location/disk/free-disk.ts';
 import { cannotBeTaken, takeDisk } from '../../../location/disk/take-disk.ts';
 import { FormatMarker } from '../../../location/format-marker.ts';
-import { poolsDirectory } from '../../../location/place.ts';
 import type { PoolLog } from '../../../log.ts';
 import { markerPathOf, readMarker } from '../../../records/pool-file.ts';
+import { poolsDirectory } from '../../../records/pools-directory.ts';
 import { holdsFilesystemOfVolumes } from '../adoptable-content.ts';
 import { type DiskEnds, endsOf, judgeDisk, planOf, type Verdict } from './labelling.ts';
 import { type Extent, layoutOf, minimumDiskBytes } from './layout.ts';

@@ -5,8 +5,8 @@ import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../../../kernel/call/errno.ts';
 import { DirectorySync } from '../../../../kernel/file/file.ts';
 import { parseStored } from '../../../../volume/stored-json.ts';
-import { poolsDirectory } from '../../../location/place.ts';
 import { replaceFile } from '../../../records/durable-file.ts';
+import { poolsDirectory } from '../../../records/pools-directory.ts';
 import { fromStored, type Payload, storedPayload, toStored } from './payload.ts';
 
 /** The identity of a filesystem. */

@@ -3,7 +3,7 @@ import type { DiskIdentity } from '../../../../kernel/block/disk-identity.ts';
 import type { VolumeId } from '../../../../volume/id.ts';
 import { parseRecord, serializeRecord, type VolumeRecord } from '../../../../volume/record.ts';
 import { parseStored, storedBytes } from '../../../../volume/stored-json.ts';
-import type { Deletion } from '../../../catalog/trash-entry.ts';
+import type { Deletion } from '../../../indexes/trash-entry.ts';
 import { storedDeletion } from '../../../records/trash-files.ts';
 import { idOfObject } from '../names.ts';
 

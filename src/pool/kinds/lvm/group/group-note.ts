@@ -6,8 +6,8 @@ import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../../../kernel/call/errno.ts';
 import { DirectorySync } from '../../../../kernel/file/file.ts';
 import { parseStored, storedBytes } from '../../../../volume/stored-json.ts';
-import { poolsDirectory } from '../../../location/place.ts';
 import { replaceFile } from '../../../records/durable-file.ts';
+import { poolsDirectory } from '../../../records/pools-directory.ts';
 
 /** A disk that was blank, and is on its way into a volume group. */
 export interface BegunDisk {

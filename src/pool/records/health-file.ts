@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
-import { overwriteFile } from '../records/durable-file.ts';
+import { overwriteFile } from './durable-file.ts';
 
 /** Lies in the pool's own directory, and says when its disk last took a write. */
 export const healthFileName = 'health';
