@@ -13,6 +13,7 @@ import { type ProgramConfig, readProgram } from './kinds/exec/config.ts';
 import { type ExecNodeOptions, execNodeKind, openExecNode, type Programs } from './kinds/exec/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
+import { iscsiNodeKind } from './kinds/iscsi/kind.ts';
 import type { LvmOptions } from './kinds/lvm/config.ts';
 import { lvmKind } from './kinds/lvm/kind.ts';
 import type { NfsPoolOptions } from './kinds/nfs/config.ts';
@@ -49,7 +50,7 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
-const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind];
+const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind, iscsiNodeKind];
 
 /** The same, with programs that the configuration names. Only their contexts are read: nothing is run. */
 export function nodeKindsWith(programs: Programs): readonly NodeKind[] {
