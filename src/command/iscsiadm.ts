@@ -1,4 +1,4 @@
-import { CommandError, type RunOptions, run } from './run.ts';
+import { CommandError, type CommandResult, type RunOptions, run } from './run.ts';
 
 /** The words before a program of open-iscsi: into the namespaces of the host, or none. */
 export interface IscsiRunner {
@@ -63,6 +63,12 @@ export async function iscsiLogout({ before }: IscsiRunner, sessionId: number): P
   await iscsi(words, ['sh', String(sessionId)], { accept: [0, iscsiCodes.noObjects] });
 }
 
+/** `2.1.8`. @throws IscsiError */
+export async function iscsiVersion({ before }: IscsiRunner): Promise<string> {
+  const { stdout } = await iscsi([...before, 'sh', '-c', 'exec iscsiadm --version'], [], {});
+  return stdout.trim().split(' ').at(-1) ?? '';
+}
+
 /** A program of open-iscsi failed. The message has no word of its output but its own name for the error. */
 export class IscsiError extends Error {
   /** undefined: it took too long, or could not be started. */
@@ -85,10 +91,10 @@ async function iscsi(
   words: readonly string[],
   args: readonly string[],
   options: Pick<RunOptions, 'accept' | 'input'>,
-): Promise<void> {
+): Promise<CommandResult> {
   const [program = '', ...rest] = [...words, ...args];
   try {
-    await run(program, rest, { ...options, environment, timeoutMs });
+    return await run(program, rest, { ...options, environment, timeoutMs });
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     throw new IscsiError(reasonIn(error), error.exitCode, error.exitCode === notFound);

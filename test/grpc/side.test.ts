@@ -64,7 +64,7 @@ describe('HOLDFAST_SIDE', () => {
     assert.match(missing.stderr, /volume nas\/export\/b is not in use on this node/);
     const { findings } = JSON.parse((await run('doctor', '--json')).stdout);
     const checks: readonly { check: string; status: string }[] = findings;
-    for (const check of ['NFS client of the kernel', 'NVMe over TCP']) {
+    for (const check of ['NFS client of the kernel', 'NVMe over TCP', 'iSCSI']) {
       // A node needs no kind that none of its volumes is of.
       assert.match(checks.find((each) => each.check === check)?.status ?? '', /^(ok|warn)$/);
     }

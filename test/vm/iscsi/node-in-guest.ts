@@ -69,6 +69,19 @@ async function up(volume: TestVolume, volume_context: Context): Promise<void> {
   await volume.publish({ volume_context });
 }
 
+describe('a node with open-iscsi', () => {
+  test('is found fit, unless its daemon does not run', async () => {
+    const look = () => iscsiNodeKind.checkNode?.(new DiskQueue('check', 1));
+    assert.deepEqual(await look(), [{ check: 'iSCSI', status: 'ok', detail: 'open-iscsi 2.1.8' }]);
+    target('iscsid', 'stop');
+    assert.match(JSON.stringify(await look()), /"fail".*iscsid does not run/);
+    const volume = harness.volume('no daemon', xfs);
+    await refused(volume.stage({ volume_context: contextOf('1') }), 'UNAVAILABLE', /iscsid of the node does not run/);
+    target('iscsid', 'start');
+    await nothingLeft();
+  });
+});
+
 describe('a logical unit', () => {
   test('is logged in to while its volume is staged, and a target as long as one of its volumes is', async () => {
     const one = harness.volume('one', xfs);

@@ -31,4 +31,8 @@ export const iscsiNodeKind: NodeKind = {
     const { openIscsiSide } = await import('./side.ts');
     return openIscsiSide(context);
   },
+  async checkNode(queue) {
+    const { checkNode } = await import('./check-node.ts');
+    return checkNode(queue);
+  },
 };
