@@ -6,11 +6,18 @@ export interface IscsiRunner {
 }
 
 export interface Login {
+  /** The name of this side of the session. */
+  readonly iface: string;
   readonly iqn: string;
   readonly address: string;
   readonly port: string;
   /** The record of the node, as iscsiadm(8) stores it; it may have secrets. */
   readonly record: string;
+}
+
+export interface Session {
+  readonly iface: string;
+  readonly id: number;
 }
 
 /** A target that answers lets in or refuses within seconds; the record has a limit for one that does not. */
@@ -28,39 +35,50 @@ export const iscsiCodes = {
 } as const;
 
 /**
- * Logs in from a record that only this program sees: its database lies in memory, in a mount namespace that ends with it. A
- * password is in no argument and in no file of the node, and records of the host with the same name are neither read nor
- * changed. iscsid gets the whole record from iscsiadm.
+ * Runs iscsiadm with a database that only it sees: in memory, in a mount namespace that ends with it. A password is in no
+ * argument and in no file of the node, and records of the host with the same name are neither read nor changed. iscsid gets
+ * the whole record from iscsiadm. It wants to find the interface of each session among its files, also to end that.
  */
-const script = `set -eu
+const database = `set -eu
 umask 077
-iqn=$1 entry=$2 portal=$3
+iface=$1
+shift
+for root in /etc/iscsi /var/lib/iscsi; do
+  [ -d "$root" ] || continue
+  mkdir -p "$root/nodes" "$root/ifaces"
+  mount -t tmpfs -o mode=0700,size=1m holdfast "$root/nodes"
+  mount -t tmpfs -o mode=0700,size=1m holdfast "$root/ifaces"
+  printf 'iface.iscsi_ifacename = %s\niface.transport_name = tcp\n' "$iface" >"$root/ifaces/$iface"
+done
+`;
+
+const loginScript = `${database}iqn=$1 entry=$2 portal=$3
 record=$(cat)
 for root in /etc/iscsi /var/lib/iscsi; do
   [ -d "$root" ] || continue
-  mkdir -p "$root/nodes"
-  mount -t tmpfs -o mode=0700,size=1m holdfast "$root/nodes"
   mkdir "$root/nodes/$iqn"
-  printf '%s\\n' "$record" >"$root/nodes/$iqn/$entry"
+  printf '%s\n' "$record" >"$root/nodes/$iqn/$entry"
 done
 unset record
 exec iscsiadm -m node -T "$iqn" -p "$portal" --login
 `;
 
+const logoutScript = `${database}exec iscsiadm -m session -r "$1" --logout
+`;
+
+const ownDatabase = ['unshare', '--mount', '--propagation', 'private', 'sh', '-c'] as const;
+
 /** @throws IscsiError */
-export async function iscsiLogin({ before }: IscsiRunner, { address, iqn, port, record }: Login): Promise<void> {
+export async function iscsiLogin({ before }: IscsiRunner, { address, iface, iqn, port, record }: Login): Promise<void> {
   const portal = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
-  await iscsi(
-    [...before, 'unshare', '--mount', '--propagation', 'private', 'sh', '-c', script],
-    ['sh', iqn, `${address},${port}`, portal],
-    { input: record },
-  );
+  const args = ['sh', iface, iqn, `${address},${port}`, portal];
+  await iscsi([...before, ...ownDatabase, loginScript], args, { input: record });
 }
 
-/** Ends a session; one that is gone is fine. Returns when its devices are gone. @throws IscsiError */
-export async function iscsiLogout({ before }: IscsiRunner, sessionId: number): Promise<void> {
-  const words = [...before, 'sh', '-c', 'exec iscsiadm -m session -r "$1" --logout'];
-  await iscsi(words, ['sh', String(sessionId)], { accept: [0, iscsiCodes.noObjects] });
+/** Ends a session; one that is gone is fine. @throws IscsiError */
+export async function iscsiLogout({ before }: IscsiRunner, { iface, id }: Session): Promise<void> {
+  const args = ['sh', iface, String(id)];
+  await iscsi([...before, ...ownDatabase, logoutScript], args, { accept: [0, iscsiCodes.noObjects] });
 }
 
 /** `2.1.8`. @throws IscsiError */

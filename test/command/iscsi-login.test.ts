@@ -4,7 +4,14 @@ import { describe, test } from 'node:test';
 import { IscsiError, type IscsiRunner, iscsiLogin, iscsiLogout } from '../../src/command/iscsiadm.ts';
 import { Scratch } from '../support/scratch.ts';
 
-const login = { iqn: 'iqn.2026-01.org.example:a', address: 'fd00::1', port: '3260', record: 'a = top secret\nb = c' };
+const session = { iface: 'ours', id: 7 };
+const login = {
+  iface: 'ours',
+  iqn: 'iqn.2026-01.org.example:a',
+  address: 'fd00::1',
+  port: '3260',
+  record: 'a = top secret\nb = c',
+};
 
 /** A program in the place of iscsiadm, in a mount namespace that ends with it: no machine has open-iscsi for this. */
 function fakeRunner(scratch: Scratch, program: string): IscsiRunner {
@@ -58,13 +65,13 @@ describe('a login of open-iscsi', () => {
     using scratch = new Scratch('iscsi');
     const runner = fakeRunner(scratch, 'exit 21');
     await assert.rejects(iscsiLogin(runner, login), IscsiError);
-    await iscsiLogout(runner, 7);
+    await iscsiLogout(runner, session);
   });
 
   test('reports that there is no open-iscsi', async () => {
     using scratch = new Scratch('iscsi');
     const { before } = fakeRunner(scratch, '');
     const none = { before: [...before, 'sh', '-c', 'rm /usr/local/sbin/iscsiadm; exec "$@"', 'sh'] };
-    await assert.rejects(iscsiLogout(none, 7), (error) => error instanceof IscsiError && error.isMissing);
+    await assert.rejects(iscsiLogout(none, session), (error) => error instanceof IscsiError && error.isMissing);
   });
 });

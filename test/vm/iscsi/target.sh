@@ -71,14 +71,16 @@ case "$1" in
   silence) ip link set lo down ;;
   speak) ip link set lo up ;;
   chap)
-    echo "$2" >"$group/auth/userid"
-    echo "$3" >"$group/auth/password"
+    # The kernel takes a line break for a part of the word.
+    set_auth() { printf %s "$2" >"$group/auth/$1"; }
+    set_auth userid "$2"
+    set_auth password "$3"
     if [ "$4" = - ]; then
-      echo NULL >"$group/auth/userid_mutual"
-      echo NULL >"$group/auth/password_mutual"
+      set_auth userid_mutual NULL
+      set_auth password_mutual NULL
     else
-      echo "$4" >"$group/auth/userid_mutual"
-      echo "$5" >"$group/auth/password_mutual"
+      set_auth userid_mutual "$4"
+      set_auth password_mutual "$5"
     fi
     echo 1 >"$group/attrib/authentication"
     ;;

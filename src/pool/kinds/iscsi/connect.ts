@@ -8,7 +8,7 @@ import type { ConnectOptions } from '../../network-disk/target.ts';
 import type { VolumeOnNode } from '../../node-side.ts';
 import { type Connection, isNamedOurs, isThrough, lunsOf, ourSessions } from './connections.ts';
 import type { IscsiContext } from './context.ts';
-import { type Chap, chapIn, nodeRecord } from './record.ts';
+import { type Chap, chapIn, ifaceName, nodeRecord } from './record.ts';
 import { iscsiRunner, missingProgram } from './runner.ts';
 
 type Options = ConnectOptions<Connection>;
@@ -68,13 +68,13 @@ async function loginTo(
   const here = () => iscsiSessions(iqn).find((each) => isNamedOurs(each) && isThrough({ portals: [portal] }, each));
   const stranger = here();
   if (stranger !== undefined) {
-    return `${stranger.name} to ${address}:${port} has this driver's name, but not its note: end it (iscsiadm -m session -r ${stranger.id} -u) if nothing uses its devices`;
+    return `${stranger.name} to ${address}:${port} has this driver's name, but not its note: if nothing uses its devices, end it as docs/iscsi.md says`;
   }
   // Before it is made: then a new session is this driver's, even if this process dies now.
   await change([...others, { address, port }]);
   try {
     const record = nodeRecord(context, portal, chap);
-    await step('iscsi/login', () => iscsiLogin(runner, { iqn, address, port, record }));
+    await step('iscsi/login', () => iscsiLogin(runner, { iface: ifaceName, iqn, address, port, record }));
     const session = here()?.id;
     if (session === undefined) return `${address}:${port}: the session ended as soon as it was made`;
     await change([...others, { address, port, session }]);
@@ -95,9 +95,13 @@ function meaningOf({ code, message }: IscsiError, chap: Chap | undefined): strin
         ? `the target wants CHAP (name a Secret in nodeStageSecretRef), or does not let the initiator name of this node in (${message})`
         : `the target refuses the name or the password of CHAP, or the initiator name of this node (${message})`;
     case iscsiCodes.refused:
-      return `the target has no such iqn here, or does not let the initiator name of this node in (${message})`;
+      return chap?.target === undefined
+        ? `the target has no such iqn here, or does not let the initiator name of this node in (${message})`
+        : `the target does not prove itself by the name and the password of CHAP with _in, has no such iqn here, or does not let the initiator name of this node in (${message})`;
     case iscsiCodes.noDaemon:
       return `iscsid of the node does not run: start it (systemctl enable --now iscsid) (${message})`;
+    case iscsiCodes.timedOut:
+      return `the target ends the connection or does not answer: is the iqn right? (${message})`;
     default:
       return message;
   }

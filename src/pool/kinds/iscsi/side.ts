@@ -20,6 +20,7 @@ import { connectOne, isLive } from './connect.ts';
 import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, targets } from './connections.ts';
 import { parseIscsiContext } from './context.ts';
 import { identityIn, isUsedByAnother, placed, refusalOf } from './identity.ts';
+import { ifaceName } from './record.ts';
 import { iscsiRunner, missingProgram } from './runner.ts';
 
 type Named = Pick<VolumeOnNode, 'context' | 'handle'>;
@@ -58,7 +59,7 @@ class IscsiTarget implements Target<Connection> {
     if (runner === undefined) throw new FailedPrecondition(`${missingProgram}.`);
     let reason = 'it does not go';
     for (const { id } of sessions) {
-      await step('iscsi/logout', () => iscsiLogout(runner, id)).catch((error: unknown) => {
+      await step('iscsi/logout', () => iscsiLogout(runner, { iface: ifaceName, id })).catch((error: unknown) => {
         if (!(error instanceof IscsiError)) throw error;
         reason = error.isMissing ? missingProgram : error.message;
       });
