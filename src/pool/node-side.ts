@@ -156,8 +156,6 @@ export interface NodeSide {
   quotaUsage?(volume: VolumeOnNode): Promise<QuotaUsage | undefined>;
   /** The server's state for this volume. Never waits for the server for longer than 3 s. */
   condition?(volume: VolumeOnNode): Promise<Condition>;
-  /** Nothing of its volumes is used on this node any more: lets go of connections. @param last the last of them */
-  close?(last: VolumeOnNode): Promise<void>;
 }
 
 /** The node half of a kind with cluster-wide volumes, as the registry has it (`kinds.ts`). */

@@ -156,7 +156,7 @@ export class ContextVolumes implements VolumeSource {
     }
     await this.#notes.remove(note.volume.handle);
     if (kind === undefined) return;
-    if (!this.#isShared(kind, note)) await this.#options.servers.close(kind, volumeOf(kind, note.volume));
+    if (!this.#isShared(kind, note)) this.#options.servers.forget(kind, volumeOf(kind, note.volume));
   }
 
   /** Answers if other volumes of this node are on the same server. */

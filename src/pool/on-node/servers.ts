@@ -89,12 +89,8 @@ export class Servers {
   }
 
   /** Nothing of the server is used on this node any more. */
-  async close(kind: NodeKind, last: VolumeOnNode): Promise<void> {
-    const key = `${kind.name} ${kind.serverOf(last)}`;
-    const entry = this.#entries.get(key);
-    this.#entries.delete(key);
-    const side = await entry?.opening.catch(() => undefined);
-    await side?.close?.(last);
+  forget(kind: NodeKind, last: VolumeOnNode): void {
+    this.#entries.delete(`${kind.name} ${kind.serverOf(last)}`);
   }
 
   /** Connections and mounts stay: volumes in use stay in use. */
