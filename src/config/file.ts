@@ -9,6 +9,7 @@ import {
   type ProgramConfig,
   readPool,
   readProgram,
+  withPrograms,
 } from '../pool/kinds.ts';
 import { didYouMean } from '../settings/nearest.ts';
 import { type Mistake, SectionReader } from '../settings/section.ts';
@@ -145,6 +146,8 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
   if (mixed !== undefined) reader.mistake(['pools'], mixed);
   const defaultPool = reader.read('defaultPool', text);
   const inherits = !reader.has('pools');
+  const programs = readPrograms(reader, path, mistakes) ?? common?.programs;
+  const chosen = sections === undefined ? common?.pools : pools;
   const names = inherits ? (common?.pools ?? []).map(({ name }) => name) : [...(sections?.keys() ?? [])];
   if (sections?.size === 0 && defaultPool !== undefined) reader.mistake(['defaultPool'], 'there are no pools');
   else if (
@@ -154,10 +157,14 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
     checkDefault(reader, defaultPool, names);
   }
   return {
-    pools: sections === undefined ? common?.pools : pools,
+    pools:
+      chosen &&
+      withPrograms(chosen, programs ?? [], (poolName, key, message) =>
+        reader.mistake(['pools', poolName, key], message),
+      ),
     // A default is one of the pools that are named beside it.
     defaultPool: defaultPool ?? (inherits ? common?.defaultPool : undefined),
-    programs: readPrograms(reader, path, mistakes) ?? common?.programs,
+    programs,
     expansion: reader.read('expansion', oneOf(['node', 'controller'])) ?? common?.expansion,
     attach: reader.read('attach', oneOf(['none', 'required'])) ?? common?.attach,
     maxVolumesPerNode:

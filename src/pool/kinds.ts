@@ -9,8 +9,9 @@ import type { DiskOptions } from './kinds/disk/config.ts';
 import { diskKind } from './kinds/disk/kind.ts';
 import { diskSections } from './kinds/disk/match/expand.ts';
 import { sectionsIn } from './kinds/disk/match/section.ts';
-import { type ProgramConfig, readProgram } from './kinds/exec/config.ts';
+import { type ExecPoolOptions, type ProgramConfig, readProgram, withProgram } from './kinds/exec/config.ts';
 import { type ExecNodeOptions, execNodeKind, openExecNode, type Programs } from './kinds/exec/kind.ts';
+import { execKind } from './kinds/exec/pool-kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import { iscsiNodeKind } from './kinds/iscsi/kind.ts';
@@ -36,6 +37,7 @@ interface OwnOptions {
   readonly lvm: LvmOptions;
   readonly disk: DiskOptions;
   readonly nfs: NfsPoolOptions;
+  readonly exec: ExecPoolOptions;
 }
 
 export type KindName = keyof OwnOptions;
@@ -47,6 +49,7 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   lvm: lvmKind,
   disk: diskKind,
   nfs: nfsKind,
+  exec: execKind,
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
@@ -65,7 +68,7 @@ export async function openNodeKinds(options: ExecNodeOptions): Promise<readonly 
 export { type ProgramConfig, type Programs, readProgram };
 
 /** In the order in which messages list them. */
-export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs'];
+export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs', 'exec'];
 
 /** The kind of a pool whose section names none, as it was before there were several kinds. */
 export const defaultKind: KindName = 'image';
@@ -98,6 +101,22 @@ export function readPool<Kind extends KindName>(kind: Kind, name: string, sectio
   const { commonKeys, read }: PoolKind<OwnOptions[Kind]> = kinds[kind];
   const settings = readSettings(name, section, commonKeys);
   return { ...settings, kind, own: read(section, settings) };
+}
+
+/** Gives pools of programs their programs, which the configuration names apart. */
+export function withPrograms(
+  pools: readonly PoolConfig[],
+  programs: readonly ProgramConfig[],
+  mistake: (poolName: string, key: string, message: string) => void,
+): PoolConfig[] {
+  return pools.map((pool) => {
+    // Without a name it has another mistake.
+    if (pool.kind !== 'exec' || pool.own.programName === '') return pool;
+    const own = withProgram(pool.own, programs);
+    if (!('mistake' in own)) return { ...pool, own };
+    mistake(pool.name, 'program', own.mistake);
+    return pool;
+  });
 }
 
 /** The disks, files and names that the pool takes for itself on this node. */

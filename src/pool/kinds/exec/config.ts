@@ -1,5 +1,5 @@
-import type { SectionReader } from '../../../settings/section.ts';
-import { absolutePath, duration, oneOf, yesOrNo } from '../../../settings/values.ts';
+import { type SectionReader, shown, WrongValue } from '../../../settings/section.ts';
+import { absolutePath, duration, oneOf, text, yesOrNo } from '../../../settings/values.ts';
 
 /** flexvolume: arguments, as the kubelet called FlexVolume drivers. json: a request on standard input. */
 export const protocols = ['flexvolume', 'json'] as const;
@@ -55,4 +55,54 @@ export function readProgram(name: string, section: SectionReader): ProgramConfig
   }
   const timeoutMs = (timeout ?? defaultTimeoutSeconds) * 1000;
   return { name, path: given.path ?? '', protocol, presents, timeoutMs, secretsInArguments, detachBy };
+}
+
+/** Options that only pools of programs have. */
+export interface ExecPoolOptions {
+  readonly programName: string;
+  /** undefined only if there is a mistake. */
+  readonly program: ProgramConfig | undefined;
+  /** The directory of the pool's records: on storage that follows the home. */
+  readonly records: string;
+  /** The options of the program, for all volumes of the pool: a class cannot name any. */
+  readonly options: Readonly<Record<string, string>>;
+}
+
+const poolReaders = { program: text, records: absolutePath, options: texts };
+
+export const execPoolKeys: readonly string[] = Object.keys(poolReaders);
+
+export function readExecPool(section: SectionReader): ExecPoolOptions {
+  const { options = {}, program, records } = section.readAll(poolReaders);
+  if (!section.has('program')) section.mistake([], 'needs a program: the name of one under programs');
+  if (!section.has('records')) {
+    section.mistake([], 'needs records: a directory for its records, on storage that follows the home to another node');
+  }
+  return { programName: program ?? '', program: undefined, records: records ?? '', options };
+}
+
+/** Finds the program of a pool. @returns why it has none */
+export function withProgram(
+  pool: ExecPoolOptions,
+  programs: readonly ProgramConfig[],
+): ExecPoolOptions | { readonly mistake: string } {
+  const program = programs.find(({ name }) => name === pool.programName);
+  if (program === undefined) {
+    const names = programs.map(({ name }) => name);
+    return { mistake: `there is no program ${pool.programName}; there is ${names.join(', ') || 'none'}: see programs` };
+  }
+  if (program.protocol === 'json') return { ...pool, program };
+  return { mistake: `program ${pool.programName} is a FlexVolume driver: those make no volumes` };
+}
+
+function texts(value: unknown): Readonly<Record<string, string>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new WrongValue(`must be a section with a text for each option, not ${shown(value)}`);
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([key, option]: [string, unknown]): [string, string] => {
+      if (typeof option === 'string') return [key, option];
+      throw new WrongValue(`must be text, not ${shown(option)}: put it in quotes`, [key]);
+    }),
+  );
 }

@@ -175,7 +175,7 @@ export class ExecSide implements NodeSide {
     if ((await byProgram()) === undefined) await unmount(this.#beside, directory);
     if ((await mountAt(this.#beside, directory)) === undefined) return;
     throw new Unavailable(
-      `volume ${handle}: ${this.name} says that it has unmounted ${directory}, and it is still mounted. It is tried again.`,
+      `volume ${handle}: ${this.name} says that it has unmounted the volume, and it is still mounted. It is tried again.`,
     );
   }
 

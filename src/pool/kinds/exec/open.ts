@@ -1,0 +1,49 @@
+import { mkdir, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DirectorySync } from '../../../kernel/file/file.ts';
+import { InternalError } from '../../../volume/errors.ts';
+import { Held } from '../../../volume/held.ts';
+import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import { openLocation } from '../../location/location.ts';
+import { ReservedSpace } from '../../location/reserved-space.ts';
+import { Layout } from '../../records/layout.ts';
+import { openPoolFile } from '../../records/pool-file.ts';
+import { ExecBackend } from './backend.ts';
+import type { ExecPoolOptions } from './config.ts';
+import { StorageCalls } from './storage-calls.ts';
+
+export interface ExecOpenOptions extends OpenContext, ExecPoolOptions {
+  readonly name: string;
+}
+
+/** Opens the records of a pool of a program, and locks them. */
+export async function openExecBackend(options: ExecOpenOptions): Promise<ReadyBackend> {
+  const { dataDirectory, log, name, program, programName, queue, records } = options;
+  if (program === undefined) throw new InternalError(`pool ${name}: program ${programName} is not configured.`);
+  const held = new Held();
+  try {
+    const location = await openLocation({ ...options, location: { type: 'directory', path: records }, poolName: name });
+    held.defer(() => location.close());
+    const layout = new Layout(await queue.run(() => realpath(location.root)));
+    const syncs = new DirectorySync([layout.volumes, layout.trash]);
+    held.defer(() => syncs.close());
+    const place = { queue, layout, syncs, poolName: name, dataDirectory };
+    const poolFile = await openPoolFile({ ...place, kind: 'exec', blockSizeBytes: async () => 4096 });
+    const reserve = new ReservedSpace(layout.reserve);
+    await reserve.acquire(queue);
+    const locks = join(dataDirectory, 'exec', 'locks');
+    await queue.run(() => mkdir(locks, { recursive: true, mode: 0o700 }));
+    // Programs take no thread of the records.
+    const beside = queue.beside('program', 1);
+    const storage = new StorageCalls(program, { queue: beside, locks, log }, options.options);
+    const parts = { name, queue, layout, syncs, reserve, storage };
+    const facts = { pool_id: poolFile.id, root: layout.root, program: programName };
+    return {
+      backend: new ExecBackend({ ...parts, poolId: poolFile.id, held, program, options: options.options }),
+      facts,
+    };
+  } catch (error) {
+    await held[Symbol.asyncDispose]();
+    throw error;
+  }
+}

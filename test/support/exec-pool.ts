@@ -1,0 +1,51 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
+import { openExecBackend } from '../../src/pool/kinds/exec/open.ts';
+import { openOver } from '../../src/pool/open.ts';
+import { programConfig } from './programs.ts';
+import type { Scratch } from './scratch.ts';
+import { testSettings } from './test-pool.ts';
+
+/** A pool of test/exec/programs/storage, whose volumes are directories of the scratch directory. */
+export function openExecPool(
+  scratch: Pick<Scratch, 'join'>,
+  path: string,
+  presents: 'directory' | 'device' = 'directory',
+) {
+  mkdirSync(scratch.join('base', 'volumes'), { recursive: true });
+  mkdirSync(scratch.join('data'), { recursive: true });
+  const settings = testSettings(scratch);
+  const chosen = {
+    ...settings,
+    path: scratch.join('records'),
+    programName: 'storage',
+    program: programConfig({ name: 'storage', path, protocol: 'json', presents }),
+    records: scratch.join('records'),
+    options: { base: scratch.join('base') },
+  };
+  return openOver(() => openExecBackend(chosen), chosen) as Promise<Catalog>;
+}
+
+/** The side of the program: what it has made, and how it was called. */
+export class ProgramStorage {
+  readonly #base: string;
+
+  constructor(scratch: Pick<Scratch, 'join'>) {
+    this.#base = scratch.join('base');
+  }
+
+  volumes(): string[] {
+    return readdirSync(join(this.#base, 'volumes')).sort();
+  }
+
+  calls(): string[] {
+    return readFileSync(join(this.#base, 'calls'), 'utf8').trim().split('\n');
+  }
+
+  failIn(verb: string | undefined): void {
+    const path = join(this.#base, 'trouble');
+    if (verb === undefined) rmSync(path, { force: true });
+    else writeFileSync(path, verb);
+  }
+}
