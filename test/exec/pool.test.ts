@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { cpSync, existsSync, renameSync } from 'node:fs';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
+import { Layout } from '../../src/pool/records/layout.ts';
 import {
   FailedPrecondition,
   HoldfastError,
@@ -77,10 +79,25 @@ describe('a pool of a program', () => {
     const tries = Array.from({ length: 5 }, async () => pool.create(spec('a')).catch(() => undefined));
     await Promise.all(tries);
     storage.failIn(undefined);
-    await pool.create(spec('a'));
+    const { id } = await pool.create(spec('a'));
+    // As a home leaves it that dies before its next try makes the volume.
+    const layout = new Layout(scratch.join('records'));
+    const left = layout.newDraft(id);
+    cpSync(layout.volume(id), left, { recursive: true });
     await reopen();
-    assert.deepEqual(storage.volumes(), [spec('a').id]);
-    assert.ok(await pool.find(spec('a').id));
+    await eventually(() => assert.ok(!existsSync(left)));
+    assert.deepEqual(storage.volumes(), [id]);
+    assert.ok(await pool.find(id));
+  });
+
+  test('what is left of a try is deleted when there is no such volume', async () => {
+    const { id } = await pool.create(spec('a'));
+    const layout = new Layout(scratch.join('records'));
+    await pool.close();
+    renameSync(layout.volume(id), layout.newDraft(id));
+    pool = await openExecPool(scratch, path);
+    await eventually(() => assert.deepEqual(storage.volumes(), []));
+    assert.equal(await pool.find(id), undefined);
   });
 
   test('a delete that fails leaves the volume, and the same again deletes it', async () => {

@@ -15,7 +15,7 @@ export const execKind: PoolKind<ExecPoolOptions> = {
     return openExecBackend({ ...context, ...own, name });
   },
 
-  /** What is mounted is known by the notes of each node. */
+  /** Each node knows by its notes the volumes that are mounted there. */
   volumeByName: () => undefined,
 
   place: ({ name, own }, dataDirectory) =>

@@ -16,7 +16,7 @@ import { Turns } from './turns.ts';
 
 /**
  * Has volumes made and deleted by a program. It knows a volume by its id alone, and a name that is used again has the id that it
- * had: so what is left of one try is deleted only while no other one has the id.
+ * had: so the rest of one try is deleted only while no other one has the id.
  */
 export class ExecProvisioner extends FileRemoval<ExecParts> implements Provisioner {
   readonly #ids = new Ids();
@@ -48,7 +48,7 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
 
   async destroy(ref: TrashRef): Promise<void> {
     const { layout, queue } = this.parts;
-    // What lies elsewhere was deleted before it was moved there.
+    // Elsewhere lie volumes that were deleted before.
     const record = dirname(ref) === layout.drafts ? await this.#recordIn(ref) : undefined;
     if (record !== undefined) await this.#deleteUnlessNew(record.id);
     try {
