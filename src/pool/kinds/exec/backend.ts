@@ -1,9 +1,9 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { Held } from '../../../volume/held.ts';
 import type { Backend, Extras } from '../../backend.ts';
-import { writeHealthFile } from '../../location/health-file.ts';
 import type { ClusterReach, Traits } from '../../pool.ts';
 import { type FileParts, FileStore } from '../../records/file-store.ts';
+import { writeHealthFile } from '../../records/health-file.ts';
 import type { ProgramConfig } from './config.ts';
 import { writeExecContext } from './context.ts';
 import { ElsewhereAttacher } from './elsewhere.ts';

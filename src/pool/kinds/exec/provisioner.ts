@@ -6,7 +6,7 @@ import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
 import type { Clone, NewData, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { VolumeFileDraft } from '../../records/file-draft.ts';
 import { FileRemoval } from '../../records/file-removal.ts';

@@ -4,7 +4,7 @@ import { ignoreMissing } from '../../../kernel/call/errno.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { parseRecord } from '../../../volume/record.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
-import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { FilesystemSpace, type SpaceParts } from '../../records/filesystem-space.ts';
 import type { StorageCalls } from './storage-calls.ts';
 
