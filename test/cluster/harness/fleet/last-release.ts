@@ -23,8 +23,10 @@ export async function makeLastRelease(directory: string): Promise<LastRelease> {
   const commit = await commitOf(version);
   const root = join(directory, version);
   // A repository, as the image's times are those of its commit.
-  await runToEnd('git', ['clone', '--quiet', '--shared', '--no-checkout', projectRoot, root]);
-  await runToEnd('git', ['checkout', '--quiet', commit], { cwd: root });
+  if (!existsSync(root)) {
+    await runToEnd('git', ['clone', '--quiet', '--shared', '--no-checkout', projectRoot, root]);
+    await runToEnd('git', ['checkout', '--quiet', commit], { cwd: root });
+  }
   const image = `localhost/holdfast:${version}-release`;
   const archive = join(projectRoot, '.cache', 'image', `release-${commit.slice(0, 12)}.tar`);
   if (!existsSync(archive)) await makeImage(root, image, archive);
