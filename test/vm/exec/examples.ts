@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Scratch } from '../support/scratch.ts';
-import { VolatileDisk } from './disk/volatile-disk.ts';
-import { bundlePrograms } from './machine/bundle.ts';
-import { bootVirtualMachine } from './machine/virtual-machine.ts';
+import { Scratch } from '../../support/scratch.ts';
+import { VolatileDisk } from '../disk/volatile-disk.ts';
+import { bundlePrograms } from '../machine/bundle.ts';
+import { bootVirtualMachine } from '../machine/virtual-machine.ts';
 
-const servers = fileURLToPath(new URL('exec/servers.sh', import.meta.url));
+/*
+ * No part of npm run test:vm yet, as it has not passed yet: node --test test/vm/exec/examples.ts
+ */
+
+const servers = fileURLToPath(new URL('servers.sh', import.meta.url));
 
 test('the examples of programs mount an SMB share and attach an export of nbdkit', async (t) => {
   const directory = await bundlePrograms('exec', ['examples-in-guest']);
