@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, renameSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
@@ -98,6 +99,23 @@ describe('a pool of a program', () => {
     pool = await openExecPool(scratch, path);
     await eventually(() => assert.deepEqual(storage.volumes(), []));
     assert.equal(await pool.find(id), undefined);
+  });
+
+  test('what is left of a try long ago is no proof that nobody uses the volume: the records may be restored ones', async () => {
+    const { createdAt, id } = await pool.create(spec('a'));
+    const layout = new Layout(scratch.join('records'));
+    await pool.close();
+    const left = layout.newDraft(id);
+    renameSync(layout.volume(id), left);
+    const record = join(left, 'volume.json');
+    const before = new Date(Date.parse(createdAt) - 3_600_000).toISOString();
+    writeFileSync(record, readFileSync(record, 'utf8').replace(createdAt, before));
+    pool = await openExecPool(scratch, path);
+    await eventually(() => assert.ok(!existsSync(left)));
+    assert.deepEqual(storage.volumes(), [id]);
+    // The same claim gets it again.
+    await pool.create(spec('a'));
+    assert.deepEqual(storage.volumes(), [id]);
   });
 
   test('a delete that fails leaves the volume, and the same again deletes it', async () => {

@@ -164,4 +164,12 @@ export const execMutants: readonly Mutant[] = [
     text: '    if (undeleteSeconds > 0) {',
     replacement: '    if (undeleteSeconds < 0) {',
   },
+  {
+    name: 'the rest of a try is deleted only soon after it: records may be restored',
+    file: 'src/pool/kinds/exec/provisioner.ts',
+    killer: 'test/exec/pool.test.ts',
+    only: 'long ago',
+    text: 'return ageMs < recentMs;',
+    replacement: 'return ageMs > -1;',
+  },
 ];

@@ -1,6 +1,7 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { Held } from '../../../volume/held.ts';
 import type { Backend, Extras } from '../../backend.ts';
+import type { PoolLog } from '../../log.ts';
 import type { ClusterReach, Traits } from '../../pool.ts';
 import { type FileParts, FileStore } from '../../records/file-store.ts';
 import { writeHealthFile } from '../../records/health-file.ts';
@@ -16,6 +17,7 @@ import { execTraits } from './traits.ts';
 export interface ExecParts extends FileParts {
   readonly name: string;
   readonly storage: StorageCalls;
+  readonly log: PoolLog;
 }
 
 export interface ExecBackendOptions extends ExecParts {

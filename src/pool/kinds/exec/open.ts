@@ -36,7 +36,7 @@ export async function openExecBackend(options: ExecOpenOptions): Promise<ReadyBa
     // Programs take no thread of the records.
     const beside = queue.beside('program', 1);
     const storage = new StorageCalls(program, { queue: beside, locks, log }, options.options);
-    const parts = { name, queue, layout, syncs, reserve, storage };
+    const parts = { name, queue, layout, syncs, reserve, storage, log };
     const facts = { pool_id: poolFile.id, root: layout.root, program: programName };
     return {
       backend: new ExecBackend({ ...parts, poolId: poolFile.id, held, program, options: options.options }),

@@ -50,7 +50,11 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
     const { layout, queue } = this.parts;
     // Elsewhere lie volumes that were deleted before.
     const record = dirname(ref) === layout.drafts ? await this.#recordIn(ref) : undefined;
-    if (record !== undefined) await this.#deleteUnlessNew(record.id);
+    if (record !== undefined) {
+      if (this.#ids.drafts.has(ref) || isRecent(record)) await this.#deleteUnlessNew(record.id);
+      else this.#leave(record);
+    }
+    this.#ids.drafts.delete(ref);
     try {
       await emptyDirectory(queue, ref, () => false);
       await queue.run(() => rmdir(ref));
@@ -58,6 +62,13 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
       if (isErrno(error, 'ENOTDIR')) await queue.run(() => unlink(ref)).catch(ignoreMissing);
       else ignoreMissing(error);
     }
+  }
+
+  #leave({ createdAt, id, name }: VolumeRecord): void {
+    this.parts.log.warn(
+      { pool: this.parts.name, volume_id: id, name, created_at: createdAt },
+      'a volume was being made when its home ended, too long ago to be deleted now: it may be in use, if the records were restored. If no PersistentVolume names it, delete it by hand',
+    );
   }
 
   async #deleteUnlessNew(id: VolumeId): Promise<void> {
@@ -80,8 +91,22 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
   }
 }
 
-/** The ids that calls of the program run for. */
+/** A home ends, and the next one takes over, in less. */
+const recentMs = 30 * 60_000;
+
+/**
+ * Answers if what an ended try has left may be deleted. The directory of records may be restored from a backup, or rolled back:
+ * then a volume that was just being made has been in use since, and no record says so.
+ */
+function isRecent({ createdAt }: VolumeRecord): boolean {
+  const ageMs = Date.now() - Date.parse(createdAt);
+  return ageMs < recentMs;
+}
+
+/** The ids that calls of the program run for, and the tries. */
 class Ids {
+  /** Directories of tries of this process. */
+  readonly drafts = new Set<string>();
   readonly #turns = new Map<VolumeId, { readonly turns: Turns; users: number }>();
   readonly #onTheirWay = new Map<VolumeId, number>();
 
@@ -123,6 +148,7 @@ class ExecDraft extends VolumeFileDraft<ExecParts> implements VolumeDraft {
 
   override async begin(): Promise<void> {
     this.#ids.begin(this.id);
+    this.#ids.drafts.add(this.directory);
     this.#isBegun = true;
     await super.begin();
   }
@@ -159,6 +185,7 @@ class ExecDraft extends VolumeFileDraft<ExecParts> implements VolumeDraft {
 
   override async commit(): Promise<void> {
     await super.commit();
+    this.#ids.drafts.delete(this.directory);
     this.#end();
   }
 
