@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import { CallError } from '../support/client.ts';
@@ -8,6 +8,7 @@ import type { ContextHarness } from '../support/context-harness.ts';
 import { loopsOver } from '../support/left-behind.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 import { openExecHarness, ProgramDirectory } from '../support/programs.ts';
+import { Scratch } from '../support/scratch.ts';
 
 /* FlexVolume drivers, written after the public specification, run unchanged. */
 
@@ -82,6 +83,19 @@ describe('a driver that mounts', () => {
     });
     await volume.unstage();
     nothingIsLeft();
+  });
+
+  test('is the same where the kubelet directory is a symbolic link', async () => {
+    const scratch = new Scratch('exec');
+    mkdirSync(scratch.join('real'));
+    symlinkSync('real', scratch.join('kubelet'));
+    await using linked = await openExecHarness([{ name: 'tmpfs', path: directory.example('tmpfs') }], { scratch });
+    const volume = linked.volume('pv-a', shared);
+    await volume.stage({ volume_context });
+    await volume.stage({ volume_context });
+    await volume.publish({ volume_context });
+    await volume.down();
+    assert.deepEqual([linked.mounts(), linked.notes()], [[], []]);
   });
 
   test('gets secrets in its arguments only where the configuration allows it', async () => {

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
@@ -91,7 +91,14 @@ export async function openExecNode(options: ExecNodeOptions): Promise<ExecNode> 
   const locksDirectory = join(directory, 'locks');
   const notes = await ExecNotes.open(directory, queue, log);
   await queue.run(() => mkdir(locksDirectory, { recursive: true, mode: 0o700 }));
-  return { nodeName, programs, notes, locksDirectory, mountsDirectory, log };
+  const resolved = programs.size === 0 ? mountsDirectory : await queue.run(() => resolvedDirectory(mountsDirectory));
+  return { nodeName, programs, notes, locksDirectory, mountsDirectory: resolved, log };
+}
+
+/** The path of a directory as the mount table has it: the kubelet's directory may be a symbolic link. */
+async function resolvedDirectory(path: string): Promise<string> {
+  await mkdir(path, { recursive: true, mode: 0o750 });
+  return await realpath(path);
 }
 
 function unknownProgram(name: string, names: readonly string[]): InvalidArgument {
