@@ -153,8 +153,8 @@ export const execMutants: readonly Mutant[] = [
     file: 'src/pool/kinds/exec/provisioner.ts',
     killer: 'test/exec/pool.test.ts',
     only: 'is deleted when there is no such volume',
-    text: '    if (record !== undefined) await this.#deleteUnlessNew(record.id);\n',
-    replacement: '',
+    text: 'if (this.#ids.drafts.has(ref) || isRecent(record)) await',
+    replacement: 'if (this.#ids.drafts.has(ref)) await',
   },
   {
     name: 'a class with undelete is refused where nothing is kept',
