@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Descriptor } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
-import { type DeviceNumber, loopMajor } from '../device.ts';
+import { type DeviceNumber, loopMajor, parseDeviceNumber } from '../device.ts';
+import { sysfsNames } from '../file/sysfs.ts';
 import { sizeOfDevice } from './block.ts';
 import { loopStatus } from './loop.ts';
 import { loopNumber } from './loop-sysfs.ts';
@@ -22,15 +24,44 @@ const passingPrefix = 'boot ';
  * the identifier of the namespace or unit, others a serial number (Documentation/ABI).
  */
 const persistentNames = ['dm/uuid', 'md/uuid', 'wwid', 'device/wwid', 'serial', 'device/cid', 'device/serial'] as const;
+const page80 = 'vpd_pg80';
 
 /** @param device a block device that is open, and its number */
 export async function identifyDisk(queue: DiskQueue, device: Descriptor, number: DeviceNumber): Promise<DiskIdentity> {
   return { name: await nameOf(queue, number), sizeBytes: sizeOfDevice(device) };
 }
 
-/** The permanent name of a whole disk; undefined: the kernel has none. */
-export function permanentNameOf(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<string | undefined> {
-  return nameInSysfs(queue, `/sys/dev/block/${major}:${minor}`);
+/** The permanent name of a whole disk; undefined: the kernel has none. @param root of sysfs, for tests */
+export function permanentNameOf(
+  queue: DiskQueue,
+  { major, minor }: DeviceNumber,
+  root = '/sys',
+): Promise<string | undefined> {
+  return nameInSysfs(queue, join(root, `dev/block/${major}:${minor}`));
+}
+
+/** A whole device that is a disk, or one of several for it. */
+export interface WayToDisk {
+  /** `sda`. */
+  readonly name: string;
+  readonly device: DeviceNumber;
+}
+
+/**
+ * The whole devices with a permanent name: the ways to one disk, or disks that lie. Single paths below native multipath of
+ * NVMe are not among them: they have no number. @param root of sysfs, for tests
+ */
+export async function devicesNamed(queue: DiskQueue, permanentName: string, root = '/sys'): Promise<WayToDisk[]> {
+  const attribute = permanentName.slice(0, permanentName.indexOf(' '));
+  const found: WayToDisk[] = [];
+  for (const name of sysfsNames(join(root, 'block'))) {
+    const directory = join(root, 'block', name);
+    const text = attribute === page80 ? readPage80(queue, directory) : readName(queue, join(directory, attribute));
+    if (`${attribute} ${await text}` !== permanentName) continue;
+    const device = parseDeviceNumber(await readName(queue, join(directory, 'dev')));
+    if (device !== undefined) found.push({ name, device });
+  }
+  return found;
 }
 
 async function nameOf(queue: DiskQueue, number: DeviceNumber): Promise<string> {
@@ -50,8 +81,8 @@ async function nameInSysfs(queue: DiskQueue, directory: string): Promise<string 
     if (value !== undefined) return `${attribute} ${value}`;
   }
   // A SCSI disk need not have an identifier, and then has a serial number at most.
-  const page80 = await readPage80(queue, directory);
-  return page80 === undefined ? undefined : `vpd_pg80 ${page80}`;
+  const serial = await readPage80(queue, directory);
+  return serial === undefined ? undefined : `${page80} ${serial}`;
 }
 
 /** Unit Serial Number of SCSI (SPC, VPD page 80h): four bytes of a header, then the text. @param directory of a whole disk */

@@ -1,9 +1,8 @@
-import { isHeldExclusively } from '../../kernel/block/block.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
 import { liveFilesystem } from '../../kernel/mount/mounted-device.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { VolumeOnNode } from '../node-side.ts';
+import { isHeld } from './held.ts';
 import type { Target } from './target.ts';
 import type { TargetState } from './target-state.ts';
 
@@ -15,7 +14,7 @@ import type { TargetState } from './target-state.ts';
 export async function leave<C>(
   queue: DiskQueue,
   target: Target<C>,
-  { notes }: TargetState<C>,
+  { notes, uses }: TargetState<C>,
   volume: Pick<VolumeOnNode, 'context' | 'handle'>,
 ): Promise<void> {
   const { handle } = volume;
@@ -27,6 +26,7 @@ export async function leave<C>(
       `volume ${handle}: its ${live} is still in use on ${name}: it is being written back, or is mounted in a container (see holdfast who). It is tried again.`,
     );
   }
+  uses.end(handle);
   const others = users.filter((each) => each !== handle);
   if (others.length > 0) {
     if (others.length === users.length) return;
@@ -51,15 +51,4 @@ async function isUsedByOthers<C>(
     if (await isHeld(queue, devicePath)) return true;
   }
   return false;
-}
-
-/** Answers if a program has the device for itself, or has it mounted. */
-export async function isHeld(queue: DiskQueue, devicePath: string): Promise<boolean> {
-  try {
-    return await isHeldExclusively(queue, devicePath);
-  } catch (error) {
-    // It goes at this moment.
-    if (isErrno(error, 'ENOENT', 'ENXIO', 'ENODEV')) return false;
-    throw error;
-  }
 }

@@ -131,6 +131,7 @@ export class NetworkDiskSide<C> implements NodeSide {
     const { descriptor } = await openDisk(this.#queue, disk, constants.O_RDONLY);
     try {
       await this.#identify(volume, found);
+      await this.#state.uses.begin(this.#queue, volume.handle, { ...found, noun: this.#target.noun });
       if (this.#devicesOf(volume).some(({ device }) => sameDevice(device, found.device))) return descriptor;
       throw new Aborted(`volume ${volume.handle}: ${found.devicePath} is another device now; try again.`);
     } catch (error) {

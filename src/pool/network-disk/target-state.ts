@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ConnectionNotes, type NoteFormat } from './connection-notes.ts';
+import { type DiskUses, diskUses } from './disk-uses.ts';
 
 /** Runs works one after the other. */
 export class Turns {
@@ -20,9 +21,12 @@ export class TargetState<C> {
   readonly leaving = new Set<string>();
   /** For all that connects or disconnects: it must know which other volumes use the connections. */
   readonly turns = new Turns();
+  /** Shared by all targets. */
+  readonly uses: DiskUses;
 
-  constructor(notes: ConnectionNotes<C>) {
+  constructor(notes: ConnectionNotes<C>, uses = diskUses) {
     this.notes = notes;
+    this.uses = uses;
   }
 }
 

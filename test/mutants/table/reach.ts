@@ -22,6 +22,8 @@ const connections = {
   killer: 'src/pool/kinds/nvme-tcp/connections.test.ts',
 } as const;
 
+const uses = { file: 'src/pool/network-disk/disk-uses.ts', killer: 'test/pool/disk-uses.test.ts' } as const;
+
 const iscsi = (file: 'connections' | 'context' | 'identity' | 'record') =>
   ({ file: `src/pool/kinds/iscsi/${file}.ts`, killer: `src/pool/kinds/iscsi/${file}.test.ts` }) as const;
 
@@ -172,6 +174,38 @@ export const reachMutants: readonly Mutant[] = [
     file: 'src/pool/network-disk/connection-notes.ts',
     killer: connections.killer,
     text: ' || parsed.data.boot !== boot',
+    replacement: '',
+  },
+  {
+    name: 'a disk of a network is not used through two devices',
+    file: 'src/pool/network-disk/side.ts',
+    killer: uses.killer,
+    text: '      await this.#state.uses.begin(this.#queue, volume.handle, { ...found, noun: this.#target.noun });\n',
+    replacement: '',
+  },
+  {
+    name: 'a disk whose filesystem is in use through another device is refused',
+    ...uses,
+    text: 'if (live !== undefined)',
+    replacement: 'if (live === null)',
+  },
+  {
+    name: 'a disk that a program has through another device is refused',
+    ...uses,
+    text: 'if (await isHeld(queue, devicePath))',
+    replacement: 'if (devicePath === undefined)',
+  },
+  {
+    name: 'of two volumes that are one disk, and come at once by two devices, one is refused',
+    ...uses,
+    text: 'if (user === handle || use.disk',
+    replacement: 'if (user !== undefined || use.disk',
+  },
+  {
+    name: 'a volume that leaves lets another one use its disk',
+    file: 'src/pool/network-disk/leave.ts',
+    killer: uses.killer,
+    text: '  uses.end(handle);\n',
     replacement: '',
   },
   {

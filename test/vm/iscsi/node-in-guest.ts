@@ -209,6 +209,17 @@ describe('a logical unit', () => {
     assert.deepEqual(sessions().map(lunsOf), [['1', '2']]);
     assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
     assert.deepEqual(readdirSync('/etc/iscsi/nodes'), [iqn]);
+    // A second filesystem on it would destroy that of the host.
+    const hosts = sessions()[0]?.luns.find(({ lun }) => lun === '2') ?? assert.fail();
+    const place = harness.scratch.join('place');
+    execFileSync('mkdir', [place]);
+    execFileSync('mount', [hosts.devicePath, place]);
+    const stage = volume.stage({ volume_context: contextOf('2') });
+    await refused(stage, 'FAILED_PRECONDITION', /is the same logical unit as .* its ext4 is in use there/);
+    assert.equal(sessions().length, 1);
+    execFileSync('umount', [place]);
+    await up(volume, contextOf('2'));
+    await volume.down();
     target('host-logout');
     await nothingLeft();
   });

@@ -12,7 +12,7 @@ import {
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { FailedPrecondition, type HoldfastError, NotFound, Unavailable } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
-import { isHeld } from '../../network-disk/leave.ts';
+import { isHeld } from '../../network-disk/held.ts';
 import { NetworkDiskSide } from '../../network-disk/side.ts';
 import type { ConnectOptions, NetworkDevice, Target, TargetConnection } from '../../network-disk/target.ts';
 import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts';
