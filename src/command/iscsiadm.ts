@@ -37,7 +37,8 @@ export const iscsiCodes = {
 /**
  * Runs iscsiadm with a database that only it sees: in memory, in a mount namespace that ends with it. A password is in no
  * argument and in no file of the node, and records of the host with the same name are neither read nor changed. iscsid gets
- * the whole record from iscsiadm. It wants to find the interface of each session among its files, also to end that.
+ * the whole record from iscsiadm. It wants to find the interface of each session among its files, also to end that. Both places
+ * may be one, by a symbolic link: distributions have moved the database.
  */
 const database = `set -eu
 umask 077
@@ -56,7 +57,7 @@ const loginScript = `${database}iqn=$1 entry=$2 portal=$3
 record=$(cat)
 for root in /etc/iscsi /var/lib/iscsi; do
   [ -d "$root" ] || continue
-  mkdir "$root/nodes/$iqn"
+  mkdir -p "$root/nodes/$iqn"
   printf '%s\n' "$record" >"$root/nodes/$iqn/$entry"
 done
 unset record

@@ -14,13 +14,13 @@ const login = {
 };
 
 /** A program in the place of iscsiadm, in a mount namespace that ends with it: no machine has open-iscsi for this. */
-function fakeRunner(scratch: Scratch, program: string): IscsiRunner {
+function fakeRunner(scratch: Scratch, program: string, layout = 'mkdir -p /etc/iscsi/nodes/of-the-host'): IscsiRunner {
   const path = scratch.join('iscsiadm');
   writeFileSync(path, `#!/bin/sh\n${program}\n`);
   chmodSync(path, 0o755);
   const prepare = [
     'mount -t tmpfs none /usr/local/sbin && cp "$0" /usr/local/sbin/iscsiadm',
-    'mount -t tmpfs none /etc && mkdir -p /etc/iscsi/nodes/of-the-host',
+    `mount -t tmpfs none /etc && mount -t tmpfs none /var/lib && ${layout}`,
     'exec "$@"',
   ];
   return { before: ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', prepare.join('; '), path] };
@@ -48,6 +48,26 @@ describe('a login of open-iscsi', () => {
     for (const end of ['parent', 'self']) assert.doesNotMatch(readFileSync(`${seen}.${end}`, 'utf8'), /secret/);
     assert.ok(!existsSync('/etc/iscsi/nodes/iqn.2026-01.org.example:a'));
   });
+
+  const make = 'mkdir -p /var/lib/iscsi/nodes /var/lib/iscsi/ifaces /etc/iscsi';
+  const layouts: Readonly<Record<string, string>> = {
+    'in both places': make,
+    'in /var/lib, and /etc/iscsi leads there': `${make} && rmdir /etc/iscsi && ln -s /var/lib/iscsi /etc/iscsi`,
+    'in /var/lib, and what is in /etc/iscsi leads there': `${make} && ln -s /var/lib/iscsi/* /etc/iscsi`,
+    'in /etc, and /var/lib/iscsi leads there': 'mkdir -p /etc/iscsi/nodes && ln -s /etc/iscsi /var/lib/iscsi',
+  };
+  for (const [where, layout] of Object.entries(layouts)) {
+    test(`finds its record where the database is ${where}`, async () => {
+      using scratch = new Scratch('iscsi');
+      const program = `cat /etc/iscsi/nodes/${login.iqn}/fd00::1,3260 /etc/iscsi/ifaces/ours >${scratch.join('seen')} &&
+        cmp /etc/iscsi/nodes/${login.iqn}/fd00::1,3260 /var/lib/iscsi/nodes/${login.iqn}/fd00::1,3260`;
+      await iscsiLogin(fakeRunner(scratch, program, layout), login);
+      assert.match(
+        readFileSync(scratch.join('seen'), 'utf8'),
+        /^a = top secret\nb = c\niface.iscsi_ifacename = ours\n/,
+      );
+    });
+  }
 
   test('that fails says why by the words of open-iscsi alone', async () => {
     using scratch = new Scratch('iscsi');

@@ -279,6 +279,13 @@ export const reachMutants: readonly Mutant[] = [
     replacement: '',
   },
   {
+    name: 'a login works where the database of open-iscsi is in two places by a symbolic link',
+    file: 'src/command/iscsiadm.ts',
+    killer: 'test/command/iscsi-login.test.ts',
+    text: '  mkdir -p "$root/nodes/$iqn"\n',
+    replacement: '  mkdir "$root/nodes/$iqn"\n',
+  },
+  {
     name: 'an iqn leads to no other file of open-iscsi',
     ...iscsi('context'),
     text: '[a-z0-9.:-]{1,219}',
