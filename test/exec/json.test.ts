@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, beforeEach, test } from 'node:test';
 import type { ContextHarness } from '../support/context-harness.ts';
@@ -18,10 +18,19 @@ beforeEach(async () => {
   harness = await openExecHarness([
     { name: 'files', path, protocol: 'json' },
     { name: 'disks', path, protocol: 'json', presents: 'device' },
+    { name: 'twins', path: directory.script('twins', twins), protocol: 'json', presents: 'device' },
   ]);
 });
 afterEach(() => harness[Symbol.asyncDispose]());
 after(() => directory[Symbol.dispose]());
+
+/** Answers stage once it was called twice, and each time with the same device. */
+const twins = `cat >/dev/null; here=$(dirname "$0")
+if [ "$1" = stage ]; then
+  touch "$here/call.$$"
+  while [ "$(ls "$here"/call.* | wc -l)" -lt 2 ]; do sleep 0.01; done
+  echo '{"status":"Success","device":"'"$(cat "$here/device")"'"}'
+else echo '{"status":"Success"}'; fi`;
 
 function nothingIsLeft(): void {
   assert.deepEqual([harness.mounts(), harness.notes(), loopsOver(harness.scratch.path)], [[], [], []]);
@@ -84,3 +93,32 @@ test('a device that went away is staged once more', async () => {
   await volume.unstage();
   nothingIsLeft();
 });
+
+for (const [what, capability] of [
+  ['filesystem', mountCapability()],
+  ['block device', blockCapability()],
+] as const) {
+  test(`a device that two programs answer at one time is the ${what} of one volume`, async () => {
+    const volume_context = { kind: 'exec', program: 'twins' };
+    const image = harness.image('a.img');
+    const device = execFileSync('losetup', ['--find', '--show', image], { encoding: 'utf8' }).trim();
+    writeFileSync(join(directory.path, 'device'), device);
+    try {
+      const volumes = ['one', 'other'].map((handle) => harness.volume(handle, capability));
+      // The first one to look may be the first one to write, too: not four times.
+      for (let round = 0; round < 4; round++) {
+        const outcomes = await Promise.allSettled(volumes.map((volume) => volume.stage({ volume_context })));
+        for (const name of readdirSync(directory.path).filter((each) => each.startsWith('call.'))) {
+          rmSync(join(directory.path, name));
+        }
+        const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []));
+        assert.equal(refusals.length, 1, refusals.join('\n'));
+        assert.match(refusals.join(), /has attached \/dev\/loop\d+, which is volume (one|other) already/);
+        for (const volume of volumes) await volume.down();
+      }
+    } finally {
+      execFileSync('losetup', ['--detach', device]);
+    }
+    nothingIsLeft();
+  });
+}

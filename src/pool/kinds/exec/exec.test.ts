@@ -3,15 +3,17 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { type Mistake, SectionReader } from '../../../settings/section.ts';
+import { parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
 import { Secrets } from '../../../volume/secrets.ts';
 import { parseAnswer } from './answer.ts';
 import { type ProgramConfig, readProgram } from './config.ts';
 import { execNodeKind } from './kind.ts';
 import { showsMount } from './look.ts';
-import { parseExecNote, serializeExecNote } from './notes.ts';
+import { ExecNotes, parseExecNote, serializeExecNote } from './notes.ts';
 import { presentable } from './run-program.ts';
 
 const queue = new DiskQueue('test', 1);
+const handle = (words: string): VolumeHandle => parseHandle(words) ?? assert.fail(words);
 
 function read(name: string, section: unknown): { program: ProgramConfig; mistakes: string[] } {
   const mistakes: Mistake[] = [];
@@ -85,6 +87,30 @@ test('a note is read as it was written, and nothing else is', () => {
     JSON.stringify({ format: 1, ...note, handle: '' }),
   ]) {
     assert.ok('mistakes' in parseExecNote(none));
+  }
+});
+
+test('one volume has a device from the moment in which it claims it, before its note is written', async () => {
+  const directory = mkdtempSync('/run/holdfast-exec-');
+  try {
+    const notes = await ExecNotes.open(directory, queue, { info() {}, warn() {}, error() {} });
+    const device = { major: 43, minor: 0, path: '/dev/nbd0', sequence: '9' };
+    const [one, other] = [handle('one'), handle('other')];
+    const begun = { handle: one, program: 'it', state: 'begun', boot: 'b' } as const;
+    assert.equal(notes.claim(one, device), undefined);
+    assert.equal(notes.claim(one, device), undefined);
+    assert.equal(notes.claim(other, device), one);
+    assert.equal(notes.claim(other, { ...device, sequence: '10' }), undefined);
+    await notes.write({ ...begun, device });
+    assert.equal(notes.claim(other, device), one);
+    await notes.write(begun);
+    assert.equal(notes.claim(other, device), undefined);
+    await notes.remove(other);
+    assert.equal(notes.claim(one, device), undefined);
+    notes.release(one);
+    assert.equal(notes.claim(other, device), undefined);
+  } finally {
+    rmSync(directory, { recursive: true });
   }
 });
 

@@ -8,7 +8,7 @@ import { statusBehind } from '../../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
 import { locateDevice, openDisk } from '../../location/disk/found-disk.ts';
-import type { ExecNote, NotedDevice, NotedMount } from './notes.ts';
+import { isSameDevice, type NotedDevice, type NotedMount } from './notes.ts';
 
 /* Claims of programs are never believed: the kernel tells the mounts and devices that there are. */
 
@@ -43,10 +43,6 @@ export async function isStillAttached(queue: DiskQueue, device: NotedDevice): Pr
   return found !== undefined && isSameDevice(found.noted, device);
 }
 
-export function isSameDevice(one: NotedDevice, other: NotedDevice): boolean {
-  return sameDevice(one, other) && one.sequence === other.sequence;
-}
-
 /** Answers if a program or the kernel has the device for itself, e.g. mounted. */
 export async function isHeld(queue: DiskQueue, { path }: NotedDevice): Promise<boolean> {
   return isHeldExclusively(queue, path);
@@ -59,11 +55,6 @@ export function showsMount(noted: NotedMount, mount: Pick<Mount, 'device' | 'fsT
   if (noted.device.major === 0 && noted.source !== mount.source) return undefined;
   if (mount.root === noted.root) return 'whole';
   return mount.root.startsWith(noted.root === '/' ? '/' : `${noted.root}/`) ? 'part' : undefined;
-}
-
-/** Answers if the same thing is another volume's on this node. */
-export function otherWithDevice(notes: readonly ExecNote[], handle: string, device: NotedDevice): ExecNote | undefined {
-  return notes.find((note) => note.handle !== handle && note.device !== undefined && isSameDevice(note.device, device));
 }
 
 async function numberAt(queue: DiskQueue, path: string): Promise<DeviceNumber | undefined> {

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import type { DeviceNumber } from '../../../kernel/device.ts';
+import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import type { Mount } from '../../../kernel/mount/mount-table.ts';
 import { fileNameOf, parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
@@ -57,6 +57,8 @@ export class ExecNotes {
   readonly #queue: DiskQueue;
   readonly #syncs = new DirectorySync();
   readonly #notes = new Map<VolumeHandle, ExecNote>();
+  /** Devices that volumes have from the moment in which that was decided: their notes are written later. */
+  readonly #claims = new Map<VolumeHandle, NotedDevice>();
 
   private constructor(directory: string, queue: DiskQueue) {
     this.#directory = directory;
@@ -81,24 +83,46 @@ export class ExecNotes {
     return this.#notes.get(handle);
   }
 
-  all(): ExecNote[] {
-    return [...this.#notes.values()];
+  /**
+   * Gives a device to a volume, unless it is another one's on this node. Looks and takes in one go: programs of two
+   * volumes may answer the same device at one time.
+   * @returns the other one
+   */
+  claim(handle: VolumeHandle, device: NotedDevice): VolumeHandle | undefined {
+    const noted = [...this.#notes].map(([other, note]) => [other, note.device] as const);
+    for (const [other, its] of [...noted, ...this.#claims]) {
+      if (other !== handle && its !== undefined && isSameDevice(its, device)) return other;
+    }
+    this.#claims.set(handle, device);
+    return undefined;
+  }
+
+  /** Gives a claim back: the device is none for this volume. */
+  release(handle: VolumeHandle): void {
+    this.#claims.delete(handle);
   }
 
   async write(note: ExecNote): Promise<void> {
     const path = this.#path(note.handle);
     await step('exec/note', () => replaceFile(this.#queue, this.#syncs, path, serializeExecNote(note)));
     this.#notes.set(note.handle, note);
+    // From now on its note has the device.
+    this.release(note.handle);
   }
 
   async remove(handle: VolumeHandle): Promise<void> {
     await step('exec/forget', () => this.#queue.run(() => rm(this.#path(handle), { force: true })));
     this.#notes.delete(handle);
+    this.release(handle);
   }
 
   #path(handle: VolumeHandle): string {
     return join(this.#directory, `${fileNameOf(handle)}${suffix}`);
   }
+}
+
+export function isSameDevice(one: NotedDevice, other: NotedDevice): boolean {
+  return sameDevice(one, other) && one.sequence === other.sequence;
 }
 
 export function serializeExecNote(note: ExecNote): string {

@@ -16,8 +16,8 @@ import type { Answer } from './answer.ts';
 import { ProgramCalls } from './calls.ts';
 import type { ProgramConfig } from './config.ts';
 import { readExecContext } from './context.ts';
-import { isHeld, isSameDevice, isStillAttached, mountAt, openDevice, otherWithDevice } from './look.ts';
-import type { ExecNote, ExecNotes, NotedDevice } from './notes.ts';
+import { isHeld, isStillAttached, mountAt, openDevice } from './look.ts';
+import { type ExecNote, type ExecNotes, isSameDevice, type NotedDevice } from './notes.ts';
 import { Turns } from './turns.ts';
 import { type ExecVolume, type Verbs, verbsOf } from './verbs.ts';
 
@@ -225,24 +225,32 @@ export class ExecSide implements NodeSide {
       );
     }
     const { noted } = found;
-    const other = otherWithDevice(this.#node.notes.all(), volume.handle, noted);
-    if (other !== undefined) throw calls.wrong(`has attached ${noted.path}, which is volume ${other.handle} already.`);
-    if (await isHeld(this.#beside, noted)) {
-      throw calls.wrong(`has attached ${noted.path}, which is in use by something else on this node.`);
-    }
+    const user = await this.#claim(volume, noted);
+    if (user !== undefined) throw calls.wrong(`has attached ${noted.path}, which is ${user}.`);
     return noted;
   }
 
+  /** Takes a device for a volume. @returns what it is in use as, if it is not the volume's */
+  async #claim({ handle }: VolumeOnNode, device: NotedDevice): Promise<string | undefined> {
+    const { notes } = this.#node;
+    const other = notes.claim(handle, device);
+    if (other !== undefined) return `volume ${other} already`;
+    if (!(await isHeld(this.#beside, device))) return undefined;
+    notes.release(handle);
+    return 'in use by something else on this node';
+  }
+
   /** Answers if a device that a program says is this volume's is used as another one, or by something else. */
-  async #isForeign({ handle }: VolumeOnNode, path: string): Promise<boolean> {
+  async #isForeign(volume: VolumeOnNode, path: string): Promise<boolean> {
     const found = await openDevice(this.#beside, path);
     await found?.descriptor[Symbol.asyncDispose]();
-    if (found === undefined) return false;
-    const other = otherWithDevice(this.#node.notes.all(), handle, found.noted);
-    const isForeign = other !== undefined || (await isHeld(this.#beside, found.noted));
-    if (isForeign)
-      this.#node.log.warn({ volume_id: handle, path }, 'a device is in use for something else: not detached');
-    return isForeign;
+    const user = found && (await this.#claim(volume, found.noted));
+    if (user === undefined) return false;
+    this.#node.log.warn(
+      { volume_id: volume.handle, path: found?.noted.path, user },
+      'a device is not detached: in use',
+    );
+    return true;
   }
 
   async #requireMount(calls: ProgramCalls, verb: string, directory: string) {
