@@ -3,8 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import type { NodeKind, NodeSide } from '../../src/pool/node-side.ts';
+import { InvalidArgument, Unavailable } from '../../src/volume/errors.ts';
 import { CallError } from '../support/client.ts';
 import { ContextHarness } from '../support/context-harness.ts';
+import { exportKind, lunKind } from '../support/context-kinds.ts';
 import { Frozen } from '../support/frozen.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 
@@ -218,4 +221,119 @@ describe('a device of a context', () => {
     await volume.unstage();
     assert.deepEqual([loopsOver(image), harness.notes()], ['', []]);
   });
+});
+
+describe('a volume that this version of the driver cannot read', () => {
+  const once = mountCapability('SINGLE_NODE_WRITER', [], 'ext4');
+
+  test('of a kind that it does not know: its mounts end, and it stays noted as attached', async () => {
+    const image = harness.image('lun.img');
+    const volume = harness.volume('a', once);
+    const volume_context = { image };
+    await volume.stage({ volume_context });
+    await volume.publish({ volume_context });
+    await harness.restart([exportKind]);
+    await volume.unpublish();
+    assert.ok(!existsSync(volume.target));
+    await refused(volume.unstage(), 'UNAVAILABLE', /is of kind lun, which this driver does not know/);
+    assert.equal(harness.notes().length, 1);
+    await harness.restart([exportKind, lunKind]);
+    await volume.unstage();
+    assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  });
+
+  test('with a note that is damaged: nothing says that it is free', async () => {
+    const volume = harness.volume('a', shared);
+    const volume_context = { kind: 'export', source };
+    await volume.stage({ volume_context });
+    await volume.publish({ volume_context });
+    const [name] = readdirSync(harness.scratch.join('data', 'volumes'));
+    const path = harness.scratch.join('data', 'volumes', name ?? '');
+    const note = readFileSync(path, 'utf8');
+    writeFileSync(path, note.slice(0, -20));
+    await harness.restart();
+    await refused(volume.unpublish(), 'UNAVAILABLE', /its note .* cannot be read/);
+    await refused(volume.unstage(), 'UNAVAILABLE', /its note .* cannot be read/);
+    assert.ok(harness.mounts().includes(volume.staging));
+    // As a newer driver may write it.
+    writeFileSync(path, note.replace('{', '{ "more": 1,'));
+    await harness.restart();
+    await volume.down();
+    assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  });
+
+  test('a mount at its path that is not known to be its own is none that may be forgotten', async () => {
+    const volume = harness.volume('a', shared);
+    const volume_context = { kind: 'export', source };
+    await volume.stage({ volume_context });
+    const blind: NodeKind = {
+      ...exportKind,
+      shows: () => undefined,
+      open: async (context) => ({ ...(await exportKind.open(context)), attached: async () => [] }),
+    };
+    await harness.restart([blind, lunKind]);
+    await refused(
+      volume.unstage(),
+      'UNAVAILABLE',
+      /still has a mount at .*, which this driver cannot tell to be its own/,
+    );
+    assert.equal(harness.notes().length, 1);
+    await harness.restart([exportKind, lunKind]);
+    await volume.unstage();
+    assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  });
+
+  test('hinders no other volume of its kind', async () => {
+    const [one, other] = ['a', 'b'].map((handle) => harness.volume(handle, shared));
+    assert.ok(one !== undefined && other !== undefined);
+    const volume_context = { kind: 'export', source };
+    await one.stage({ volume_context });
+    await other.stage({ volume_context: { ...volume_context, server: 'there' } });
+    const refuse = () => {
+      throw new InvalidArgument('an unknown key');
+    };
+    const strict: NodeKind = {
+      ...exportKind,
+      serverOf: (volume) => (volume.context['server'] === 'there' ? refuse() : exportKind.serverOf(volume)),
+      shows: (volume, seen) => (volume.context['server'] === 'there' ? refuse() : exportKind.shows(volume, seen)),
+    };
+    await harness.restart([strict, lunKind]);
+    await one.unstage();
+    assert.deepEqual(
+      harness.notes().map(({ handle }) => handle),
+      ['b'],
+    );
+    await harness.restart([exportKind, lunKind]);
+    await other.unstage();
+  });
+});
+
+test('a stage that fails and cannot be undone is one that the kubelet unstages', async () => {
+  const image = harness.image('lun.img');
+  let isAway = true;
+  const away = async () => {
+    if (isAway) throw new Unavailable('the server is away.');
+  };
+  const leaving: NodeKind = {
+    ...lunKind,
+    async open(context) {
+      const side = await lunKind.open(context);
+      const detach: NodeSide['detach'] = async (...given) => {
+        await away();
+        await side.detach?.(...given);
+      };
+      return { ...side, detach };
+    },
+  };
+  await harness.restart([exportKind, leaving]);
+  // Its filesystem is another one than asked for, which is an error that the kubelet takes for final.
+  const volume = harness.volume('a', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+  await refused(
+    volume.stage({ volume_context: { image } }),
+    'UNAVAILABLE',
+    /could not be undone: .*the server is away/,
+  );
+  isAway = false;
+  await volume.unstage();
+  assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
 });

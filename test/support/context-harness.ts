@@ -27,7 +27,7 @@ export class ContextHarness implements AsyncDisposable {
   readonly kubelet: string;
   #running: { readonly servers: Servers; readonly listener: Listener; readonly client: DriverClient } | undefined;
   #volumes = 0;
-  readonly #kinds: readonly NodeKind[];
+  #kinds: readonly NodeKind[];
 
   private constructor(scratch: HarnessDirectory, kinds: readonly NodeKind[]) {
     this.scratch = scratch;
@@ -76,8 +76,10 @@ export class ContextHarness implements AsyncDisposable {
     this.#running = undefined;
   }
 
-  async restart(): Promise<void> {
+  /** @param kinds of another version of the driver */
+  async restart(kinds = this.#kinds): Promise<void> {
     await this.stop();
+    this.#kinds = kinds;
     await this.start();
   }
 

@@ -5,6 +5,7 @@ import type { VolumeAccess, VolumeOnNode } from '../../pool/node-side.ts';
 import { allowsSeveralTargets } from '../../volume/capability.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { NodeContext } from '../context.ts';
+import { letGoAfter } from '../let-go-after.ts';
 import { bindTarget, missingParent } from '../mount/bind-target.ts';
 import { settleBoth } from '../mount/settle-both.ts';
 import { completeAttributes, wantedAttributes } from '../mount-options.ts';
@@ -50,8 +51,7 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
   try {
     await bindTarget(context.queue, access, { place, handle, staged: stagedHandle.descriptor, wanted });
   } catch (error) {
-    await context.volumes.letGo(volumeId, target.path).catch(() => undefined);
-    throw error;
+    throw await letGoAfter(context, { volumeId, path: target.path }, error);
   }
 }
 

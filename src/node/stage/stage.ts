@@ -5,6 +5,7 @@ import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../../volume
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
+import { letGoAfter } from '../let-go-after.ts';
 import { mountDirectory } from '../mount/mount-directory.ts';
 import { growUnlessFrozen, mountVolume } from '../mount/mount-volume.ts';
 import { filesystemIn } from '../path/condition.ts';
@@ -52,8 +53,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   // Nothing is staged then, and no unstage will come: the kubelet sends none after a plain refusal.
   const withdrawNote = async (error: unknown): Promise<never> => {
     await notes.forget(volumeId, earlierOptions).catch(() => undefined);
-    await context.volumes.letGo(volumeId, staging.path).catch(() => undefined);
-    throw error;
+    throw await letGoAfter(context, { volumeId, path: staging.path }, error);
   };
   // Before anything is attached.
   const hold = () => context.volumes.hold(found, staging.path).catch(withdrawNote);

@@ -26,7 +26,7 @@ import type {
 } from '../node-side.ts';
 import type { Attached, AttachOptions, Condition } from '../pool.ts';
 import { kindOfContext } from '../volume-context.ts';
-import { isAt, volumeOf } from './noted-volume.ts';
+import { isAt, serverOfNote, volumeOf } from './noted-volume.ts';
 import type { Server, Servers } from './servers.ts';
 import { type VolumeNote, VolumeNotes } from './volume-notes.ts';
 
@@ -67,6 +67,7 @@ export class ContextVolumes implements VolumeSource {
   }
 
   async requireKnown(handle: VolumeHandle): Promise<FoundOnNode> {
+    this.#notes.requireReadable(handle);
     const note = this.#notes.read(handle);
     if (note === undefined) throw new NotFound(`volume ${handle} is not in use on this node.`);
     return await this.#found(note);
@@ -85,9 +86,8 @@ export class ContextVolumes implements VolumeSource {
   async ownerOf(seen: SeenAt, asked: string): Promise<OwnedOnNode | undefined> {
     const rank = (note: VolumeNote) => (isAt(note, seen.target) ? 0 : note.volume.handle === asked ? 1 : 2);
     for (const note of this.#notes.all().sort((a, b) => rank(a) - rank(b))) {
-      const kind = this.#kindOf(note);
-      const shown = kind?.shows(volumeOf(kind, note.volume), seen) ?? shownByNote(note, kind, seen);
-      if (kind === undefined || shown === undefined) continue;
+      const shown = shownOf(note, this.#kindOf(note), seen);
+      if (shown === undefined) continue;
       // Its server may not be usable at all: then it can still be unmounted.
       const found = await this.findIfPossible(note.volume.handle);
       return { handle: note.volume.handle, isWhole: shown === 'whole', access: found?.access };
@@ -115,13 +115,24 @@ export class ContextVolumes implements VolumeSource {
   }
 
   async letGo(handle: VolumeHandle, path: string): Promise<void> {
+    this.#notes.requireReadable(handle);
     const note = this.#notes.read(handle);
     if (note === undefined) return;
     const place = await this.#resolved(path);
     const paths = note.paths.filter((each) => each !== place);
     if (paths.length === note.paths.length) return;
+    await this.#requireUnmounted(note, place);
     if (paths.length > 0) await this.#notes.write({ ...note, paths });
     else await this.#end({ ...note, paths });
+  }
+
+  /** The caller tells Kubernetes that the volume is not here: another node may mount it next. @throws Unavailable */
+  async #requireUnmounted(note: VolumeNote, path: string): Promise<void> {
+    const table = await readMountTable(this.#options.queue);
+    if (!table.some(({ target }) => isAt({ ...note, paths: [path] }, target))) return;
+    throw new Unavailable(
+      `volume ${note.volume.handle} still has a mount at ${shortPath(path)}, which this driver cannot tell to be its own: unmount it by hand, or use the driver that made it.`,
+    );
   }
 
   /** Finishes the work of a driver before this one: thaws filesystems, and detaches devices of volumes that are not in use. */
@@ -143,8 +154,8 @@ export class ContextVolumes implements VolumeSource {
 
   /** The note goes last: without it no driver could find and detach the rest of the volume. */
   async #end(note: VolumeNote): Promise<void> {
-    const kind = this.#kindOf(note);
-    if (kind?.traits.detaching === 'explicit') {
+    const kind = this.#requireKind(note);
+    if (kind.traits.detaching === 'explicit') {
       const { access } = await this.#found(note);
       await detachUnseen(this.#options.queue, access);
       // A connection that other volumes share stays for them, and ends with the last of them.
@@ -155,7 +166,6 @@ export class ContextVolumes implements VolumeSource {
       await access.forget();
     }
     await this.#notes.remove(note.volume.handle);
-    if (kind === undefined) return;
     if (!this.#isShared(kind, note)) this.#options.servers.forget(kind, volumeOf(kind, note.volume));
   }
 
@@ -165,7 +175,7 @@ export class ContextVolumes implements VolumeSource {
     return this.#notes
       .all()
       .filter(({ volume, ...other }) => other.kind === note.kind && volume.handle !== note.volume.handle)
-      .some(({ volume }) => kind.serverOf(volumeOf(kind, volume)) === server);
+      .some((other) => serverOfNote(other, kind) === server);
   }
 
   /** @throws FailedPrecondition if the handle stands for another volume that is in use on this node */
@@ -189,12 +199,17 @@ export class ContextVolumes implements VolumeSource {
   }
 
   async #found(note: VolumeNote): Promise<FoundOnNode & { readonly access: ContextVolume }> {
-    const kind = this.#kindOf(note);
-    if (kind === undefined) {
-      throw new Unavailable(`volume ${note.volume.handle} is of kind ${note.kind}, which this driver does not know.`);
-    }
+    const kind = this.#requireKind(note);
     const volume = volumeOf(kind, note.volume);
     return { volume, access: await this.#accessTo(kind, volume) };
+  }
+
+  #requireKind(note: VolumeNote): NodeKind {
+    const kind = this.#kindOf(note);
+    if (kind !== undefined) return kind;
+    throw new Unavailable(
+      `volume ${note.volume.handle} is of kind ${note.kind}, which this driver does not know: use the driver that staged it.`,
+    );
   }
 
   async #accessTo(kind: NodeKind, volume: VolumeOnNode): Promise<ContextVolume> {
@@ -212,12 +227,23 @@ export class ContextVolumes implements VolumeSource {
   }
 }
 
+/** The part of a volume that is seen. Where its kind cannot tell, a mount at a path of the note is the volume. */
+function shownOf(note: VolumeNote, kind: NodeKind | undefined, seen: SeenAt): 'whole' | 'part' | undefined {
+  try {
+    if (kind !== undefined) return kind.shows(volumeOf(kind, note.volume), seen) ?? shownByNote(note, kind, seen);
+  } catch (error) {
+    // Its context is one that only another version of this driver reads.
+    if (!(error instanceof HoldfastError)) throw error;
+  }
+  return seen.mount !== undefined && isAt(note, seen.target) ? 'whole' : undefined;
+}
+
 /**
  * A device that is gone, as its server was given up, has no identity any more. A mount of it at a path of the note is the
  * volume: it must be unmounted.
  */
-function shownByNote(note: VolumeNote, kind: NodeKind | undefined, { device, mount, target }: SeenAt) {
-  if (kind?.traits.detaching !== 'explicit' || mount === undefined || !isAt(note, target)) return undefined;
+function shownByNote(note: VolumeNote, kind: NodeKind, { device, mount, target }: SeenAt) {
+  if (kind.traits.detaching !== 'explicit' || mount === undefined || !isAt(note, target)) return undefined;
   // btrfs has a number that is no device's.
   const isGone = device === undefined ? isBtrfs(mount) : isDeviceGone(device);
   return isGone ? 'whole' : undefined;

@@ -2,9 +2,8 @@ import { join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
-import { HoldfastError } from '../../volume/errors.ts';
 import type { NodeKind } from '../node-side.ts';
-import { isAt, volumeOf } from './noted-volume.ts';
+import { isAt, serverOfNote } from './noted-volume.ts';
 import { readNotes, type VolumeNote } from './volume-notes.ts';
 
 /** A volume that this node uses, and of which it has a note. */
@@ -37,20 +36,21 @@ export async function lookAtNotes(
     if ('reason' in note) return [];
     const { content, handle } = note.volume;
     const paths = note.paths.map((path) => ({ path, isMounted: isMounted(note, path) }));
-    return [{ handle, kind: note.kind, server: serverOf(note, kinds), content, paths }];
+    return [
+      {
+        handle,
+        kind: note.kind,
+        server: serverOfNote(
+          note,
+          kinds.find(({ name }) => name === note.kind),
+        ),
+        content,
+        paths,
+      },
+    ];
   });
   const problems = notes.flatMap((note) =>
     'reason' in note ? [`the note ${note.path} cannot be read: ${note.reason}`] : [],
   );
   return { volumes: volumes.sort((a, b) => (a.handle < b.handle ? -1 : 1)), problems };
-}
-
-function serverOf(note: VolumeNote, kinds: readonly NodeKind[]): string | undefined {
-  const kind = kinds.find(({ name }) => name === note.kind);
-  try {
-    return kind?.serverOf(volumeOf(kind, note.volume));
-  } catch (error) {
-    if (error instanceof HoldfastError) return undefined;
-    throw error;
-  }
 }

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../kernel/file/file.ts';
 import { storedEncryption } from '../../volume/encryption.ts';
+import { Unavailable } from '../../volume/errors.ts';
 import { fileNameOf, parseHandle, type VolumeHandle } from '../../volume/handle.ts';
 import { type parseInput, parseJsonInput } from '../../volume/parse-input.ts';
 import { provisionings } from '../../volume/record.ts';
@@ -21,7 +22,8 @@ export interface VolumeNote {
   readonly paths: readonly string[];
 }
 
-const storedNote = z.strictObject({
+/** A key more, of a newer driver, is no mistake: `format` tells what this one cannot read. */
+const storedNote = z.object({
   format: z.literal(1),
   handle: z.string(),
   kind: z.string(),
@@ -44,6 +46,8 @@ export class VolumeNotes {
   readonly #queue: DiskQueue;
   readonly #syncs = new DirectorySync();
   readonly #notes = new Map<VolumeHandle, VolumeNote>();
+  /** By path, with the reason. */
+  readonly #unreadable = new Map<string, string>();
 
   private constructor(directory: string, queue: DiskQueue) {
     this.#directory = directory;
@@ -55,14 +59,26 @@ export class VolumeNotes {
     const notes = new VolumeNotes(directory, queue);
     await queue.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
     for (const found of await readNotes(directory, queue)) {
-      if ('reason' in found) log.warn(found, 'cannot read the note of a volume on this node');
-      else notes.#notes.set(found.volume.handle, found);
+      if ('reason' in found) {
+        log.warn(found, 'cannot read the note of a volume on this node');
+        notes.#unreadable.set(found.path, found.reason);
+      } else notes.#notes.set(found.volume.handle, found);
     }
     return notes;
   }
 
   read(handle: VolumeHandle): VolumeNote | undefined {
     return this.#notes.get(handle);
+  }
+
+  /** @throws Unavailable if there is a note that cannot be read: nothing tells then what to end for the volume */
+  requireReadable(handle: VolumeHandle): void {
+    const path = this.#path(handle);
+    const reason = this.#unreadable.get(path);
+    if (reason === undefined) return;
+    throw new Unavailable(
+      `volume ${handle}: its note ${path} cannot be read (${reason}): use the driver that wrote it, or end the use of the volume on this node by hand and remove the note.`,
+    );
   }
 
   all(): VolumeNote[] {
@@ -74,6 +90,7 @@ export class VolumeNotes {
     const { handle } = note.volume;
     const text = serializeNote(note);
     await step('volume-note/write', () => replaceFile(this.#queue, this.#syncs, this.#path(handle), text));
+    this.#unreadable.delete(this.#path(handle));
     this.#notes.set(handle, note);
   }
 
