@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { busOf } from './bus.ts';
 
@@ -19,5 +22,23 @@ test('a disk is known by its place in the tree of devices, and a bridge on the w
     ['/sys/devices/vbd-51712/block/xvda', 'xvda', 'other'],
   ] as const) {
     assert.equal(busOf(place, name), bus, place);
+  }
+});
+
+test('a namespace of NVMe above several paths is of a network if one of them is', () => {
+  const root = mkdtempSync(join(tmpdir(), 'sysfs-'));
+  const place = join(root, 'devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1');
+  const connect = (controller: string, transport: string) => {
+    const directory = join(place, '..', controller);
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, 'transport'), `${transport}\n`);
+  };
+  try {
+    connect('nvme0', 'pcie');
+    assert.equal(busOf(place, 'nvme0n1'), 'nvme');
+    connect('nvme1', 'tcp');
+    assert.equal(busOf(place, 'nvme0n1'), 'network');
+  } finally {
+    rmSync(root, { recursive: true });
   }
 });

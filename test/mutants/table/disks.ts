@@ -175,6 +175,20 @@ export const diskMutants: readonly Mutant[] = [
     replacement: 'false',
   },
   {
+    name: 'a disk of a network is taken only by a match that names its bus',
+    file: 'src/pool/location/match/criteria.ts',
+    killer: 'src/pool/location/match/criteria.test.ts',
+    text: "bus === undefined ? disk.bus !== 'network' : disk.bus === bus",
+    replacement: 'bus === undefined || disk.bus === bus',
+  },
+  {
+    name: 'a namespace of NVMe above several paths over a network is a disk of a network',
+    file: 'src/kernel/block/bus.ts',
+    killer: 'src/kernel/block/bus.test.ts',
+    text: "  if (isNvmeOfNetwork(place)) return 'network';\n",
+    replacement: '',
+  },
+  {
     name: 'of two sections that match a disk neither takes it',
     ...claim,
     text: '  if (wanting.length > 1) return passedOver(twoSections(wanting));\n',

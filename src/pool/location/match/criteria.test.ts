@@ -44,6 +44,14 @@ describe('whether a disk is of the sort that a section is for', () => {
     }
   });
 
+  test('a disk of a network fits only a match that names this bus', () => {
+    const remote: MatchedDisk = { ...disk, bus: 'network' };
+    for (const match of fitting) {
+      assert.ok(!matches(match, remote, links));
+      assert.ok(matches({ ...match, bus: 'network' }, remote, links));
+    }
+  });
+
   test('what a disk does not say fits no pattern', () => {
     const { model: _, ...silent } = disk;
     assert.ok(!matches({ model: '*' }, { ...silent, model: undefined }, links));

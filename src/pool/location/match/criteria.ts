@@ -14,7 +14,10 @@ export interface DiskMatch {
 
 export type MatchedDisk = Pick<Disk, 'bus' | 'identity' | 'isRotational' | 'model' | 'sizeBytes'>;
 
-/** @param links what udev has for it in /dev/disk/by-id */
+/**
+ * A disk of a network comes and goes with what other drivers do, and other machines may have it: only a match that names this
+ * bus is for it. @param links what udev has for it in /dev/disk/by-id
+ */
 export function matches(match: DiskMatch, disk: MatchedDisk, links: readonly string[]): boolean {
   const { bus, id, maximumBytes, minimumBytes, model, rotational } = match;
   const names = [...links.map((link) => link.slice(link.lastIndexOf('/') + 1)), disk.identity ?? ''];
@@ -24,7 +27,7 @@ export function matches(match: DiskMatch, disk: MatchedDisk, links: readonly str
     (minimumBytes === undefined || disk.sizeBytes >= minimumBytes) &&
     (maximumBytes === undefined || disk.sizeBytes <= maximumBytes) &&
     (rotational === undefined || disk.isRotational === rotational) &&
-    (bus === undefined || disk.bus === bus)
+    (bus === undefined ? disk.bus !== 'network' : disk.bus === bus)
   );
 }
 
