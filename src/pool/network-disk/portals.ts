@@ -28,6 +28,7 @@ function parsePortal(text: string, usualPort: string): Portal | undefined {
   const { v4, v6, given } = /^(?:\[(?<v6>[^\]]+)\]|(?<v4>[0-9.]+))(?::(?<given>[0-9]{1,5}))?$/.exec(text)?.groups ?? {};
   const address = v4 ?? v6 ?? (isIP(text) === 6 ? text : undefined);
   if (address === undefined || isIP(address) === 0) return undefined;
-  const port = given ?? usualPort;
-  return Number(port) > 0 && Number(port) <= 65535 ? { address, port } : undefined;
+  // The kernel shows it without zeros before it, and reads a number with them as octal.
+  const port = Number(given ?? usualPort);
+  return port > 0 && port <= 65535 ? { address, port: String(port) } : undefined;
 }

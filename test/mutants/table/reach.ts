@@ -286,6 +286,13 @@ export const reachMutants: readonly Mutant[] = [
     replacement: '  mkdir "$root/nodes/$iqn"\n',
   },
   {
+    name: 'a port has one form, which is that of the kernel',
+    file: 'src/pool/network-disk/portals.ts',
+    killer: 'src/pool/kinds/iscsi/context.test.ts',
+    text: 'port: String(port) }',
+    replacement: 'port: given ?? usualPort }',
+  },
+  {
     name: 'an iqn leads to no other file of open-iscsi',
     ...iscsi('context'),
     text: '[a-z0-9.:-]{1,219}',

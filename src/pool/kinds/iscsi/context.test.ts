@@ -9,7 +9,7 @@ const whole = { iqn: 'iqn.2026-01.org.example:a', portals: '10.0.0.1', lun: '3' 
 
 describe('the context of an iscsi volume', () => {
   test('names a logical unit, and the portals of its target once each', () => {
-    const portals = '10.0.0.1, 10.0.0.2:3261,[fd00::1]:3260,fd00::2,10.0.0.1:3260';
+    const portals = '10.0.0.1, 10.0.0.2:3261,[fd00::1]:3260,fd00::2,10.0.0.1:03260';
     const parsed = parseIscsiContext({ ...whole, portals, wwid: '36001405AABBCCDDEEFF001122334455' + '6' });
     assert.deepEqual(
       parsed.portals.map(({ address, port }) => `${address} ${port}`),

@@ -9,7 +9,7 @@ const whole = { nqn: 'nqn.2026-01.org.example:a', portals: '10.0.0.1', uuid };
 
 describe('the context of an nvme-tcp volume', () => {
   test('names a namespace by its identity, and the portals of its target once each', () => {
-    const portals = '10.0.0.1, 10.0.0.2:4421,[fd00::1]:4420,fd00::2,10.0.0.1:4420';
+    const portals = '10.0.0.1, 10.0.0.2:4421,[fd00::1]:4420,fd00::2,10.0.0.1:04420';
     const parsed = parseNvmeContext({ ...whole, portals, ctrlLossTmo: '-1' });
     assert.deepEqual(parsed.identity, { kind: 'uuid', digits: '0123abcd4567478989ab0123456789ab' });
     assert.deepEqual(
