@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import { CallError } from '../support/client.ts';
 import type { ContextHarness } from '../support/context-harness.ts';
-import { loopsOver } from '../support/left-behind.ts';
-import { blockCapability, mountCapability } from '../support/node-volume.ts';
+import { detachLoopDevice, loopsOver } from '../support/left-behind.ts';
+import { blockCapability, mountCapability, type TestVolume } from '../support/node-volume.ts';
 import { openExecHarness, ProgramDirectory } from '../support/programs.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -15,12 +15,30 @@ import { Scratch } from '../support/scratch.ts';
 const directory = new ProgramDirectory();
 let harness: ContextHarness;
 
+/** A driver whose calls fail if the file `trouble` has them. It notes its calls. `named` detaches by name. */
+function troubled() {
+  const disk = directory.example('disk');
+  const script = `here=$(dirname "$0"); echo "$1" >>"$here/trace"
+for verb in $(cat "$here/trouble"); do
+  [ "$verb" != "$1" ] || { echo '{"status":"Failure","message":"the server does not answer"}'; exit 1; }
+done
+[ "$1" != attach ] || ${disk} "$@" >"$here/attached"
+[ "$1" != detach ] || [ "$2" != pv-1 ] || set detach "$(sed 's/.*device":"//; s/".*//' "$here/attached")"
+exec ${disk} "$@"`;
+  const path = directory.script('troubled', script);
+  return [
+    { name: 'troubled', path, presents: 'device' },
+    { name: 'named', path, presents: 'device', detachBy: 'name' },
+  ] as const;
+}
+
 beforeEach(async () => {
   harness = await openExecHarness([
     { name: 'tmpfs', path: directory.example('tmpfs') },
     { name: 'open', path: directory.example('tmpfs'), secretsInArguments: true },
     { name: 'loop', path: directory.example('loop') },
     { name: 'disk', path: directory.example('disk'), presents: 'device' },
+    ...troubled(),
   ]);
 });
 afterEach(() => harness[Symbol.asyncDispose]());
@@ -199,6 +217,78 @@ describe('a driver that attaches and mounts a device', () => {
     await one.unstage();
     nothingIsLeft();
   });
+});
+
+describe('a volume of which it is not known what is attached', () => {
+  const trace = () => readFileSync(join(directory.path, 'trace'), 'utf8').trim().split('\n');
+  const setTrouble = (trouble: string) => writeFileSync(join(directory.path, 'trouble'), trouble);
+  beforeEach(() => setTrouble(''));
+
+  /** The driver was killed between attach and the note about its device. */
+  async function attachedAndKilled(program: string): Promise<TestVolume> {
+    const volume_context = { kind: 'exec', program, 'options.image': harness.image('a.img') };
+    const volume = harness.volume('pv-1', mountCapability());
+    await volume.stage({ volume_context });
+    execFileSync('umount', [volume.staging]);
+    const notes = harness.scratch.join('data', 'exec');
+    for (const name of readdirSync(notes).filter((each) => each.endsWith('.json'))) {
+      const { device: _device, ...note } = JSON.parse(readFileSync(join(notes, name), 'utf8'));
+      writeFileSync(join(notes, name), JSON.stringify({ ...note, state: 'begun' }));
+    }
+    await harness.stop();
+    harness = await openExecHarness(troubled(), { scratch: harness.scratch });
+    writeFileSync(join(directory.path, 'trace'), '');
+    return harness.volume('pv-1', mountCapability());
+  }
+
+  for (const program of ['troubled', 'named']) {
+    test(`${program} is detached only if its program says so`, async () => {
+      const volume = await attachedAndKilled(program);
+      setTrouble('attach detach isattached');
+      await refused(volume.unstage(), 'UNAVAILABLE', /failed in (attach|detach): the server does not answer/);
+      assert.equal(loopsOver(harness.scratch.path).length, 1);
+      setTrouble('isattached');
+      await volume.unstage();
+      nothingIsLeft();
+    });
+
+    test(`${program} is not attached to be detached, if the program can do without`, async () => {
+      const volume = await attachedAndKilled(program);
+      if (program === 'troubled') for (const loop of loopsOver(harness.scratch.path)) detachLoopDevice(loop);
+      await volume.unstage();
+      assert.ok(trace().includes('isattached'));
+      assert.ok(!trace().includes('attach'), trace().join());
+      nothingIsLeft();
+    });
+  }
+});
+
+test('a device that is another volume is not detached by the name of the volume that did not get it', async () => {
+  writeFileSync(join(directory.path, 'trouble'), '');
+  writeFileSync(join(directory.path, 'trace'), '');
+  const volume_context = { kind: 'exec', program: 'named', 'options.image': harness.image('a.img') };
+  const [one, other] = [harness.volume('pv-1', mountCapability()), harness.volume('pv-2', mountCapability())];
+  await one.stage({ volume_context });
+  await refused(other.stage({ volume_context }), 'FAILED_PRECONDITION', /which is volume pv-1 already/);
+  assert.doesNotMatch(readFileSync(join(directory.path, 'trace'), 'utf8'), /^detach/m);
+  await one.unstage();
+  nothingIsLeft();
+});
+
+test('a device that is another volume is not detached for one of which it is not known what is attached', async () => {
+  const setTrouble = (trouble: string) => writeFileSync(join(directory.path, 'trouble'), trouble);
+  setTrouble('');
+  writeFileSync(join(directory.path, 'trace'), '');
+  const volume_context = { kind: 'exec', program: 'troubled', 'options.image': harness.image('a.img') };
+  const [one, other] = [harness.volume('pv-1', mountCapability()), harness.volume('pv-2', mountCapability())];
+  await one.stage({ volume_context });
+  setTrouble('waitforattach');
+  await refused(other.stage({ volume_context }), 'UNAVAILABLE', /failed in waitforattach/);
+  setTrouble('');
+  await other.unstage();
+  assert.doesNotMatch(readFileSync(join(directory.path, 'trace'), 'utf8'), /^detach/m);
+  await one.unstage();
+  nothingIsLeft();
 });
 
 describe('a driver that only attaches', () => {

@@ -42,6 +42,8 @@ export class ExecSide implements NodeSide {
   readonly #turns = new Turns();
   /** No call of a driver before this one runs any more. */
   #isSettled = false;
+  /** The device that the last stage did not get, as it was in use for something else. */
+  #refusedPath: string | undefined;
 
   constructor(node: ExecNode, context: NodeSideContext) {
     this.#node = node;
@@ -160,7 +162,10 @@ export class ExecSide implements NodeSide {
         );
       }
     }
-    await verbs.detach(place, device?.path, (path) => this.#isForeign(volume, path));
+    const isForeign = (path: string) => this.#isForeign(volume, path);
+    const isRefused = this.#refusedPath !== undefined && (await isForeign(this.#refusedPath));
+    // Also not by its name: the program could let go of the other one.
+    if (!isRefused) await verbs.detach(place, device?.path, isForeign);
     for (const directory of [place.mountDirectory, place.deviceDirectory]) {
       await this.#beside.run(() => rmdir(directory)).catch(ignoreMissing);
     }
@@ -226,6 +231,7 @@ export class ExecSide implements NodeSide {
     }
     const { noted } = found;
     const user = await this.#claim(volume, noted);
+    this.#refusedPath = user === undefined ? undefined : noted.path;
     if (user !== undefined) throw calls.wrong(`has attached ${noted.path}, which is ${user}.`);
     return noted;
   }

@@ -153,31 +153,30 @@ class FlexVerbs implements Verbs {
     isForeign: (path: string) => Promise<boolean>,
   ): Promise<void> {
     if (!(await this.#attaches())) return;
+    const { detachBy } = this.#calls.program;
     let attached = device;
-    // After a crash only the program knows what it has attached: asked again, it says so.
     if (attached === undefined) {
-      try {
-        attached = await this.attach(volume);
-        if (attached !== undefined && (await isForeign(attached))) return;
-      } catch (error) {
-        // It cannot be attached, so most likely it is not.
-        if ((await this.#isAttached(volume)) === true) throw error;
-        return;
-      }
+      // Asked first: attach may take the volume from another node that has it by now.
+      if (await this.#isProvenDetached(volume)) return;
+      // After a crash only the program knows what it has attached: asked again, it says so.
+      if (detachBy === 'device') attached = await this.attach(volume);
+      if (attached !== undefined && (await isForeign(attached))) return;
     }
     try {
-      const { detachBy } = this.#calls.program;
       await this.#call('detach', [detachBy === 'name' ? volume.handle : (attached ?? ''), volume.nodeName]);
     } catch (error) {
       // It may fail since there is nothing to detach any more: many drivers cannot be asked twice.
-      if ((await this.#isAttached(volume)) !== false) throw error;
+      if (!(await this.#isProvenDetached(volume))) throw error;
     }
   }
 
-  /** undefined: it does not say. */
-  async #isAttached(volume: ExecVolume): Promise<boolean | undefined> {
+  /**
+   * Only the program's own word is a proof. All else (it fails, it has no such call) is none: a volume that Kubernetes
+   * believes to be detached is given to another node.
+   */
+  async #isProvenDetached(volume: ExecVolume): Promise<boolean> {
     const answer = await this.#call('isattached', [flexOptions(volume), volume.nodeName]).catch(() => undefined);
-    return answer?.attached;
+    return answer?.attached === false;
   }
 
   /** The kubelet gave it the directory in which the device is mounted. */
