@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
@@ -116,6 +116,24 @@ describe('a pool of a program', () => {
     // The same claim gets it again.
     await pool.create(spec('a'));
     assert.deepEqual(storage.volumes(), [id]);
+  });
+
+  test('with other options is not opened while there are volumes: they would seem to be gone', async () => {
+    const { id } = await pool.create(spec('a'));
+    const elsewhere = () => openExecPool(scratch, path, 'directory', scratch.join('elsewhere'));
+    await pool.close();
+    mkdirSync(scratch.join('elsewhere', 'volumes'), { recursive: true });
+    await assert.rejects(elsewhere(), (error) => {
+      assert.ok(error instanceof FailedPrecondition);
+      assert.match(error.message, /options\.base changed in the configuration, and its 1 volumes/);
+      return true;
+    });
+    pool = await openExecPool(scratch, path);
+    await pool.remove(id);
+    await pool.close();
+    pool = await elsewhere();
+    await pool.create(spec('b'));
+    assert.deepEqual(storage.volumes(), []);
   });
 
   test('a delete that fails leaves the volume, and the same again deletes it', async () => {

@@ -12,6 +12,7 @@ export function openExecPool(
   scratch: Pick<Scratch, 'join'>,
   path: string,
   presents: 'directory' | 'device' = 'directory',
+  base = scratch.join('base'),
 ) {
   mkdirSync(scratch.join('base', 'volumes'), { recursive: true });
   mkdirSync(scratch.join('data'), { recursive: true });
@@ -22,7 +23,7 @@ export function openExecPool(
     programName: 'storage',
     program: programConfig({ name: 'storage', path, protocol: 'json', presents }),
     records: scratch.join('records'),
-    options: { base: scratch.join('base') },
+    options: { base },
   };
   return openOver(() => openExecBackend(chosen), chosen) as Promise<Catalog>;
 }

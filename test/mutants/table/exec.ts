@@ -209,7 +209,15 @@ export const execMutants: readonly Mutant[] = [
     file: 'src/pool/kinds/exec/provisioner.ts',
     killer: 'test/exec/pool.test.ts',
     only: 'long ago',
-    text: 'return ageMs < recentMs;',
+    text: 'return ageMs >= 0 && ageMs < recentMs;',
     replacement: 'return ageMs > -1;',
+  },
+  {
+    name: 'a pool of a program with volumes keeps its options',
+    file: 'src/pool/kinds/exec/made-with.ts',
+    killer: 'test/exec/pool.test.ts',
+    only: 'with other options',
+    text: 'if (text !== undefined && ids.length > 0) {',
+    replacement: 'if (text !== undefined && ids.length < 0) {',
   },
 ];

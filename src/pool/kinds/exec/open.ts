@@ -10,6 +10,7 @@ import { openPoolFile } from '../../records/pool-file.ts';
 import { ReservedSpace } from '../../records/reserved-space.ts';
 import { ExecBackend } from './backend.ts';
 import type { ExecPoolOptions } from './config.ts';
+import { requireSameProgram } from './made-with.ts';
 import { StorageCalls } from './storage-calls.ts';
 
 export interface ExecOpenOptions extends OpenContext, ExecPoolOptions {
@@ -29,6 +30,7 @@ export async function openExecBackend(options: ExecOpenOptions): Promise<ReadyBa
     held.defer(() => syncs.close());
     const place = { queue, layout, syncs, poolName: name, dataDirectory };
     const poolFile = await openPoolFile({ ...place, kind: 'exec', blockSizeBytes: async () => 4096 });
+    await requireSameProgram(place, { program: programName, options: options.options });
     const reserve = new ReservedSpace(layout.reserve);
     await reserve.acquire(queue);
     const locks = join(dataDirectory, 'exec', 'locks');

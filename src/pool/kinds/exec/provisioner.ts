@@ -100,7 +100,8 @@ const recentMs = 30 * 60_000;
  */
 function isRecent({ createdAt }: VolumeRecord): boolean {
   const ageMs = Date.now() - Date.parse(createdAt);
-  return ageMs < recentMs;
+  // A clock that is behind tells nothing.
+  return ageMs >= 0 && ageMs < recentMs;
 }
 
 /** The ids that calls of the program run for, and the tries. */
