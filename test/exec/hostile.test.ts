@@ -37,6 +37,15 @@ const scripts = {
 } as const;
 type Name = keyof typeof scripts;
 
+/** Fails once it has put something into its directory, or in its place, as the file `mess` says. */
+const dirty = `mess=$(cat "$(dirname "$0")/mess")
+[ "$1" != mount ] || [ "$mess" = none ] || {
+  [ "$mess" = file ] && echo text >"$2/file"
+  [ "$mess" = link ] && rmdir "$2" && ln -s "$2.away" "$2"
+  echo '{"status":"Failure","message":"it cannot"}'
+  exit 1
+}`;
+
 function path(name: Name): string {
   return directory.script(name, `${init}\n[ "$1" = mount ] || exec ${works} "$@"\n${scripts[name]}`);
 }
@@ -59,6 +68,13 @@ beforeEach(async () => {
         presents: 'device',
         path: directory.script('no-device', `echo '{"status":"Success","device":"/dev/null"}'`),
       },
+      {
+        name: 'secret-device',
+        protocol: 'json',
+        presents: 'device',
+        path: directory.script('secret-device', `cat >/dev/null; echo '{"status":"Success","device":"topsecret"}'`),
+      },
+      { name: 'dirty', path: directory.script('dirty', `${init}\n${dirty}\nexec ${works} "$@"`) },
       {
         name: 'held-device',
         presents: 'device',
@@ -157,6 +173,29 @@ describe('a program', () => {
     await stage('forks');
     const child = Number(readFileSync(join(directory.path, 'child'), 'utf8'));
     process.kill(child, 'SIGKILL');
+  });
+
+  test('that answers a secret as its device: it is in no error', async () => {
+    const volume_context = { kind: 'exec', program: 'secret-device' };
+    const staged = harness
+      .volume('pv-1', mountCapability())
+      .stage({ volume_context, secrets: { password: 'topsecret' } });
+    await refused(staged, 'FAILED_PRECONDITION', /says that it has attached "\*\*\*", which is no block device/);
+    nothingIsLeft();
+  });
+
+  test('that leaves a file in its directory, or a link in its place: neither hinders what comes then', async () => {
+    for (const mess of ['file', 'link']) {
+      writeFileSync(join(directory.path, 'mess'), mess);
+      await refused(stage('dirty', mess), 'UNAVAILABLE', /program dirty failed in mount: it cannot/);
+      nothingIsLeft();
+      writeFileSync(join(directory.path, 'mess'), 'none');
+      const volume = harness.volume(mess, shared);
+      await volume.stage({ volume_context: { kind: 'exec', program: 'dirty' } });
+      await volume.unstage();
+      nothingIsLeft();
+    }
+    assert.match(lines.join('\n'), /programs\/pv-[^/]*\/mount.* a program has left something there/);
   });
 
   test('that says control characters', async () => {

@@ -60,6 +60,12 @@ test('words of a program have no secrets in any form, are short and on one line'
   assert.equal(shown.length, 201);
 });
 
+test('words of a program have no rest of a secret that begins with another one, and none without its newline', () => {
+  const secrets = new Secrets({ user: 'admin', password: 'admin123', token: 'topsecret\n' });
+  const base64 = Buffer.from('topsecret').toString('base64');
+  assert.equal(presentable(`admin:admin123 topsecret ${base64} admin`, secrets), '***:*** *** *** ***');
+});
+
 test('a mount is the noted one by its device and root; without a device by its source, too', () => {
   const noted = { device: { major: 8, minor: 1 }, fsType: 'ext4', root: '/a', source: '/dev/sda1' };
   assert.equal(showsMount(noted, { ...noted, source: 'other' }), 'whole');

@@ -109,18 +109,21 @@ const anyExitCode = Array.from({ length: 256 }, (_, code) => code);
 /** Text of a program for a message or the log: short, on one line, without secrets. */
 export function presentable(words: string, secrets: Secrets | undefined): string {
   let text = words;
-  for (const name of secrets?.names() ?? []) {
-    const secret = secrets?.get(name) ?? '';
-    // Most specific first: the value, how FlexVolume encodes it, how JSON does, and its lines.
-    const forms = [
-      secret,
-      Buffer.from(secret).toString('base64'),
-      JSON.stringify(secret).slice(1, -1),
-      ...secret.split('\n'),
-    ];
-    for (const form of forms) if (form.length > 1) text = text.replaceAll(form, '***');
-  }
+  const values = (secrets?.names() ?? []).map((name) => secrets?.get(name) ?? '');
+  // The longest first: one secret may begin with another one, and its rest would stay.
+  const forms = values.flatMap(formsOf).sort((one, other) => other.length - one.length);
+  for (const form of forms) if (form.length > 1) text = text.replaceAll(form, '***');
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about
   const plain = text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufffd]+/g, ' ').trim();
   return plain.length > longestLine ? `${plain.slice(0, longestLine)}…` : plain;
+}
+
+/** A secret as it is, as FlexVolume encodes it, as JSON does, and its lines; without the space around it, too. */
+function formsOf(secret: string): string[] {
+  return [secret, secret.trim()].flatMap((value) => [
+    value,
+    Buffer.from(value).toString('base64'),
+    JSON.stringify(value).slice(1, -1),
+    ...value.split('\n'),
+  ]);
 }

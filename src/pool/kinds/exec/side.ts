@@ -1,8 +1,8 @@
-import { mkdir, rmdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, rmdir, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { sizeOfDevice } from '../../../kernel/block/block.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
 import { openDirectory } from '../../../kernel/file/path.ts';
 import { unmount } from '../../../kernel/mount/mount.ts';
 import { liveFilesystem } from '../../../kernel/mount/mounted-device.ts';
@@ -18,6 +18,7 @@ import type { ProgramConfig } from './config.ts';
 import { readExecContext } from './context.ts';
 import { isHeld, isStillAttached, mountAt, openDevice } from './look.ts';
 import { type ExecNote, type ExecNotes, isSameDevice, type NotedDevice } from './notes.ts';
+import { presentable } from './run-program.ts';
 import { Turns } from './turns.ts';
 import { type ExecVolume, type Verbs, verbsOf } from './verbs.ts';
 
@@ -132,7 +133,7 @@ export class ExecSide implements NodeSide {
     await notes.write(begun);
     await this.#makeDirectories(place);
     const path = await verbs.attach(place, secrets);
-    const device = path === undefined ? undefined : await this.#requireDevice(volume, calls, path);
+    const device = path === undefined ? undefined : await this.#requireDevice(volume, { calls, path, secrets });
     if (device !== undefined) await notes.write({ ...begun, device });
     if (volume.content.type !== 'directory') {
       if (device === undefined)
@@ -166,9 +167,29 @@ export class ExecSide implements NodeSide {
     const isRefused = this.#refusedPath !== undefined && (await isForeign(this.#refusedPath));
     // Also not by its name: the program could let go of the other one.
     if (!isRefused) await verbs.detach(place, device?.path, isForeign);
-    for (const directory of [place.mountDirectory, place.deviceDirectory]) {
-      await this.#beside.run(() => rmdir(directory)).catch(ignoreMissing);
+    const { deviceDirectory, mountDirectory } = place;
+    for (const directory of [mountDirectory, deviceDirectory, dirname(mountDirectory)]) {
+      await this.#removeDirectory(volume, directory);
     }
+  }
+
+  /** Removes one that is empty. Things that a program has left in it are not the volume's, and hinder no mount. */
+  async #removeDirectory({ handle }: VolumeOnNode, directory: string): Promise<void> {
+    try {
+      await this.#beside.run(() => rmdir(directory));
+    } catch (error) {
+      if (isErrno(error, 'ENOENT')) return;
+      // A driver may have put a link in its place. Through it the next mount would be somewhere else.
+      if (isErrno(error, 'ENOTDIR') && (await this.#isLink(directory))) {
+        return await this.#beside.run(() => unlink(directory));
+      }
+      if (!isErrno(error, 'ENOTEMPTY', 'ENOTDIR')) throw error;
+      this.#node.log.warn({ volume_id: handle, path: directory }, 'a program has left something there: it stays');
+    }
+  }
+
+  async #isLink(path: string): Promise<boolean> {
+    return (await this.#beside.run(() => lstat(path))).isSymbolicLink();
   }
 
   async #unmount(
@@ -220,13 +241,13 @@ export class ExecSide implements NodeSide {
     return device !== undefined && boot === this.#node.notes.boot && (await isStillAttached(this.#beside, device));
   }
 
-  async #requireDevice(volume: VolumeOnNode, calls: ProgramCalls, path: string): Promise<NotedDevice> {
+  async #requireDevice(volume: VolumeOnNode, { calls, path, secrets }: Claim): Promise<NotedDevice> {
     const found = await openDevice(this.#beside, path);
     const sizeBytes = found === undefined ? 0n : sizeOfDevice(found.descriptor);
     await found?.descriptor[Symbol.asyncDispose]();
     if (found === undefined || sizeBytes === 0n) {
       throw calls.wrong(
-        `says that it has attached ${JSON.stringify(path.slice(0, 60))}, which is no block device with data.`,
+        `says that it has attached ${JSON.stringify(presentable(path, secrets).slice(0, 60))}, which is no block device with data.`,
       );
     }
     const { noted } = found;
@@ -312,6 +333,13 @@ interface Parts {
   readonly calls: ProgramCalls;
   readonly place: ExecVolume;
   readonly verbs: Verbs;
+}
+
+/** The device that a program says it has attached. */
+interface Claim {
+  readonly calls: ProgramCalls;
+  readonly path: string;
+  readonly secrets: Secrets | undefined;
 }
 
 function directoryOf({ deviceDirectory, mountDirectory }: ExecVolume, path: string) {
