@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import { CallError } from '../support/client.ts';
@@ -198,6 +207,54 @@ describe('a driver that attaches and mounts a device', () => {
     assert.equal(readFileSync(join(volume.staging, 'file'), 'utf8'), 'data');
     await volume.unstage();
     nothingIsLeft();
+  });
+
+  test('is never shown by the mount of its device where its own mount is gone: that may show more', async () => {
+    const own = 'mount --bind "${2%/mount}/device/sub" "$2" && echo \'{"status":"Success"}\'';
+    const path = directory.script(
+      'sub',
+      `case "$1" in mount) ${own};; *) exec ${directory.example('loop')} "$@";; esac`,
+    );
+    await using parts = await openExecHarness([{ name: 'sub', path }]);
+    const image = parts.image('parts.img');
+    const whole = parts.scratch.join('whole');
+    mkdirSync(whole);
+    execFileSync('mount', ['-o', 'loop', image, whole]);
+    mkdirSync(join(whole, 'sub'));
+    writeFileSync(join(whole, 'sub', 'mine'), '');
+    writeFileSync(join(whole, 'of-others'), '');
+    execFileSync('umount', [whole]);
+    const volume_context = { kind: 'exec', program: 'sub', 'options.image': image };
+    const volume = parts.volume('pv-parts', shared);
+    await volume.stage({ volume_context });
+    assert.deepEqual(readdirSync(volume.staging), ['mine']);
+    const mount = parts.mounts().find((each) => each.endsWith('/mount')) ?? assert.fail();
+    execFileSync('umount', [volume.staging]);
+    execFileSync('umount', [mount]);
+    await volume.stage({ volume_context });
+    assert.deepEqual(readdirSync(volume.staging), ['mine']);
+    await volume.publish({ volume_context });
+    await volume.down();
+    assert.deepEqual([parts.mounts(), parts.notes(), loopsOver(parts.scratch.path)], [[], [], []]);
+  });
+
+  test('is undone though its note is lost', async () => {
+    const image = harness.image('lost.img');
+    const volume_context = { kind: 'exec', program: 'loop', 'options.image': image };
+    const volume = harness.volume('pv-lost', shared);
+    await volume.stage({ volume_context });
+    await harness.stop();
+    const notes = harness.scratch.join('data', 'exec');
+    for (const name of readdirSync(notes).filter((each) => each.endsWith('.json'))) rmSync(join(notes, name));
+    const { scratch } = harness;
+    const again = await openExecHarness([{ name: 'loop', path: directory.example('loop') }], { scratch });
+    const unstage = { volume_id: 'pv-lost', staging_target_path: volume.staging };
+    // Nothing tells any more that the mount is the volume's. But it is at its path: so it is not told to be free.
+    await refused(again.node.NodeUnstageVolume(unstage), 'UNAVAILABLE', /still has a mount at/);
+    execFileSync('umount', [volume.staging]);
+    await again.node.NodeUnstageVolume(unstage);
+    assert.deepEqual([again.mounts(), again.notes(), loopsOver(scratch.path)], [[], [], []]);
+    await again.stop();
   });
 
   test('has no device that is another volume, and says which', async () => {

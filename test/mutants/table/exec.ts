@@ -258,4 +258,20 @@ export const execMutants: readonly Mutant[] = [
     text: 'if (text !== undefined && ids.length > 0) {',
     replacement: 'if (text !== undefined && ids.length < 0) {',
   },
+  {
+    name: 'a volume whose own mount is gone is not shown by that of its device',
+    file: side,
+    killer: flexvolume,
+    only: 'its own mount is gone',
+    text: "if (found !== undefined && mount !== undefined && showsMount(mount, found) === 'whole') return directory;",
+    replacement: 'if (found !== undefined) return directory;',
+  },
+  {
+    name: 'mounts whose note is lost are undone',
+    file: side,
+    killer: flexvolume,
+    only: 'note is lost',
+    text: ' ?? (await this.#leftWithoutNote(volume))',
+    replacement: '',
+  },
 ];

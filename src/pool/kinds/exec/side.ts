@@ -16,7 +16,7 @@ import type { Answer } from './answer.ts';
 import { ProgramCalls } from './calls.ts';
 import type { ProgramConfig } from './config.ts';
 import { readExecContext } from './context.ts';
-import { isHeld, isStillAttached, mountAt, openDevice } from './look.ts';
+import { isHeld, isStillAttached, mountAt, openDevice, showsMount } from './look.ts';
 import { type ExecNote, type ExecNotes, isSameDevice, type NotedDevice } from './notes.ts';
 import { presentable } from './run-program.ts';
 import { Turns } from './turns.ts';
@@ -74,7 +74,7 @@ export class ExecSide implements NodeSide {
     const note = this.#noteOf(volume);
     if (note === undefined) return [];
     if (volume.content.type === 'directory') {
-      const path = await this.#shownAt(place);
+      const path = await this.#shownAt(place, note);
       return path === undefined ? [] : [directoryOf(place, path)];
     }
     const { device } = note;
@@ -88,7 +88,7 @@ export class ExecSide implements NodeSide {
 
   forget(volume: VolumeOnNode): Promise<void> {
     return this.#turns.run(async () => {
-      const note = this.#noteOf(volume);
+      const note = this.#noteOf(volume) ?? (await this.#leftWithoutNote(volume));
       if (note === undefined) return;
       const { calls, place, verbs } = this.#parts(volume);
       await this.#settle(volume, calls);
@@ -207,9 +207,11 @@ export class ExecSide implements NodeSide {
 
   async #open(volume: VolumeOnNode, calls: ProgramCalls, place: ExecVolume): Promise<Attachment> {
     const { queue } = this.#context;
-    const { device } = this.#noteOf(volume) ?? {};
+    const note = this.#noteOf(volume);
+    const { device } = note ?? {};
     if (volume.content.type === 'directory') {
-      const path = (await this.#shownAt(place)) ?? place.mountDirectory;
+      const path = note && (await this.#shownAt(place, note));
+      if (path === undefined) throw calls.wrong('has made a mount that is gone again: stage the volume once more.');
       const descriptor = await openDirectory(queue, path);
       return { ...directoryOf(place, path), descriptor, release: () => descriptor[Symbol.asyncDispose]() };
     }
@@ -229,12 +231,24 @@ export class ExecSide implements NodeSide {
     return (await this.attached(volume)).length === 0 ? { ...note, state: 'begun' } : note;
   }
 
-  /** The directory in which a program shows the volume: that of its device, for one that has no mount. */
-  async #shownAt({ deviceDirectory, mountDirectory }: ExecVolume): Promise<string | undefined> {
+  /**
+   * The directory in which a program shows the volume: that of its device, for one that has no mount. Where the mount of the
+   * volume is gone, the one of its device may show more than the volume.
+   */
+  async #shownAt({ deviceDirectory, mountDirectory }: ExecVolume, { mount }: ExecNote): Promise<string | undefined> {
     for (const directory of [mountDirectory, deviceDirectory]) {
-      if ((await mountAt(this.#beside, directory)) !== undefined) return directory;
+      const found = await mountAt(this.#beside, directory);
+      if (found !== undefined && mount !== undefined && showsMount(mount, found) === 'whole') return directory;
     }
     return undefined;
+  }
+
+  /** Mounts whose note is lost, or is one that this driver cannot read. */
+  async #leftWithoutNote(volume: VolumeOnNode): Promise<ExecNote | undefined> {
+    const { context, deviceDirectory, mountDirectory } = this.#place(volume);
+    const mounts = [await mountAt(this.#beside, mountDirectory), await mountAt(this.#beside, deviceDirectory)];
+    if (mounts.every((mount) => mount === undefined)) return undefined;
+    return { handle: volume.handle, program: context.program, state: 'begun', boot: this.#node.notes.boot };
   }
 
   async #isStill({ boot, device }: ExecNote): Promise<boolean> {
