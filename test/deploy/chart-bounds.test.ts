@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
 import { boundsFile, chartBounds } from '../../scripts/chart-bounds.ts';
-import { parseConfigFile } from '../../src/config/file.ts';
+import { type ConfigFile, parseConfigFile } from '../../src/config/file.ts';
 import { CommandError } from '../cluster/harness/command.ts';
 import { Helm } from './helm.ts';
 
@@ -130,7 +130,13 @@ describe('The chart takes a configuration if, and only if, the driver does', () 
     ...sections,
   ];
   const pools = cases.map((section, index) => [`pool-${String(index).padStart(3, '0')}x`, section] as const);
-  const isTaken = (config: unknown) => 'file' in parseConfigFile(stringify(config), places);
+  // The chart installs drivers for the disks of their nodes, and only a home may have no pools.
+  const hasPools = ({ common, sections: some }: ConfigFile) =>
+    [common, ...some.values()].every((settings) => settings.pools?.length !== 0);
+  const isTaken = (config: unknown) => {
+    const parsed = parseConfigFile(stringify(config), places);
+    return 'file' in parsed && hasPools(parsed.file);
+  };
   const taken = pools.filter(([name, section]) => isTaken({ pools: { [name]: section } }));
   const refused = pools.filter((entry) => !taken.includes(entry));
   let helm: Helm;

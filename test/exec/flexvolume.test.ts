@@ -210,7 +210,7 @@ describe('a driver that attaches and mounts a device', () => {
   });
 
   test('is never shown by the mount of its device where its own mount is gone: that may show more', async () => {
-    const own = 'mount --bind "${2%/mount}/device/sub" "$2" && echo \'{"status":"Success"}\'';
+    const own = 'mount --bind "$(dirname "$2")/device/sub" "$2" && echo \'{"status":"Success"}\'';
     const path = directory.script(
       'sub',
       `case "$1" in mount) ${own};; *) exec ${directory.example('loop')} "$@";; esac`,
