@@ -27,7 +27,7 @@ describe('sessions of this driver', () => {
   });
 
   const others: Readonly<Record<string, IscsiSession>> = {
-    'the same path, logged in again by somebody since': session({ id: 4 }),
+    'the same path, logged in again by another program since': session({ id: 4 }),
     'another portal': session({ portal: { ...portal, address: '10.0.0.2' } }),
     'another port': session({ portal: { ...portal, port: '3261' } }),
     'one of the host': session({ ifaceName: 'default' }),
