@@ -1,18 +1,8 @@
 import { join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { Turns } from '../../volume/flow/turns.ts';
 import { ConnectionNotes, type NoteFormat } from './connection-notes.ts';
 import { type DiskUses, diskUses } from './disk-uses.ts';
-
-/** Runs works one after the other. */
-export class Turns {
-  #last: Promise<unknown> = Promise.resolve();
-
-  run<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work);
-    this.#last = turn.catch(() => undefined);
-    return turn;
-  }
-}
 
 /** Knowledge of this process about one target. It outlives a queue that hung. */
 export class TargetState<C> {

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
 import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
+import { Turns } from '../../../volume/flow/turns.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
 import type { Clone, NewData, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
@@ -12,7 +13,6 @@ import { VolumeFileDraft } from '../../records/file-draft.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
 import { isThere } from '../../records/gone.ts';
 import type { ExecParts } from './backend.ts';
-import { Turns } from './turns.ts';
 
 /**
  * Has volumes made and deleted by a program. It knows a volume by its id alone, and a name that is used again has the id that it

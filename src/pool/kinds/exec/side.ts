@@ -7,6 +7,7 @@ import { openDirectory } from '../../../kernel/file/path.ts';
 import { unmount } from '../../../kernel/mount/mount.ts';
 import { liveFilesystem } from '../../../kernel/mount/mounted-device.ts';
 import { OutOfRange, Unavailable } from '../../../volume/errors.ts';
+import { Turns } from '../../../volume/flow/turns.ts';
 import { fileNameOf } from '../../../volume/handle.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import type { PoolLog } from '../../log.ts';
@@ -19,7 +20,6 @@ import { readExecContext } from './context.ts';
 import { isHeld, isStillAttached, mountAt, openDevice, showsMount } from './look.ts';
 import { type ExecNote, type ExecNotes, isSameDevice, type NotedDevice } from './notes.ts';
 import { presentable } from './run-program.ts';
-import { Turns } from './turns.ts';
 import { type ExecVolume, type Verbs, verbsOf } from './verbs.ts';
 
 /** This node, for programs. */
