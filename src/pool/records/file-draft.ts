@@ -49,7 +49,7 @@ abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FilePar
   abstract clone(source: Recorded): Clone;
 
   async commit(): Promise<void> {
-    if (this.parts.beforeChange !== undefined) await this.parts.beforeChange();
+    await this.parts.beforeChange?.();
     const { queue, syncs } = this.parts;
     await queue.run(() => rename(this.directory, this.place));
     this.#isInPlace = true;

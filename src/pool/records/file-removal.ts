@@ -32,7 +32,7 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
 
   /** The mark is written before the rename that deletes: what lies in the trash without one is destroyed. */
   async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
-    if (this.parts.beforeChange !== undefined) await this.parts.beforeChange();
+    await this.parts.beforeChange?.();
     const { layout, queue } = this.parts;
     const ref = layout.newTrash(id);
     const isKept = deletion !== undefined && (await this.#markDeleted(id, deletion));
@@ -47,7 +47,7 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
   }
 
   async removeSnapshot(id: SnapshotId): Promise<TrashRef> {
-    if (this.parts.beforeChange !== undefined) await this.parts.beforeChange();
+    await this.parts.beforeChange?.();
     const { layout } = this.parts;
     const ref = layout.newTrash(id);
     await this.#moveToTrash(layout.snapshot(id), ref);
@@ -56,7 +56,7 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
   }
 
   async restore({ record, ref }: TrashEntry): Promise<void> {
-    if (this.parts.beforeChange !== undefined) await this.parts.beforeChange();
+    await this.parts.beforeChange?.();
     const { layout, queue } = this.parts;
     await queue.run(() => rename(ref, layout.volume(record.id)));
     await this.#syncWithTrash(layout.volumes);
