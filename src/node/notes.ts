@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../kernel/call/errno.ts';
+import { bootId } from '../kernel/process/boot-id.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { fileNameOf, parseHandle, type VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId } from '../volume/id.ts';
@@ -40,7 +41,6 @@ const storedNote = z.strictObject({
   options: z.string().optional(),
 });
 
-const bootIdFile = '/proc/sys/kernel/random/boot_id';
 const suffix = '.json';
 
 /**
@@ -63,8 +63,7 @@ export class Notes {
 
   /** Makes the directory if need be, and removes what belongs to an earlier boot or was never finished. */
   static async open(directory: string, queue: DiskQueue): Promise<Notes> {
-    const bootId = (await readFile(bootIdFile, 'utf8')).trim();
-    const notes = new Notes(directory, queue, bootId);
+    const notes = new Notes(directory, queue, bootId());
     await queue.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
     const names = await queue.run(() => readdir(directory));
     await Promise.all(names.map((name) => notes.#load(name)));

@@ -4,14 +4,13 @@ import type { Openable } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { freeze, thaw } from '../../kernel/mount/freeze.ts';
+import { bootId } from '../../kernel/process/boot-id.ts';
 import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { PoolLog } from '../log.ts';
 
 /** A filesystem that the driver may freeze: a volume's, or the one that the pool itself lies on. */
 export type Frozen = VolumeHandle | 'pool';
-
-const bootIdFile = '/proc/sys/kernel/random/boot_id';
 
 /** Reasons to keep a note: a freeze stands, or some are under way. */
 interface Need {
@@ -89,7 +88,7 @@ export class Freezes {
 
   /** True if the driver died while it had this one frozen, or was about to. */
   async isLeft(queue: DiskQueue, what: Frozen): Promise<boolean> {
-    const booted = await readFile(bootIdFile, 'utf8');
+    const booted = `${bootId()}\n`;
     const noted = await this.#read(queue, this.#path(what));
     return noted !== undefined && noted === booted;
   }
@@ -122,7 +121,7 @@ export class Freezes {
 
   async #note(queue: DiskQueue, what: Frozen): Promise<void> {
     try {
-      await this.#write(queue, this.#path(what), await readFile(bootIdFile, 'utf8'));
+      await this.#write(queue, this.#path(what), `${bootId()}\n`);
     } catch (error) {
       if (queue.closedFor !== undefined) throw error;
       this.#log?.warn(

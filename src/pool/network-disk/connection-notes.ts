@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { DirectorySync } from '../../kernel/file/file.ts';
+import { bootId } from '../../kernel/process/boot-id.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { type StepName, step } from '../../volume/step.ts';
 import { replaceFile } from '../records/durable-file.ts';
@@ -63,7 +63,7 @@ export class ConnectionNotes<C> {
     this.#directory = directory;
     this.#path = join(directory, `${name}.json`);
     this.#target = target;
-    this.#boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    this.#boot = bootId();
     this.#format = format;
   }
 

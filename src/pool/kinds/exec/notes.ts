@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -6,6 +5,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import type { Mount } from '../../../kernel/mount/mount-table.ts';
+import { bootId } from '../../../kernel/process/boot-id.ts';
 import { fileNameOf, parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
 import { type ParsedInput, parseJsonInput } from '../../../volume/parse-input.ts';
 import { step } from '../../../volume/step.ts';
@@ -53,7 +53,7 @@ const suffix = '.json';
 
 /** Notes on volumes of programs, one file each: durable before a program is called, and gone after its last call. */
 export class ExecNotes {
-  readonly boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  readonly boot = bootId();
   readonly #directory: string;
   readonly #queue: DiskQueue;
   readonly #syncs = new DirectorySync();
