@@ -66,35 +66,21 @@ unpack_udev() { # directory
   rm -rf "$draft"
 }
 
-# The NFS server and client programs are unpacked as well: installed ones would be started here, with rpcbind.
+# Unpacked, as installed ones would be started here: the NFS server and client programs, with rpcbind, and iscsid.
 nfs_packages='nfs-kernel-server nfs-common libnfsidmap1 libwrap0'
-unpack_nfs() { # directory
-  draft="$(mktemp -d "$cache/draft-XXXXXX")"
-  chmod 755 "$draft"
-  mkdir "$draft/packages"
-  apt-cache show nfs-kernel-server >/dev/null 2>&1 || apt-get -q update >/dev/null
-  say 'fetching the NFS server'
-  # shellcheck disable=SC2086
-  (cd "$draft/packages" && apt-get -q download $nfs_packages >../log 2>&1) || fail "$(cat "$draft/log")"
-  for package in "$draft"/packages/*.deb; do dpkg-deb -x "$package" "$draft/tree"; done
-  rm -rf "$draft/tree/usr/share"
-  mv -T "$draft/tree" "$1"
-  rm -rf "$draft"
-}
-
-# open-iscsi is unpacked as well: an installed one would start iscsid here.
 iscsi_packages='open-iscsi libopeniscsiusr libisns0'
-unpack_iscsi() { # directory
+unpack_packages() { # directory, what it is, package...
+  local directory="$1" what="$2"
+  shift 2
   draft="$(mktemp -d "$cache/draft-XXXXXX")"
   chmod 755 "$draft"
   mkdir "$draft/packages"
-  apt-cache show open-iscsi >/dev/null 2>&1 || apt-get -q update >/dev/null
-  say 'fetching open-iscsi'
-  # shellcheck disable=SC2086
-  (cd "$draft/packages" && apt-get -q download $iscsi_packages >../log 2>&1) || fail "$(cat "$draft/log")"
+  apt-cache show "$1" >/dev/null 2>&1 || apt-get -q update >/dev/null
+  say "fetching $what"
+  (cd "$draft/packages" && apt-get -q download "$@" >../log 2>&1) || fail "$(cat "$draft/log")"
   for package in "$draft"/packages/*.deb; do dpkg-deb -x "$package" "$draft/tree"; done
   rm -rf "$draft/tree/usr/share"
-  mv -T "$draft/tree" "$1"
+  mv -T "$draft/tree" "$directory"
   rm -rf "$draft"
 }
 
@@ -162,8 +148,10 @@ install_packages
 kernel="$cache/kernel"
 [ -s "$kernel/vmlinux" ] || unpack_kernel "$kernel"
 [ -x "$cache/udev/bin/udevadm" ] || unpack_udev "$cache/udev"
-[ -x "$cache/nfs/usr/sbin/rpc.nfsd" ] || unpack_nfs "$cache/nfs"
-[ -x "$cache/iscsi/sbin/iscsid" ] || unpack_iscsi "$cache/iscsi"
+# shellcheck disable=SC2086
+[ -x "$cache/nfs/usr/sbin/rpc.nfsd" ] || unpack_packages "$cache/nfs" 'the NFS server' $nfs_packages
+# shellcheck disable=SC2086
+[ -x "$cache/iscsi/sbin/iscsid" ] || unpack_packages "$cache/iscsi" open-iscsi $iscsi_packages
 [ -x "$cache/exec/sbin/smbd" ] || unpack_exec "$cache/exec"
 [ -x "$cache/lvm-newer/bin/lvm" ] || unpack_lvm "$cache/lvm-newer" "$newer_release" "$newer_packages"
 [ -x "$cache/lvm-older/bin/lvm" ] || unpack_lvm "$cache/lvm-older" "$older_release" "$older_packages"
