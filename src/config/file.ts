@@ -149,13 +149,10 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
   const programs = readPrograms(reader, path, mistakes) ?? common?.programs;
   const chosen = sections === undefined ? common?.pools : pools;
   const names = inherits ? (common?.pools ?? []).map(({ name }) => name) : [...(sections?.keys() ?? [])];
-  if (sections?.size === 0 && defaultPool !== undefined) reader.mistake(['defaultPool'], 'there are no pools');
-  else if (
-    sections?.size !== 0 &&
-    (sections !== undefined || (inherits && (common === undefined || defaultPool !== undefined)))
-  ) {
-    checkDefault(reader, defaultPool, names);
-  }
+  const hasNews = sections !== undefined || (inherits && (common === undefined || defaultPool !== undefined));
+  if (sections?.size !== 0) {
+    if (hasNews) checkDefault(reader, defaultPool, names);
+  } else if (defaultPool !== undefined) reader.mistake(['defaultPool'], 'there are no pools');
   return {
     pools:
       chosen &&
