@@ -223,7 +223,7 @@ export const reachMutants: readonly Mutant[] = [
   },
   {
     name: 'a filesystem on a namespace is never for several nodes',
-    file: 'src/pool/kinds/nvme-tcp/kind.ts',
+    file: 'src/pool/device-content.ts',
     killer: namespaces.killer,
     text: ', accessModes: singleNodeModes };',
     replacement: ' };',
@@ -300,7 +300,7 @@ export const reachMutants: readonly Mutant[] = [
   },
   {
     name: 'a filesystem on a logical unit is never for several nodes',
-    file: 'src/pool/kinds/iscsi/kind.ts',
+    file: 'src/pool/device-content.ts',
     killer: 'src/pool/kinds/iscsi/context.test.ts',
     text: ', accessModes: singleNodeModes };',
     replacement: ' };',

@@ -4,9 +4,9 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { sameDevice } from '../../../kernel/device.ts';
 import { didYouMean } from '../../../settings/nearest.ts';
-import { accessModes, singleNodeModes } from '../../../volume/capability.ts';
+import { accessModes } from '../../../volume/capability.ts';
 import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
-import { isServed } from '../../../volume/filesystem.ts';
+import { deviceContent, seenOnDevice } from '../../device-content.ts';
 import type { PoolLog } from '../../log.ts';
 import type { NodeKind, NodeSideContext } from '../../node-side.ts';
 import { type Finding, fail, ok } from '../../sight.ts';
@@ -29,20 +29,18 @@ export function execNodeKind(programs: Programs, node: ExecNode | undefined): No
     namingKeys: ['program'],
     keys: execKeys,
     keyPrefix: optionPrefix,
-    read(context, { access, fsType }) {
+    read(context, demand) {
       const { fsType: given, program: name } = readExecContext(context);
       const program = programs.get(name);
       if (program === undefined) throw unknownProgram(name, [...programs.keys()]);
       if (program.presents === 'directory') {
-        if (access === 'mount') return { content: { type: 'directory' } };
+        if (demand.access === 'mount') return { content: { type: 'directory' } };
         throw new InvalidArgument(`program ${name} presents a directory: its volumes have no raw block device.`);
       }
-      if (access === 'block') return { content: { type: 'block' } };
-      if (isServed(fsType)) throw new InvalidArgument(`program ${name} presents a device: ${fsType} is on none.`);
-      if (given !== undefined)
+      const content = deviceContent(demand, (fsType) => `program ${name} presents a device: ${fsType} is on none.`);
+      if (demand.access === 'mount' && given !== undefined)
         throw new InvalidArgument(`fsType of a volume of program ${name} belongs beside its driver.`);
-      // Two nodes that have one of these filesystems mounted destroy it, also if both only read.
-      return { content: { type: 'mount', fsType: fsType ?? 'ext4' }, accessModes: singleNodeModes };
+      return content;
     },
     shows({ content, handle }, { device, mount }) {
       const note = node?.notes.read(handle);
@@ -50,7 +48,7 @@ export function execNodeKind(programs: Programs, node: ExecNode | undefined): No
       if (note === undefined || note.boot !== node?.notes.boot) return undefined;
       if (content.type === 'directory') return mount && note.mount && showsMount(note.mount, mount);
       if (note.device === undefined || !sameDevice(note.device, device)) return undefined;
-      return mount === undefined || mount.root === '/' ? 'whole' : 'part';
+      return seenOnDevice({ mount });
     },
     isOwnMount: (target) => node !== undefined && target.startsWith(`${node.mountsDirectory}/`),
     // Each volume is alone: a program that hangs for one hinders no other.

@@ -1,8 +1,7 @@
 import { iscsiSessions } from '../../../kernel/block/iscsi.ts';
 import { sameDevice } from '../../../kernel/device.ts';
-import { accessModes, singleNodeModes } from '../../../volume/capability.ts';
-import { InvalidArgument } from '../../../volume/errors.ts';
-import { isServed } from '../../../volume/filesystem.ts';
+import { accessModes } from '../../../volume/capability.ts';
+import { deviceContent, seenOnDevice } from '../../device-content.ts';
 import type { NodeKind } from '../../node-side.ts';
 import { isNamedOurs, lunsOf } from './connections.ts';
 import { iscsiKeys, parseIscsiContext } from './context.ts';
@@ -13,18 +12,15 @@ export const iscsiNodeKind: NodeKind = {
   traits: { detaching: 'explicit', accessModes },
   namingKeys: ['iqn'],
   keys: iscsiKeys,
-  read(context, { access, fsType }) {
+  read(context, demand) {
     parseIscsiContext(context);
-    if (access === 'block') return { content: { type: 'block' } };
-    if (isServed(fsType)) throw new InvalidArgument(`an iscsi volume holds a filesystem itself: ${fsType} is none.`);
-    // Two nodes that have one of these filesystems mounted destroy it, also if both only read.
-    return { content: { type: 'mount', fsType: fsType ?? 'ext4' }, accessModes: singleNodeModes };
+    return deviceContent(demand, (fsType) => `an iscsi volume holds a filesystem itself: ${fsType} is none.`);
   },
   shows({ context }, { device, mount }) {
     const parsed = parseIscsiContext(context);
     const sessions = iscsiSessions(parsed.iqn).filter(isNamedOurs);
     if (!lunsOf(sessions, parsed).some((each) => sameDevice(each.device, device))) return undefined;
-    return mount === undefined || mount.root === '/' ? 'whole' : 'part';
+    return seenOnDevice({ mount });
   },
   serverOf: ({ context }) => parseIscsiContext(context).iqn,
   async open(context) {

@@ -1,8 +1,7 @@
 import { fabricsPath, hasFabrics, nvmeSubsystem } from '../../../kernel/block/nvme.ts';
 import { sameDevice } from '../../../kernel/device.ts';
-import { accessModes, singleNodeModes } from '../../../volume/capability.ts';
-import { InvalidArgument } from '../../../volume/errors.ts';
-import { isServed } from '../../../volume/filesystem.ts';
+import { accessModes } from '../../../volume/capability.ts';
+import { deviceContent, seenOnDevice } from '../../device-content.ts';
 import type { NodeKind } from '../../node-side.ts';
 import { fail, ok } from '../../sight.ts';
 import { nvmeKeys, parseNvmeContext } from './context.ts';
@@ -14,18 +13,15 @@ export const nvmeTcpNodeKind: NodeKind = {
   traits: { detaching: 'explicit', accessModes },
   namingKeys: ['nqn'],
   keys: nvmeKeys,
-  read(context, { access, fsType }) {
+  read(context, demand) {
     parseNvmeContext(context);
-    if (access === 'block') return { content: { type: 'block' } };
-    if (isServed(fsType)) throw new InvalidArgument(`an nvme-tcp volume holds a filesystem itself: ${fsType} is none.`);
-    // Two nodes that have one of these filesystems mounted destroy it, also if both only read.
-    return { content: { type: 'mount', fsType: fsType ?? 'ext4' }, accessModes: singleNodeModes };
+    return deviceContent(demand, (fsType) => `an nvme-tcp volume holds a filesystem itself: ${fsType} is none.`);
   },
   shows({ context }, { device, mount }) {
     const parsed = parseNvmeContext(context);
     const isIt = namespacesOf(nvmeSubsystem(parsed.nqn), parsed).some((each) => sameDevice(each.device, device));
     if (!isIt) return undefined;
-    return mount === undefined || mount.root === '/' ? 'whole' : 'part';
+    return seenOnDevice({ mount });
   },
   serverOf: ({ context }) => parseNvmeContext(context).nqn,
   async open(context) {
