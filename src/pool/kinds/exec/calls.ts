@@ -37,14 +37,14 @@ export class ProgramCalls {
 
   /** Waits for a call that a driver which died has begun. @throws Unavailable if it takes longer than a call may */
   async settle(): Promise<void> {
-    await waitForCall(this.#place, { program: this.program, about: this.about, lockName: this.#lockName });
+    await waitForCall(this.#place, { program: this.program, ...this.#named });
   }
 
   /** @returns undefined: it has no such call @throws Unavailable if it fails, InternalError if it answers nonsense */
   async call(verb: string, { args = [], input, secrets }: Passed = {}): Promise<Answer | undefined> {
     const { program } = this;
     const call = { program, handle: this.#handle, verb, args, secrets, ...(input === undefined ? {} : { input }) };
-    const { exitCode, shown, text } = await step('exec/run', () => runProgram(this.#place, call, this.#lockName));
+    const { exitCode, shown, text } = await step('exec/run', () => runProgram(this.#place, call, this.#named));
     const answer = parseAnswer(text);
     if (answer === undefined) {
       const why = exitCode === 0 ? 'its answer is no JSON with a status' : `it ended with ${endOf(exitCode)}`;
@@ -63,8 +63,9 @@ export class ProgramCalls {
     return this.call(verb, { input: `${JSON.stringify({ version: 1, verb, ...request, secrets: named })}\n`, secrets });
   }
 
-  get #lockName(): string {
-    return this.#handle === undefined ? `program-${this.program.name}` : fileNameOf(this.#handle);
+  get #named() {
+    const lockName = this.#handle === undefined ? `program-${this.program.name}` : fileNameOf(this.#handle);
+    return { about: this.about, lockName };
   }
 
   /** It says something that is not so. */

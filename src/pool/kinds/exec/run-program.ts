@@ -45,12 +45,15 @@ const longestLine = 200;
  * Runs a program for one call. Its errors have no word of its output: that may hold anything.
  * @throws FailedPrecondition if it must not be run, Unavailable at its deadline, InternalError
  */
-export async function runProgram(place: ProgramPlace, call: ProgramCall, lockName: string): Promise<ProgramEnd> {
+export async function runProgram(
+  place: ProgramPlace,
+  call: ProgramCall,
+  { about, lockName }: Pick<WaitOptions, 'about' | 'lockName'>,
+): Promise<ProgramEnd> {
   const { args, handle, input, program, secrets, verb } = call;
   const { locks, log, queue } = place;
   const { name, path, timeoutMs } = program;
   const shown = (words: string) => presentable(words, secrets);
-  const about = handle === undefined ? `program ${name}` : `volume ${handle}: program ${name}`;
   await requireTrusted(queue, program);
   let lines = 0;
   const onLine = (line: string, from: 'stdout' | 'stderr') => {
