@@ -8,9 +8,9 @@ export interface Mode {
   readonly defaultFilesystem: 'ext4' | 'xfs' | 'btrfs';
   /**
    * file: images on XFS, where files share blocks. directory: images on the host's own filesystem, on which a snapshot may
-   * be a copy. directories: volumes that are directories of an XFS.
+   * be a copy. directories: volumes that are directories of an XFS. ebs: volumes of a fake of EC2, attached as loop devices.
    */
-  readonly location: 'file' | 'directory' | 'directories';
+  readonly location: 'file' | 'directory' | 'directories' | 'ebs';
   readonly attach: 'none' | 'required';
   /** The controller's services are asked of a controller of many nodes, which passes the calls on to the driver. */
   readonly isBehindController?: true;
@@ -71,6 +71,14 @@ export const modes: readonly Mode[] = [
     location: 'directories',
     attach: 'required',
     expected: everything,
+  },
+  {
+    name: 'aws-ebs',
+    accessType: 'mount',
+    defaultFilesystem: 'ext4',
+    location: 'ebs',
+    attach: 'required',
+    expected: { ...everything, passed: 93, skipped: { 'Volume Cloning not supported': 2 } },
   },
 ];
 

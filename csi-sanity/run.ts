@@ -9,6 +9,8 @@ import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundle } from '../scripts/build.ts';
 import { Usage } from '../scripts/options.ts';
+import { FakeEc2, fakeKey } from '../test/cloud/ec2/fake-ec2.ts';
+import { FakeMachines } from '../test/cloud/ec2/fake-machine.ts';
 import { ApiDouble } from '../test/fleet/support/api-double.ts';
 import { ControllerProcess } from '../test/fleet/support/controller-process.ts';
 import { authorityIn } from '../test/fleet/support/fleet.ts';
@@ -22,6 +24,9 @@ import { readSpecs, reportLines, type Spec, tally } from './report.ts';
 /** Aligned, and above the smallest xfs; images are sparse. */
 const volumeBytes = 512n << 20n;
 const expandedBytes = 768n << 20n;
+
+/** This machine, as a fake of EC2 knows it. */
+const machine = 'i-00000001';
 
 /** A run takes seconds; a driver that hangs must not take the whole time that CI has. */
 const timeout = '5m';
@@ -71,11 +76,15 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   if (mode.location === 'directories') makeXfs(scratch);
   {
     await using api = await ApiDouble.start();
+    await using ec2 = mode.location === 'ebs' ? await startEc2(scratch) : undefined;
     await using controller =
       mode.isBehindController === true
         ? await ControllerProcess.start(scratch, api, 'controller', command, { HOLDFAST_ATTACH: mode.attach })
         : undefined;
-    const environment = controller === undefined ? {} : linkTo(controller, api, scratch);
+    const environment = {
+      ...(controller === undefined ? {} : linkTo(controller, api, scratch)),
+      ...(ec2 === undefined ? {} : environmentFor(ec2, scratch)),
+    };
     const config = configFor(mode, scratch);
     await using driver = await DriverProcess.start(scratch, { command, config, environment });
     // Until then ListVolumes is UNAVAILABLE, which csi-sanity takes for a failure.
@@ -89,8 +98,10 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
     total.passed += counts.passed;
     total.failed += counts.failed;
     deepEqual(counts, mode.expected, 'compare with csi-sanity/expectations.ts: this is not what it must come to');
+    if (ec2 !== undefined) deepEqual([ec2.volumes.size, ec2.snapshots.size], [0, 0], 'left in EC2');
     const pool = poolOf(mode, driver, scratch);
     for (const directory of ['volumes', 'snapshots', 'groups', 'tmp', 'trash']) {
+      if (pool === undefined) break;
       // What was deleted is unlinked behind the answer.
       await eventually(() => deepEqual(readdirSync(join(pool, directory)), [], `left in the pool's ${directory}`));
     }
@@ -98,6 +109,28 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   }
   if (mode.location === 'directories') execFileSync('umount', [scratch.join('xfs')]);
   await assertNothingLeft(scratch);
+}
+
+/** A fake of EC2 whose one machine is this one. */
+async function startEc2(scratch: Scratch): Promise<FakeEc2> {
+  const ec2 = await FakeEc2.start();
+  FakeMachines.at(ec2, scratch.join('ec2'));
+  ec2.instance(machine);
+  return ec2;
+}
+
+function environmentFor(ec2: FakeEc2, scratch: Scratch): Record<string, string> {
+  const links = scratch.join('ec2', `links-${machine}`);
+  mkdirSync(links, { recursive: true });
+  return {
+    AWS_ACCESS_KEY_ID: fakeKey.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: fakeKey.secretAccessKey,
+    AWS_ENDPOINT_URL_EC2: ec2.url,
+    AWS_EC2_METADATA_SERVICE_ENDPOINT: ec2.url,
+    HOLDFAST_CLOUD: 'aws',
+    HOLDFAST_TEST_DISK_LINKS: links,
+    HOLDFAST_SIDE: 'both',
+  };
 }
 
 /** What a driver is told to link to the controller: it is the one node there is. */
@@ -124,8 +157,10 @@ function makeXfs(scratch: Scratch): void {
   execFileSync('mount', ['-o', 'loop', image, mountPoint]);
 }
 
-function poolOf({ location }: Mode, driver: DriverProcess, scratch: Scratch): string {
+function poolOf({ location }: Mode, driver: DriverProcess, scratch: Scratch): string | undefined {
   switch (location) {
+    case 'ebs':
+      return undefined;
     case 'file':
       return join(driver.dataDirectory, 'pools', 'default');
     case 'directory':
@@ -140,9 +175,10 @@ function configFor({ attach, defaultFilesystem, location }: Mode, scratch: Scrat
     file: `{ file: ${scratch.join('pool.img')}, defaultFilesystem: ${defaultFilesystem} }`,
     directory: `{ directory: ${scratch.join('pool')}, defaultFilesystem: ${defaultFilesystem} }`,
     directories: `{ kind: directory, path: ${scratch.join('xfs', 'pool')} }`,
+    ebs: '{ kind: aws-ebs, poolId: sanity, region: eu-test-1, zone: eu-test-1a }',
   };
   return [
-    'expansion: controller',
+    ...(location === 'ebs' ? [] : ['expansion: controller']),
     `attach: ${attach}`,
     // csi-sanity uses so many and one more; without a limit it would leave that spec out (controller.go:783).
     'maxVolumesPerNode: 4',
@@ -162,7 +198,7 @@ async function sanity(
   const report = scratch.join('report.json');
   const mutableParameters = scratch.join('mutable.yaml');
   // A directory takes its blocks as they are written.
-  const provisioning = location === 'directories' ? '' : 'provisioning: thick\n';
+  const provisioning = location === 'directories' || location === 'ebs' ? '' : 'provisioning: thick\n';
   writeFileSync(mutableParameters, `${provisioning}undelete: "0"\n`);
   const child = spawn(
     csiSanity,
@@ -172,8 +208,8 @@ async function sanity(
       `--csi.mountdir=${driver.kubeletDirectory}/mount`,
       `--csi.stagingdir=${driver.kubeletDirectory}/staging`,
       `--csi.testvolumeaccesstype=${accessType}`,
-      `--csi.testvolumesize=${volumeBytes}`,
-      `--csi.testvolumeexpandsize=${expandedBytes}`,
+      `--csi.testvolumesize=${location === 'ebs' ? 2n << 30n : volumeBytes}`,
+      `--csi.testvolumeexpandsize=${location === 'ebs' ? 3n << 30n : expandedBytes}`,
       `--csi.testvolumemutableparameters=${mutableParameters}`,
       '--csi.testnodevolumeattachlimit',
       `--ginkgo.json-report=${report}`,

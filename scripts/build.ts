@@ -85,7 +85,8 @@ export async function buildBundle(
   await mkdir(directory, { recursive: true });
   const draft = await mkdtemp(join(directory, '.build-'));
   try {
-    await bundle(draft, nativeParts ?? (await installedNativeParts()));
+    const page = await buildPage(join(directory, 'page'));
+    await bundle(draft, nativeParts ?? (await installedNativeParts()), page);
     // Renamed, never written over: a driver may be running from these very files.
     for (const name of await readdir(draft)) await rename(join(draft, name), join(directory, name));
   } finally {
@@ -95,7 +96,7 @@ export async function buildBundle(
   return { file, sizeBytes: (await stat(file)).size };
 }
 
-async function bundle(directory: string, nativeParts: readonly NativePart[]): Promise<void> {
+async function bundle(directory: string, nativeParts: readonly NativePart[], page: readonly string[]): Promise<void> {
   const outfile = join(directory, 'holdfast.mjs');
   const { metafile } = await build({
     absWorkingDir: projectRoot,
@@ -117,10 +118,65 @@ async function bundle(directory: string, nativeParts: readonly NativePart[]): Pr
     metafile: true,
     logLevel: 'warning',
   });
+  await refuseWideCharacters(outfile);
   await chmod(outfile, 0o755);
   for (const { file, processor } of nativeParts) await copyFile(file, join(directory, `koffi-linux-${processor}.node`));
   await copyFile(join(projectRoot, 'LICENSE'), join(directory, 'LICENSE'));
-  await writeFile(join(directory, 'THIRD-PARTY-LICENSES'), await thirdPartyLicenses(Object.keys(metafile.inputs)));
+  await writeFile(
+    join(directory, 'THIRD-PARTY-LICENSES'),
+    await thirdPartyLicenses([...Object.keys(metafile.inputs), ...page]),
+  );
+}
+
+/**
+ * V8 keeps a program's text in memory: a byte for each character, or two as soon as one of them needs two. esbuild escapes
+ * those in strings and templates, and leaves those in regular expressions.
+ */
+async function refuseWideCharacters(file: string): Promise<void> {
+  const text = await readFile(file, 'utf8');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is that of ASCII.
+  const at = text.search(/[^\x00-\x7f]/);
+  if (at === -1) return;
+  const near = text.slice(Math.max(0, at - 40), at + 20);
+  throw new Error(`the bundle is not ASCII, which takes twice the memory; write \\u… in: ${near}`);
+}
+
+/** Makes the page for browsers (src/page/browser): three files, which the program serves. @returns what it is made of */
+export async function buildPage(directory: string): Promise<readonly string[]> {
+  const source = join(projectRoot, 'src/page/browser');
+  await mkdir(directory, { recursive: true });
+  const { metafile, outputFiles } = await build({
+    absWorkingDir: projectRoot,
+    entryPoints: { page: join(source, 'main.tsx') },
+    outdir: directory,
+    bundle: true,
+    write: false,
+    format: 'esm',
+    target: ['chrome111', 'firefox114', 'safari16.4'],
+    minify: true,
+    legalComments: 'none',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    metafile: true,
+    logLevel: 'warning',
+  });
+  const { outputFiles: styles } = await build({
+    absWorkingDir: projectRoot,
+    entryPoints: [join(source, 'page.css')],
+    outdir: directory,
+    write: false,
+    minify: true,
+    logLevel: 'warning',
+  });
+  for (const { contents, path } of [...outputFiles, ...styles]) await put(path, contents);
+  await put(join(directory, 'index.html'), await readFile(join(source, 'index.html')));
+  return Object.keys(metafile.inputs);
+}
+
+/** A program may be reading the file. */
+async function put(path: string, contents: Uint8Array): Promise<void> {
+  await writeFile(`${path}.new`, contents);
+  await rename(`${path}.new`, path);
 }
 
 /** Of every platform whose package npm has installed here: this machine's. */

@@ -33,7 +33,8 @@ The items are those of the commands on a node, with their nodes ([kubectl holdfa
 
 export function jsonPage(): string {
   const sections = Object.entries(shapes).map(([command, schema]) => section(`holdfast ${command} --json`, schema));
-  const fleet = Object.entries(fleetShapes).map(([command, schema]) => {
+  const fleet = Object.entries(fleetShapes).map(([list, schema]) => {
+    const command = list === 'moves' ? 'move status' : list;
     return section(`kubectl holdfast ${command} --json`, schema);
   });
   return [introduction, section('Errors, a line each', problemShape), ...sections, fleetIntroduction, ...fleet].join(

@@ -150,6 +150,7 @@ kernel="$cache/kernel"
 [ -x "$cache/udev/bin/udevadm" ] || unpack_udev "$cache/udev"
 # shellcheck disable=SC2086
 [ -x "$cache/nfs/usr/sbin/rpc.nfsd" ] || unpack_packages "$cache/nfs" 'the NFS server' $nfs_packages
+[ -x "$cache/rpcbind/sbin/rpcbind" ] || unpack_packages "$cache/rpcbind" rpcbind rpcbind
 # shellcheck disable=SC2086
 [ -x "$cache/iscsi/sbin/iscsid" ] || unpack_packages "$cache/iscsi" open-iscsi $iscsi_packages
 [ -x "$cache/exec/sbin/smbd" ] || unpack_exec "$cache/exec"

@@ -9,7 +9,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages='build lint types unit kernel tests alone vm manifests sanity audit'
+stages='build lint types unit kernel tests alone page vm manifests sanity audit'
 wanted=()
 allow_skips=no
 extent=quick # or all, or rest
@@ -140,7 +140,7 @@ chosen() {
 }
 
 company() {
-  find test -name '*.test.ts' | grep -vE '^test/(bench|kernel|cluster|deploy|vm)/' |
+  find test -name '*.test.ts' | grep -vE '^test/(bench|kernel|cluster|deploy|vm|page/browser)/' |
     grep -vxF "$(printf '%s\n' "${alone[@]}")" | sort
 }
 
@@ -157,6 +157,10 @@ by_themselves() { with_bundle tests_of alone 1 < <(printf '%s\n' "${alone[@]}");
 
 vm_tests() {
   bash scripts/setup-vm.sh >/dev/null && tests_of vm 1 < <(ls test/vm/*.test.ts)
+}
+
+page_tests() {
+  bash scripts/setup-browser.sh && with_bundle node_tests page --test-concurrency=1 'test/page/browser/*.test.ts'
 }
 
 sanity() {
@@ -183,9 +187,12 @@ audit() {
   printf '%s\n' '!! npm audit: the registry here does not answer audits. Known vulnerabilities were NOT looked for.' >&2
 }
 
+# The controller serves the page, which is made by a build.
 manifests_tests() {
-  node test/deploy/build.ts && node_tests manifests --test-concurrency=1 'test/deploy/**/*.test.ts'
+  node scripts/build.ts && node test/deploy/build.ts && node_tests manifests --test-concurrency=1 'test/deploy/**/*.test.ts'
 }
+
+types() { tsc --noEmit && tsc --noEmit -p src/page/browser; }
 
 # The tests that start a driver start this bundle, not the sources, because it starts in half the time.
 build() {
@@ -201,7 +208,7 @@ with_bundle() {
 if [ "$extent" != rest ]; then
   stage build build
   stage lint biome check --error-on-warnings .
-  stage types tsc --noEmit
+  stage types types
   stage unit node_tests unit 'src/**/*.test.ts'
 fi
 if [ "$(id -u)" -ne 0 ]; then
@@ -212,6 +219,8 @@ else
   [ "$extent" = rest ] || stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
   stage tests together
   stage alone by_themselves
+  # In a real browser.
+  if [ "$extent" != quick ] || [ "${#wanted[@]}" -gt 0 ]; then stage page page_tests; fi
   stage vm vm_tests
   # The image, the chart, and a real API server that takes all of deploy/. Kubernetes and helm are built the first time.
   if [ "$extent" != quick ] || [ "${#wanted[@]}" -gt 0 ]; then stage manifests manifests_tests; fi

@@ -6,10 +6,18 @@ import { parseJsonInput } from '../volume/parse-input.ts';
 import {
   type Adopted,
   adopted,
+  type ConditionList,
+  conditionList,
   type HolderList,
   holderList,
+  type MoveList,
+  type Moving,
+  moveList,
+  moving,
+  type PlannedMove,
   type PoolList,
   type Purged,
+  plannedMove,
   poolList,
   purged,
   type Released,
@@ -17,6 +25,8 @@ import {
   refusal,
   released,
   restored,
+  type StartedMove,
+  startedMove,
   type TrashList,
   trashList,
 } from './protocol.ts';
@@ -57,8 +67,13 @@ export class AdminClient {
     return this.#call('GET', '/v1/trash', trashList);
   }
 
-  restore(id: string): Promise<Restored> {
-    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore`, restored);
+  listConditions(): Promise<ConditionList> {
+    return this.#call('GET', '/v1/conditions', conditionList);
+  }
+
+  /** @param lostNode the node that it has moved to, which never comes back */
+  restore(id: string, lostNode?: string): Promise<Restored> {
+    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore${lost(lostNode)}`, restored);
   }
 
   /** May take long: the driver reads the whole tree. */
@@ -75,6 +90,25 @@ export class AdminClient {
   /** Without an id: purges the whole trash. */
   purge(id: string | undefined): Promise<Purged> {
     return this.#call('DELETE', id === undefined ? '/v1/trash' : `/v1/trash/${encodeURIComponent(id)}`, purged);
+  }
+
+  planMove(id: string, to: string): Promise<PlannedMove> {
+    return this.#call('GET', `/v1/volumes/${encodeURIComponent(id)}/move?${new URLSearchParams({ to })}`, plannedMove);
+  }
+
+  startMove(id: string, to: string, limitBytesPerSecond: bigint | undefined): Promise<StartedMove> {
+    const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond: limitBytesPerSecond.toString() };
+    const query = new URLSearchParams({ to, ...limit });
+    return this.#call('POST', `/v1/volumes/${encodeURIComponent(id)}/move?${query}`, startedMove);
+  }
+
+  /** @param lostNode the other node of the move, which never comes back */
+  cancelMove(id: string, lostNode?: string): Promise<Moving> {
+    return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${lost(lostNode)}`, moving);
+  }
+
+  listMoves(): Promise<MoveList> {
+    return this.#call('GET', '/v1/moves', moveList);
   }
 
   holders(id: string): Promise<HolderList> {
@@ -128,4 +162,8 @@ export class AdminClient {
 /** A newer driver may have more codes. */
 function codeIn(text: string): ErrorCode {
   return errorCodes.find((code) => code === text) ?? 'INTERNAL';
+}
+
+function lost(lostNode: string | undefined): string {
+  return lostNode === undefined ? '' : `?${new URLSearchParams({ lostNode })}`;
 }

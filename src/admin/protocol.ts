@@ -7,13 +7,15 @@ import { z } from 'zod';
 
 const bytes = z.string().regex(/^[0-9]{1,20}$/);
 
+const claim = z
+  .object({ namespace: z.string(), name: z.string() })
+  .optional()
+  .describe('the claim that it was made for, if its maker said so');
+
 const trashedVolume = z.object({
   id: z.string(),
   name: z.string(),
-  claim: z
-    .object({ namespace: z.string(), name: z.string() })
-    .optional()
-    .describe('the claim that it was made for, if its maker said so'),
+  claim,
   pool: z.string(),
   sizeBytes: bytes,
   usedBytes: bytes.describe('what its data takes in the pool'),
@@ -31,6 +33,9 @@ export const trashList = z.object({
 export const poolList = z.object({
   pools: z.array(z.object({ name: z.string(), state: z.string(), reason: z.string().optional() })),
 });
+
+/** Volumes that something is wrong with, as CSI's volume condition has it. */
+export const conditionList = z.object({ volumes: z.array(z.object({ id: z.string(), message: z.string() })) });
 
 export const restored = z.object({
   id: z.string(),
@@ -85,14 +90,62 @@ export const holderList = z.object({
   isComplete: z.boolean().describe('false: there was no time to look everywhere'),
 });
 
+/** A move before it starts. */
+export const plannedMove = z.object({
+  id: z.string(),
+  name: z.string(),
+  claim,
+  from: z.string().describe('the pool that it is in'),
+  fromNode: z.string().optional().describe('the node of that pool, if it is another one'),
+  to: z.string().describe('the pool that it moves to'),
+  sizeBytes: bytes.describe('its size there: a multiple of the piece that the pool gives space in'),
+  usedBytes: bytes.describe('what its data takes now, about as much as is copied'),
+  provisioning: z.string().describe('thin or thick, in the pool that it moves to'),
+  isInUse: z.boolean(),
+  isCopiedInUse: z.boolean().describe('false: it is copied while it is not in use'),
+  snapshots: z.number().describe('how many it has: they stay in the pool that it is in'),
+});
+
+/** A move, running or ended. */
+export const moving = z.object({
+  id: z.string(),
+  from: z.string(),
+  to: z.string().describe('empty if it moves to another node, which says more'),
+  fromNode: z.string().optional().describe('the other node that it comes from'),
+  toNode: z.string().optional().describe('the other node that it goes to'),
+  state: z.enum(['running', 'done', 'failed', 'cancelled']),
+  phase: z
+    .enum(['copying', 'waiting', 'switching'])
+    .optional()
+    .describe('waiting: until the volume is not in use any more'),
+  round: z.number().optional().describe('each one copies the changes since the one before'),
+  doneBytes: bytes.optional().describe('of this round'),
+  totalBytes: bytes.optional().describe('of this round'),
+  copiedBytes: bytes.optional().describe('of all rounds since the driver started'),
+  bytesPerSecond: bytes.optional().describe('of this round'),
+  startedAt: z.string().describe('RFC 3339, UTC'),
+  endedAt: z.string().optional().describe('RFC 3339, UTC'),
+  reason: z.string().optional().describe('why it failed, or waits'),
+});
+
+export const startedMove = z.object({ plan: plannedMove, move: moving });
+
+/** The moves of this node, and the last one of each volume that has ended. */
+export const moveList = z.object({ moves: z.array(moving) });
+
 /** A refusal: a code of `volume/errors.ts`, and a sentence for the operator. */
 export const refusal = z.object({ code: z.string(), message: z.string() });
 
 export type TrashList = z.infer<typeof trashList>;
 export type TrashedVolumeSight = z.infer<typeof trashedVolume>;
+export type ConditionList = z.infer<typeof conditionList>;
 export type PoolList = z.infer<typeof poolList>;
 export type Restored = z.infer<typeof restored>;
 export type Adopted = z.infer<typeof adopted>;
 export type Released = z.infer<typeof released>;
 export type Purged = z.infer<typeof purged>;
+export type PlannedMove = z.infer<typeof plannedMove>;
+export type Moving = z.infer<typeof moving>;
+export type StartedMove = z.infer<typeof startedMove>;
+export type MoveList = z.infer<typeof moveList>;
 export type HolderList = z.infer<typeof holderList>;

@@ -58,8 +58,17 @@ const adoption = z
   .refine(({ claim, namespace }) => isClaim({ namespace, name: claim }), {
     error: 'Kubernetes allows no such claim: a namespace and a name have lower-case letters, digits and hyphens',
   });
+const move = z.strictObject({
+  id: volumeId,
+  to: z.string(),
+  limitBytesPerSecond: z
+    .string()
+    .regex(/^[1-9][0-9]{0,18}$/)
+    .transform(BigInt)
+    .optional(),
+});
 const nothing = z.strictObject({});
-const oneVolume = z.strictObject({ id: volumeId });
+const oneVolume = z.strictObject({ id: volumeId, lostNode: z.string().min(1).max(253).optional() });
 /** Also one that a person wrote into a PersistentVolume. */
 const anyHandle = z.strictObject({ id: volumeHandle });
 const volumeAndPath = z.strictObject({ id: volumeId, to: absolutePath.optional() });
@@ -71,6 +80,12 @@ const routes: readonly Route[] = [
     path: /^\/v1\/pools$/,
     operation: 'listPools',
     run: (handlers, input, call) => handlers.listPools(parse(nothing, input), call),
+  },
+  {
+    method: 'GET',
+    path: /^\/v1\/conditions$/,
+    operation: 'listConditions',
+    run: (handlers, input, call) => handlers.listConditions(parse(nothing, input), call),
   },
   {
     method: 'GET',
@@ -101,6 +116,30 @@ const routes: readonly Route[] = [
     path: /^\/v1\/volumes\/(?<id>[^/]+)\/release$/,
     operation: 'release',
     run: (handlers, input, call) => handlers.release(parse(volumeAndPath, input), call),
+  },
+  {
+    method: 'GET',
+    path: /^\/v1\/moves$/,
+    operation: 'listMoves',
+    run: (handlers, input, call) => handlers.listMoves(parse(nothing, input), call),
+  },
+  {
+    method: 'GET',
+    path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/,
+    operation: 'planMove',
+    run: (handlers, input, call) => handlers.planMove(parse(move, input), call),
+  },
+  {
+    method: 'POST',
+    path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/,
+    operation: 'startMove',
+    run: (handlers, input, call) => handlers.startMove(parse(move, input), call),
+  },
+  {
+    method: 'DELETE',
+    path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/,
+    operation: 'cancelMove',
+    run: (handlers, input, call) => handlers.cancelMove(parse(oneVolume, input), call),
   },
   {
     method: 'GET',

@@ -1,23 +1,31 @@
 import { findHolders } from '../kernel/process/holders.ts';
+import type { Mover } from '../move/mover.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
-import { conditionIn } from '../pool/condition.ts';
+import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
 import type { VolumeSource } from '../pool/node-side.ts';
 import type { Attached, Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { claimOf } from '../volume/claim.ts';
-import { AlreadyExists, HoldfastError, NotFound, Unavailable } from '../volume/errors.ts';
+import { AlreadyExists, FailedPrecondition, HoldfastError, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/flow/finish-all.ts';
 import { type ObjectQueue, volumeNameKey } from '../volume/flow/object-queue.ts';
+import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
+import { cancelMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
 import type {
   Adopted,
+  ConditionList,
   HolderList,
+  MoveList,
+  Moving,
+  PlannedMove,
   PoolList,
   Purged,
   Released,
   Restored,
+  StartedMove,
   TrashedVolumeSight,
   TrashList,
 } from './protocol.ts';
@@ -34,13 +42,25 @@ export type AdminHandler<Q, R> = (request: Q, call: AdminCall) => Promise<R>;
 export interface AdminHandlers {
   readonly listPools: AdminHandler<object, PoolList>;
   readonly listTrash: AdminHandler<object, TrashList>;
-  readonly restore: AdminHandler<{ readonly id: VolumeId }, Restored>;
+  /** The volumes that something is wrong with. */
+  readonly listConditions: AdminHandler<object, ConditionList>;
+  /** `lostNode`: the node that it has moved to, which never comes back. */
+  readonly restore: AdminHandler<VolumeOfLostNode, Restored>;
   /** Without an id: purges the whole trash. */
   readonly purge: AdminHandler<{ readonly id?: VolumeId | undefined }, Purged>;
   readonly adopt: AdminHandler<AdoptionRequest, Adopted>;
   /** Without a path: to its origin. */
   readonly release: AdminHandler<{ readonly id: VolumeId; readonly to?: string | undefined }, Released>;
   readonly holders: AdminHandler<{ readonly id: VolumeHandle }, HolderList>;
+  readonly planMove: AdminHandler<MoveRequest, PlannedMove>;
+  readonly startMove: AdminHandler<MoveRequest, StartedMove>;
+  readonly cancelMove: AdminHandler<{ readonly id: VolumeId }, Moving>;
+  readonly listMoves: AdminHandler<object, MoveList>;
+}
+
+export interface VolumeOfLostNode {
+  readonly id: VolumeId;
+  readonly lostNode?: string | undefined;
 }
 
 export interface AdminServiceOptions {
@@ -49,13 +69,15 @@ export interface AdminServiceOptions {
   readonly objects: ObjectQueue;
   /** Volumes of this node that are in no pool of it. */
   readonly volumes?: VolumeSource | undefined;
+  /** undefined: its volumes do not move. */
+  readonly mover?: Mover | undefined;
 }
 
 /** An operator would rather wait than not know. */
 const holdersTimeoutMs = 10_000;
 
 /** The operator's side of the driver. Operations that change a volume take turns with the RPCs for it. */
-export function adminService({ nodeId, pools, objects, volumes }: AdminServiceOptions): AdminHandlers {
+export function adminService({ mover, nodeId, pools, objects, volumes }: AdminServiceOptions): AdminHandlers {
   return {
     async listPools() {
       return { pools: pools.statuses() };
@@ -70,15 +92,34 @@ export function adminService({ nodeId, pools, objects, volumes }: AdminServiceOp
       };
     },
 
-    async restore({ id }, call) {
+    async listConditions() {
+      const listed = await Promise.all(
+        pools.known().map(async (pool) => {
+          const records = await withTimeout(silentAfterMs, pool.list(undefined, undefined));
+          return records === 'late' ? [] : records.map(({ id }) => ({ pool, id }));
+        }),
+      );
+      const volumes = listed.flat();
+      const conditions = await conditionsIn(volumes);
+      return {
+        volumes: volumes.flatMap(({ id }, at) => {
+          const condition = conditions[at];
+          return condition?.abnormal === true ? [{ id, message: condition.message }] : [];
+        }),
+      };
+    },
+
+    async restore({ id, lostNode }, call) {
       await refuseExisting(pools, id);
       const { name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
+      await refuseOlderCopy(pools, pool, { id, lostNode });
       // Locks the name first, as CreateVolume does, which may be about to make a volume with that name.
       await objects.run(volumeNameKey(name), 'restore', id, () =>
         objects.claim([{ object: id }], 'restore', async () => {
           await refuseTaken(pools, { id, name });
           await pool.restore(id);
+          await takeBack(pool, id, lostNode);
         }),
       );
       const { abnormal, message } = await conditionIn(pool, id);
@@ -99,6 +140,10 @@ export function adminService({ nodeId, pools, objects, volumes }: AdminServiceOp
 
     adopt: (request, call) => adopt({ nodeId, pools, objects }, request, call),
     release: (request, call) => release({ nodeId, pools, objects }, request, call),
+    planMove: (request, call) => planMove(mover, request, call),
+    startMove: (request, call) => startMove(mover, request, call),
+    cancelMove: (request, call) => cancelMove(mover, request, call),
+    listMoves: () => listMoves(mover),
 
     async holders({ id }, call) {
       const { attached, pool } = await attachedOn({ pools, volumes }, id);
@@ -150,6 +195,12 @@ async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise
   return [...new Set(await objects.run(id, 'purge', '', () => pool.purge(id)))];
 }
 
+/** A copy that its volume has left by a move: no pool has the volume any more, so this is the volume again. */
+async function takeBack({ moves }: Pool, id: VolumeId, lostNode: string | undefined): Promise<void> {
+  const why = (await moves?.stateOf(id))?.why;
+  if (why === 'given' || why === 'old') await moves?.takeBack(id, lostNode === undefined ? undefined : 'lost');
+}
+
 interface Trashed {
   readonly name: string;
   readonly pool: Pool;
@@ -157,13 +208,38 @@ interface Trashed {
 
 /** @throws NotFound, or Unavailable if a pool that is not open may have it */
 async function requireTrashed(pools: Pools, id: VolumeId): Promise<Trashed> {
-  for (const pool of pools.all()) {
-    const trashed = (await pool.trash()).find(({ record }) => record.id === id);
-    if (trashed !== undefined) return { name: trashed.record.name, pool };
-  }
+  const found = await Promise.all(
+    pools.all().map(async (pool) => {
+      const trashed = (await pool.trash()).find(({ record }) => record.id === id);
+      return trashed === undefined ? [] : [{ name: trashed.record.name, pool, deletedAt: trashed.deletedAt }];
+    }),
+  );
+  // A volume that has moved may lie in the trash of each of its pools.
+  const [last] = found.flat().sort((a, b) => (a.deletedAt > b.deletedAt ? -1 : 1));
+  if (last !== undefined) return last;
   const [closed] = closedPools(pools);
   if (closed !== undefined) throw closed;
   throw new NotFound(`There is no volume ${id} in the trash of this node: see holdfast trash.`);
+}
+
+/** The copy of a volume that has moved away is older than one that a pool which is not open may have, in its trash too. @throws Unavailable */
+async function refuseOlderCopy(
+  pools: Pools,
+  pool: Pool,
+  { id, lostNode }: { readonly id: VolumeId; readonly lostNode: string | undefined },
+): Promise<void> {
+  const node = await pool.moves?.whereElse(id);
+  if (node !== undefined && node !== lostNode) {
+    throw new FailedPrecondition(
+      `volume ${id} has moved to node ${node} since this copy of it: restore it there. If that node will never come back: --node-is-lost ${node}.`,
+    );
+  }
+  if ((await pool.moves?.hasLeft(id)) !== true) return;
+  const closed = pools.firstClosed();
+  if (closed === undefined) return;
+  throw new Unavailable(
+    `volume ${id} has moved out of pool ${pool.name} since this copy of it, and pool ${closed}, which is not open, may have a later one: restore it when that is open, or without that pool in the configuration.`,
+  );
 }
 
 /**

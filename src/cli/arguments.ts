@@ -30,3 +30,8 @@ export function choice<Kind extends Argument | Option>(of: Kind, allowed: readon
   });
   return of;
 }
+
+export function portIn(text: string): number {
+  if (/^[0-9]{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new InvalidArgumentError('It must be a port, from 0 to 65535.');
+}

@@ -54,7 +54,7 @@ test('a PersistentVolume of a FlexVolume driver has a successor with the same cl
       accessModes: ['ReadWriteMany'],
       storageClassName: '',
       persistentVolumeReclaimPolicy: 'Retain',
-      claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'data' },
+      claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'shop', name: 'data', uid: 'y' },
       csi: {
         driver: 'files.holdfast.csi.dev',
         volumeHandle: 'share',

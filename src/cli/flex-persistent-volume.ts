@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseHandle } from '../volume/handle.ts';
 import { inOneSentence, parseInput } from '../volume/parse-input.ts';
+import { claimRefFor, type OldClaim, oldClaimSchema } from './convert.ts';
 
 /** A PersistentVolume of a FlexVolume driver, as far as it matters for its successor. */
 export interface FlexPersistentVolume {
@@ -8,7 +9,7 @@ export interface FlexPersistentVolume {
   readonly labels: Readonly<Record<string, string>> | undefined;
   /** The parts of its spec that stay as they are. */
   readonly kept: Readonly<Record<string, unknown>>;
-  readonly claim: { readonly namespace: string; readonly name: string } | undefined;
+  readonly claim: OldClaim | undefined;
   readonly reclaimPolicy: string;
   readonly mountOptions: boolean;
   readonly flex: z.infer<typeof flexVolume>;
@@ -27,7 +28,7 @@ const schema = z.looseObject({
   spec: z.looseObject({
     flexVolume,
     persistentVolumeReclaimPolicy: z.string().optional(),
-    claimRef: z.looseObject({ namespace: z.string(), name: z.string() }).optional(),
+    claimRef: oldClaimSchema.optional(),
     mountOptions: z.array(z.string()).optional(),
   }),
 });
@@ -49,7 +50,7 @@ export function readFlexVolume(manifest: unknown): FlexPersistentVolume | { read
   return {
     ...{ name, labels: metadata.labels, flex, reclaimPolicy: persistentVolumeReclaimPolicy },
     kept: Object.fromEntries(keptKeys.flatMap((key) => (spec[key] === undefined ? [] : [[key, spec[key]]]))),
-    claim: claimRef && { namespace: claimRef.namespace, name: claimRef.name },
+    claim: claimRef,
     mountOptions: mountOptions.length > 0,
   };
 }
@@ -74,7 +75,7 @@ export function persistentVolumeOfFlex(
     spec: {
       ...kept,
       persistentVolumeReclaimPolicy: 'Retain',
-      ...(claim === undefined ? {} : { claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claim } }),
+      ...claimRefFor(claim),
       csi: {
         driver: device ? 'disks.holdfast.csi.dev' : 'files.holdfast.csi.dev',
         volumeHandle: name,

@@ -6,6 +6,13 @@ import type { Runner } from './program.ts';
 export function addChanges(program: Command, runner: Pick<Runner, 'look' | 'output'>): void {
   addTrash(program, runner);
   addAdoption(program, runner);
+  addMoves(program, runner);
+}
+
+const lostNodeIs = 'the other node of its move, which never comes back: the copy there must never be used again';
+
+interface LostFlags {
+  readonly nodeIsLost?: string;
 }
 
 function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'output'>): void {
@@ -21,10 +28,11 @@ function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'out
   forPrograms(trash.command('restore'))
     .description('bring a deleted volume back, as it was')
     .argument('<VOLUME>', aVolume)
-    .action((wanted: string, _options: object, command: Command) =>
+    .option('--node-is-lost <NODE>', lostNodeIs)
+    .action((wanted: string, { nodeIsLost: lostNode }: LostFlags, command: Command) =>
       look(async (config) => {
         const { restoreCommand } = await import('./trash.ts');
-        return restoreCommand(config, output, { wanted, json: wantsJson(command) });
+        return restoreCommand(config, output, { wanted, lostNode, json: wantsJson(command) });
       }),
     );
 
@@ -82,6 +90,51 @@ function addAdoption(program: Command, { look, output }: Pick<Runner, 'look' | '
       look(async (config) => {
         const { releaseCommand } = await import('./adopt.ts');
         return releaseCommand(config, output, { wanted, json: options.json === true, to: options.to });
+      }),
+    );
+}
+
+interface MoveFlags extends Flags {
+  readonly dryRun?: true;
+  readonly limit?: string;
+  readonly toPool?: string;
+  readonly wait?: true;
+}
+
+function addMoves(program: Command, { look, output }: Pick<Runner, 'look' | 'output'>): void {
+  const move = forPrograms(program.command('move'))
+    .description('move a volume to another pool of this node, with its data; the driver must run')
+    .argument('<VOLUME>', aVolume)
+    .option('--to-pool <POOL>', 'the pool to move it to')
+    .option('--dry-run', 'only show what would be moved, and how')
+    .option('--limit <SIZE>', 'copy no more than this in a second, such as 100Mi')
+    .option('--wait', 'wait until it has ended, also where there is no terminal')
+    .action((wanted: string, { dryRun, json, limit, toPool = '', wait }: MoveFlags) =>
+      look(async (config) => {
+        const { moveCommand } = await import('./move.ts');
+        const flags = { dryRun: dryRun === true, json: json === true, wait: wait === true };
+        return moveCommand(config, output, { wanted, to: toPool, limit, ...flags });
+      }),
+    );
+
+  forPrograms(move.command('status'))
+    .description('show the moves of this node, running and ended')
+    .argument('[VOLUME]', aVolume)
+    .action((wanted: string | undefined, _options: object, command: Command) =>
+      look(async (config) => {
+        const { moveStatusCommand } = await import('./move.ts');
+        return moveStatusCommand(config, output, { wanted, json: wantsJson(command) });
+      }),
+    );
+
+  forPrograms(move.command('cancel'))
+    .description('give a move up: the volume stays where it is, and nothing of the copy is left')
+    .argument('<VOLUME>', aVolume)
+    .option('--node-is-lost <NODE>', lostNodeIs)
+    .action((wanted: string, { nodeIsLost: lostNode }: LostFlags, command: Command) =>
+      look(async (config) => {
+        const { cancelMoveCommand } = await import('./move.ts');
+        return cancelMoveCommand(config, output, { wanted, lostNode, json: wantsJson(command) });
       }),
     );
 }

@@ -2,9 +2,9 @@ import { Argument, Command, Option } from 'commander';
 import type { Config, ServeConfig } from '../config/config.ts';
 import type { ControllerConfig } from '../config/controller-config.ts';
 import type { HostPlaces } from '../config/locations.ts';
-import type { Wanted } from '../pool/sight.ts';
+import { type Wanted, wantedDetails } from '../pool/sight.ts';
 import { version } from '../version.ts';
-import { aVolume, choice, type Flags, forBoth, forPrograms } from './arguments.ts';
+import { aVolume, choice, type Flags, forBoth, forPrograms, portIn } from './arguments.ts';
 import { shells } from './completion.ts';
 import type { Output } from './output/output.ts';
 import type { ReclaimPolicy } from './persistent-volume.ts';
@@ -140,6 +140,17 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       }),
     );
 
+  program
+    .command('ui')
+    .description('show this node on a page in a browser on this machine, until it is interrupted')
+    .option('--port <PORT>', 'the port of the loopback device; without it, a free one', portIn, 0)
+    .action(({ port }: { port: number }) =>
+      look(async (config) => {
+        const { uiCommand } = await import('./ui/ui.ts');
+        return uiCommand(config, output, { port });
+      }),
+    );
+
   forPrograms(program.command('export'))
     .description('print the PersistentVolumes of this node, for a cluster that has forgotten them')
     .argument('[VOLUME]', `${aVolume}; without one, all volumes`)
@@ -188,6 +199,17 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
     );
 
   program
+    .command('convert-nfs')
+    .description('print PersistentVolumes of kind nfs for those of other drivers in a manifest; changes nothing')
+    .argument('<FILE>', 'from kubectl get pv -o yaml; - for standard input')
+    .action((file: string) =>
+      inspect(async () => {
+        const { convertNfsCommand } = await import('./convert-nfs.ts');
+        return convertNfsCommand(output, file);
+      }),
+    );
+
+  program
     .command('completion')
     .description('print what a shell needs to complete these commands: source <(holdfast completion bash)')
     .addArgument(choice(new Argument('<SHELL>', 'the shell'), Object.keys(shells)))
@@ -196,7 +218,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
   // Typed by no one: how a command has the pools looked at by a process that may be left behind (src/cli/look/look.ts).
   program
     .command('look-at-pools', { hidden: true })
-    .addArgument(new Argument('<WANTED>').choices(['records', 'capacity', 'attachments']))
+    .addArgument(new Argument('<WANTED>').choices(wantedDetails))
     .action((wanted: Wanted) =>
       look(async (config) => {
         const { lookerCommand } = await import('./look/looker.ts');

@@ -2,7 +2,7 @@ import type { ServeConfig } from '../config/config.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { useWorkerThreads } from '../kernel/call/workers.ts';
 import { returnFreeMemory } from '../kernel/process/memory.ts';
-import { maxServersOf } from '../server/context-volumes.ts';
+import { busyServersOf } from '../server/context-volumes.ts';
 import { collectGarbage, limitHeap, whenIdle } from '../server/memory.ts';
 import { maxPools } from '../server/node-pools.ts';
 import { startDriver } from '../server/server.ts';
@@ -24,7 +24,7 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
   process.umask(0o077);
   limitHeap();
   // Before anything reads a file: libuv decides at the first use how many threads there are.
-  const wanted = wantedThreads(maxPools(config.pools), maxServersOf(config));
+  const wanted = wantedThreads(maxPools(config.pools), busyServersOf(config));
   const threads = useWorkerThreads(wanted);
   const { flush, log } = openLog(config.logLevel);
   if (threads < wanted) {

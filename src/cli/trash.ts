@@ -1,5 +1,5 @@
 import { AdminClient } from '../admin/client.ts';
-import type { TrashedVolumeSight, TrashList } from '../admin/protocol.ts';
+import type { Purged, Restored, TrashedVolumeSight, TrashList } from '../admin/protocol.ts';
 import type { Config } from '../config/config.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { formatBytes } from '../volume/size.ts';
@@ -28,20 +28,30 @@ function rowsOf({ volumes }: TrashList): string[][] {
 export async function restoreCommand(
   config: Config,
   output: Output,
-  { wanted, json }: { wanted: string; json: boolean },
+  { wanted, lostNode, json }: { wanted: string; lostNode?: string | undefined; json: boolean },
 ): Promise<number> {
   const client = new AdminClient(config.adminSocketPath);
-  const restored = await client.restore(await idOf(client, wanted));
+  const restored = await client.restore(await idOf(client, wanted), lostNode);
+  printRestored(output, restored, json);
+  return exitCodes.ok;
+}
+
+export function printRestored(output: Output, restored: Restored, json: boolean): void {
   if (json) {
     output.line(toJson<'trash restore'>(restored));
-  } else {
-    output.line(`${restored.id} (${printable(restored.name)}) is back in pool ${restored.pool}.`);
-    if (restored.problem !== undefined) output.problem('WARNING', restored.problem);
-    output.line(
-      `If its PersistentVolume is gone too: holdfast export ${restored.id} --storage-class CLASS | kubectl create -f -`,
-    );
+    return;
   }
-  return exitCodes.ok;
+  output.line(`${restored.id} (${printable(restored.name)}) is back in pool ${restored.pool}.`);
+  if (restored.problem !== undefined) output.problem('WARNING', restored.problem);
+  output.line(
+    `If its PersistentVolume is gone too: holdfast export ${restored.id} --storage-class CLASS | kubectl create -f -`,
+  );
+}
+
+export function printPurged(output: Output, { ids }: Purged, json: boolean): void {
+  if (json) output.line(toJson<'trash purge'>({ ids }));
+  else if (ids.length === 0) output.line('The trash is empty.');
+  else for (const purged of ids) output.line(`${purged} is permanently removed.`);
 }
 
 /** `holdfast trash purge [VOLUME]`: ends the time in the trash, of one volume or of all. */
@@ -59,10 +69,7 @@ export async function purgeCommand(
       return refusal.exitCode;
     }
   }
-  const { ids } = await client.purge(wanted === undefined ? undefined : await idOf(client, wanted));
-  if (json) output.line(toJson<'trash purge'>({ ids }));
-  else if (ids.length === 0) output.line('The trash is empty.');
-  else for (const purged of ids) output.line(`${purged} is permanently removed.`);
+  printPurged(output, await client.purge(wanted === undefined ? undefined : await idOf(client, wanted)), json);
   return exitCodes.ok;
 }
 

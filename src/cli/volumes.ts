@@ -5,6 +5,7 @@ import { nodeKindsWith } from '../pool/kinds.ts';
 import { lookAtNotes, type NotedSight } from '../pool/on-node/look.ts';
 import { claimOf } from '../volume/claim.ts';
 import { NotFound } from '../volume/errors.ts';
+import { driverConditions } from './look/driver-word.ts';
 import { findVolume } from './look/find-volume.ts';
 import { lookedIn, problemsOf, type SeenPool } from './look/inventory.ts';
 import { lookAtPools } from './look/look.ts';
@@ -23,7 +24,8 @@ export async function volumesCommand(
   const pools = await lookAtPools(config, 'attachments');
   const problems = pools.flatMap(problemsOf);
   if (!options.json) for (const problem of problems) output.problem('UNAVAILABLE', problem);
-  const all = pools.flatMap(volumesIn);
+  const conditions = await driverConditions(config);
+  const all = pools.flatMap((pool) => volumesIn(pool, conditions));
   const { wanted } = options;
   const onNode = hasNode(config.side) ? await notedVolumes(config, output, options) : undefined;
   // A volume that this node uses need not be of a pool of this driver.
@@ -58,8 +60,14 @@ async function notedVolumes(
   return found;
 }
 
-/** The volumes of a pool that was looked at with their attachments. */
-export function volumesIn({ config, contents }: SeenPool): VolumeItem[] {
+/**
+ * The volumes of a pool that was looked at with their attachments.
+ * @param conditions the problems of some of them
+ */
+export function volumesIn(
+  { config, contents }: SeenPool,
+  conditions: ReadonlyMap<string, string> = new Map(),
+): VolumeItem[] {
   return (contents?.records ?? []).flatMap((record) => {
     const attachments = contents?.attachments.get(record.id);
     if (attachments === undefined) return [];
@@ -71,6 +79,7 @@ export function volumesIn({ config, contents }: SeenPool): VolumeItem[] {
       usedBytes: contents?.usedBytes?.get(record.id),
       ...(ephemeral !== undefined && { ephemeral: { handle: ephemeral.handle } }),
       ...attachments,
+      condition: conditions.get(record.id),
       undeleteSeconds: record.undeleteSeconds ?? config.undeleteSeconds,
       // The oldest first.
       snapshots: (contents?.snapshots ?? []).filter(({ sourceId }) => sourceId === record.id),

@@ -10,6 +10,8 @@ export interface FormatRequest {
   readonly blockSizeBytes: number;
   /** From `parseMkfsOptions`. */
   readonly extraArguments: readonly string[];
+  /** All of it reads as zeros, as a new file does. */
+  readonly isZeroed?: boolean;
 }
 
 /**
@@ -17,6 +19,20 @@ export interface FormatRequest {
  * @throws CommandError
  */
 export async function format(request: FormatRequest): Promise<void> {
+  try {
+    await make(request);
+  } catch (error) {
+    // mke2fs before 1.47.
+    const isUnknown = error instanceof CommandError && error.stderr.includes(prezeroed);
+    if (request.isZeroed !== true || !isUnknown) throw error;
+    await make({ ...request, isZeroed: false });
+  }
+}
+
+/** Tables of inodes need no zeros then: else the kernel writes them after the first mount, 16 MiB for each GiB. */
+const prezeroed = 'assume_storage_prezeroed';
+
+async function make(request: FormatRequest): Promise<void> {
   const { program, args } = mkfsCommand(request);
   try {
     await run(program, args);
@@ -62,8 +78,10 @@ function baseArguments(request: FormatRequest): string[] {
     case 'ext4': {
       // After an I/O error stop writing instead of spreading it; no blocks held back for root. A caller's own -e or
       // -m comes later and wins. -F: the target is a plain file, mke2fs would ask.
-      const lazy = extra.includes('-E') ? [] : ['-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'];
-      return ['-q', '-F', '-e', 'remount-ro', '-m', '0', ...ext4Geometry(request), ...lazy, ...extra];
+      const zeros = request.isZeroed === true ? [`${prezeroed}=1`] : [];
+      const lazy = ['lazy_itable_init=1', 'lazy_journal_init=1', 'nodiscard', ...zeros].join(',');
+      const extended = extra.includes('-E') ? [] : ['-E', lazy];
+      return ['-q', '-F', '-e', 'remount-ro', '-m', '0', ...ext4Geometry(request), ...extended, ...extra];
     }
     case 'xfs': {
       const sector = extra.includes('-s') ? [] : ['-s', `size=${blockSizeBytes}`];

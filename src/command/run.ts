@@ -10,6 +10,8 @@ export class CommandError extends Error {
   readonly exitCode: number | undefined;
   readonly stderr: string;
   readonly stdout: string;
+  /** Set by `run`, for callers that must not look at words which a program may have written. */
+  limit: 'time' | 'output' | undefined;
 
   constructor(program: string, exitCode: number | undefined, reason: string, stderr: string, stdout = '') {
     super(`${program} ${reason}${stderr === '' ? '' : `: ${lastLines(stderr)}`}`);
@@ -32,6 +34,9 @@ const defaultTimeoutMs = 10 * 60_000;
 
 /** The programs that we run print a few lines. */
 const usualOutputLimitBytes = 1 << 20;
+
+/** Others' programs may say more on standard error than is kept, and no more than this. */
+const errorFloodBytes = 16 << 20;
 
 /** Time for which the outputs of a program may stay open after its end, because a process that it started has them. */
 const outputGraceMs = 200;
@@ -83,7 +88,8 @@ interface Unkillable {
 
 /**
  * A program of other people's: it and all processes of its group are killed at its deadline, also if the driver dies
- * before that. A process that it leaves behind in another session (a daemon) is not.
+ * before that. So they are if they write too much: to read without end would take the main thread until then. A process
+ * that it leaves behind in another session (a daemon) is not.
  */
 interface Grouped {
   readonly mustFinish?: false;
@@ -134,6 +140,15 @@ export async function run(program: string, args: readonly string[], options: Run
   const stdout = collect(subprocess.stdout, outputLimitBytes, (line) => onLine?.(line, 'stdout'));
   const stderr = collect(subprocess.stderr, outputLimitBytes, (line) => onLine?.(line, 'stderr'));
   if (onText !== undefined) listen(subprocess.stdout, onText);
+  let floodBytes: number | undefined;
+  const flooded = (limitBytes: number) => {
+    floodBytes ??= limitBytes;
+    const { exitCode, signalCode } = subprocess.nodeChildProcess;
+    // After its end the number may be another process's.
+    if (inGroup && exitCode === null && signalCode === null) killGroup(subprocess.pid);
+  };
+  if (keep === 'all') onceLonger(subprocess.stdout, outputLimitBytes, flooded);
+  if (inGroup) onceLonger(subprocess.stderr, errorFloodBytes, flooded);
   abandonOutput(subprocess.nodeChildProcess, [subprocess.stdout, subprocess.stderr]);
   // A program that waits for a dead disk does not end even by SIGKILL. Its exit code is not known, so none is reported.
   const ended = await subprocess;
@@ -145,9 +160,12 @@ export async function run(program: string, args: readonly string[], options: Run
   if (inGroup && exitCode !== 0) killGroup(subprocess.pid);
   if (mustFinish && exitCode === notFound) throw notStarted(program, 'ENOENT');
   const texts = [stderr.text(), stdout.text()] as const;
-  const fail = (reason: string) => new CommandError(program, exitCode, reason, ...texts);
-  if (exitCode === undefined || !accept.includes(exitCode)) throw fail(failureOf(end, timeoutMs));
-  if (stdout.isCut && keep === 'all') throw fail(`wrote more than ${sizeInWords(outputLimitBytes)}, which is too much`);
+  const fail = (reason: string, limit?: CommandError['limit']) =>
+    Object.assign(new CommandError(program, exitCode, reason, ...texts), { limit });
+  const isFailure = exitCode === undefined || !accept.includes(exitCode);
+  if (floodBytes !== undefined && !timedOut && (inGroup || !isFailure))
+    throw fail(`wrote more than ${sizeInWords(floodBytes)}, which is too much`, 'output');
+  if (isFailure) throw fail(failureOf(end, timeoutMs), timedOut ? 'time' : undefined);
   return { exitCode, stdout: texts[1], stderr: texts[0] };
 }
 
@@ -190,6 +208,16 @@ function collect(stream: Readable, outputLimitBytes: number, onLine: (line: stri
   });
   stream.once('end', () => lines.end());
   return end;
+}
+
+/** Calls `then` when the stream has had more bytes than that. */
+function onceLonger(stream: Readable, limitBytes: number, then: (limitBytes: number) => void): void {
+  let bytes = 0;
+  stream.on('data', (chunk: Buffer) => {
+    const before = bytes;
+    bytes += chunk.length;
+    if (before <= limitBytes && bytes > limitBytes) then(limitBytes);
+  });
 }
 
 function listen(stream: Readable, onText: (text: string) => void): void {

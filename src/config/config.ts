@@ -1,14 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { defaultKind, type PoolConfig, type Programs, readPool } from '../pool/kinds.ts';
+import {
+  type CloudName,
+  clouds,
+  defaultKind,
+  isAttachedByHome,
+  type PoolConfig,
+  type Programs,
+  readPool,
+} from '../pool/kinds.ts';
 import { SectionReader } from '../settings/section.ts';
 import { isLabel } from '../volume/labels.ts';
 import type { CrashPoint } from '../volume/step.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
 import type { Settings } from './file.ts';
 import type { HostPlaces } from './locations.ts';
-import { type ChosenSide, chooseSide, type Side, sidedPool, sides } from './side.ts';
+import { type ChosenSide, chooseSide, hasNode, type Side, sidedPool, sides } from './side.ts';
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -26,13 +34,15 @@ export interface Config {
   /** Address of metrics and health; undefined: not served. */
   readonly httpAddress: HttpAddress | undefined;
   readonly dataDirectory: string;
-  /** Directory of the node service's notes: the request of each stage and publish. */
-  readonly notesDirectory: string;
+  /** Directory of the node service's notes on staged volumes, and the one that earlier versions had. */
+  readonly notes: { readonly directory: string; readonly earlier: string };
   readonly kubeletDirectory: string;
   /** Targets must lie below one of these: the kubelet's directory first. */
   readonly targetRoots: readonly string[];
   readonly logLevel: LogLevel;
   readonly crashPoint: CrashPoint | undefined;
+  /** For tests: a directory with links to the devices of a cloud's disks. */
+  readonly diskLinks: string | undefined;
   /** Directories to search for programs such as mkfs.ext4: the value of PATH. */
   readonly searchPath: string;
   /** The file the pools came from, for messages. */
@@ -51,6 +61,10 @@ export interface Config {
   readonly maxInlineSizeBytes: bigint | undefined;
   /** The controller of many nodes; undefined: there is none. */
   readonly link: LinkConfig | undefined;
+  /** The cloud that this node is a machine of: it has its id and its zone from there. undefined: none. */
+  readonly cloud: CloudName | undefined;
+  /** The variables by which programs for clouds are configured. */
+  readonly cloudEnvironment: Readonly<Record<string, string | undefined>>;
 }
 
 /** The connection of a node to the controller of many nodes. */
@@ -61,6 +75,8 @@ export interface LinkConfig {
   readonly authorityPath: string;
   /** Token that the node identifies itself with. */
   readonly tokenPath: string;
+  /** Where other nodes fetch volumes that move to them; undefined: volumes do not move between nodes. */
+  readonly moveAddress: HttpAddress | undefined;
 }
 
 export interface ServeConfig extends Config {
@@ -137,6 +153,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
       'HOLDFAST_CONFIG: programs are for drivers of volumes that every node can reach: set HOLDFAST_SIDE, or leave them out',
     );
   }
+  refuseWithoutAttach(reader, file);
   const usualPools = side === undefined ? [readPool(defaultKind, 'default', new SectionReader({}, [], []))] : [];
   const pools = file?.pools ?? usualPools;
   return {
@@ -151,11 +168,15 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     adminSocketPath,
     httpAddress: reader.httpAddress('HOLDFAST_HTTP_ADDRESS'),
     dataDirectory,
-    notesDirectory: join(dataDirectory, 'node'),
+    notes: {
+      directory: join(reader.path('HOLDFAST_RUN', dataDirectory), 'node'),
+      earlier: join(dataDirectory, 'node'),
+    },
     kubeletDirectory,
     targetRoots: [kubeletDirectory, ...reader.paths('HOLDFAST_TARGET_ROOTS')],
     logLevel: reader.oneOf('HOLDFAST_LOG_LEVEL', logLevels, 'info'),
     crashPoint: reader.crashPoint('HOLDFAST_TEST_CRASH_AT'),
+    diskLinks: reader.path('HOLDFAST_TEST_DISK_LINKS', undefined),
     searchPath: reader.text('PATH') ?? defaultSearchPath,
     configFile,
     pools,
@@ -168,7 +189,30 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     lockTimeoutMs: (file?.lockTimeoutSeconds ?? (side === undefined ? 30 : Infinity)) * 1000,
     maxInlineSizeBytes: file?.maxInlineSizeBytes,
     link: readLink(reader, side),
+    cloud: readCloud(reader, side),
+    cloudEnvironment: cloudVariables(source.environment),
   };
+}
+
+/** Otherwise nothing would attach volumes to nodes. */
+function refuseWithoutAttach(reader: EnvironmentReader, file: Settings | undefined): void {
+  const pool = file?.pools?.find(({ kind }) => isAttachedByHome(kind));
+  if (pool === undefined || file?.attach === 'required' || reader.problems.length > 0) return;
+  reader.problems.push(
+    `HOLDFAST_CONFIG: attach must be required: volumes of pool ${pool.name} (${pool.kind}) are attached to nodes`,
+  );
+}
+
+function readCloud(reader: EnvironmentReader, side: Side | undefined): CloudName | undefined {
+  const cloud = reader.oneOf<CloudName | 'none'>('HOLDFAST_CLOUD', clouds, 'none');
+  if (cloud === 'none') return undefined;
+  if (!hasNode(side)) reader.problems.push('HOLDFAST_CLOUD: leave it out: it is for nodes with HOLDFAST_SIDE');
+  return cloud;
+}
+
+/** Passed on as they are: their names are those of the clouds' own programs. */
+function cloudVariables(environment: ConfigSource['environment']): Config['cloudEnvironment'] {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => name === 'HOME' || name.startsWith('AWS_')));
 }
 
 /** Nodes have several drivers, each with a directory. */
@@ -200,7 +244,8 @@ function readLink(reader: EnvironmentReader, side: Side | undefined): LinkConfig
   if (controllers.length > 0 && side !== undefined) {
     reader.problems.push('HOLDFAST_CONTROLLER: leave it out: it is for drivers of disks on nodes');
   }
-  return controllers.length === 0 ? undefined : { controllers, authorityPath, tokenPath };
+  const moveAddress = reader.httpAddress('HOLDFAST_MOVE_ADDRESS');
+  return controllers.length === 0 ? undefined : { controllers, authorityPath, tokenPath, moveAddress };
 }
 
 /**

@@ -3,7 +3,15 @@ import { isAbsolute, normalize } from 'node:path';
 import { didYouMean, nearest } from '../settings/nearest.ts';
 import { parseDuration } from '../volume/duration.ts';
 import { InvalidArgument } from '../volume/errors.ts';
-import { type CrashPoint, programStepNames, stepNames, targetStepNames, volumeNoteStepNames } from '../volume/step.ts';
+import {
+  type CrashPoint,
+  cloudStepNames,
+  moveStepNames,
+  programStepNames,
+  stepNames,
+  targetStepNames,
+  volumeNoteStepNames,
+} from '../volume/step.ts';
 
 /** Every variable that configures the driver; none of ours begins with CSI_, which is reserved (O03). */
 const variableNames = [
@@ -11,6 +19,7 @@ const variableNames = [
   'HOLDFAST_ADMIN_SOCKET',
   'HOLDFAST_API_SERVER',
   'HOLDFAST_ATTACH',
+  'HOLDFAST_CLOUD',
   'HOLDFAST_CONFIG',
   'HOLDFAST_CONTROLLER',
   'HOLDFAST_CONTROLLER_CA',
@@ -23,15 +32,18 @@ const variableNames = [
   'HOLDFAST_KUBELET_DIR',
   'HOLDFAST_LINK_ADDRESS',
   'HOLDFAST_LOG_LEVEL',
+  'HOLDFAST_MOVE_ADDRESS',
   'HOLDFAST_NODE_ACCOUNT',
   'HOLDFAST_NODE_ID',
   'HOLDFAST_REGISTRATION_SOCKET',
+  'HOLDFAST_RUN',
   'HOLDFAST_SERVICE_ACCOUNT_DIR',
   'HOLDFAST_SIDE',
   'HOLDFAST_SEND_COPIES',
   'HOLDFAST_TAINT_QUARANTINE',
   'HOLDFAST_TARGET_ROOTS',
   'HOLDFAST_TEST_CRASH_AT',
+  'HOLDFAST_TEST_DISK_LINKS',
   'HOLDFAST_VIEW_ADDRESS',
 ] as const;
 
@@ -185,7 +197,14 @@ export class EnvironmentReader {
     const value = this.text(name);
     if (value === undefined) return undefined;
     const [when, stepName, pass = '1', ...rest] = value.split(' ');
-    const names = [...stepNames, ...volumeNoteStepNames, ...targetStepNames, ...programStepNames];
+    const names = [
+      ...stepNames,
+      ...volumeNoteStepNames,
+      ...moveStepNames,
+      ...targetStepNames,
+      ...cloudStepNames,
+      ...programStepNames,
+    ];
     const step = names.find((known) => known === stepName);
     const isWhole = /^[1-9][0-9]?$/.test(pass) && rest.length === 0;
     if ((when === 'before' || when === 'after') && step !== undefined && isWhole) {

@@ -19,7 +19,6 @@ const always = [
   'CREATE_DELETE_SNAPSHOT',
   'LIST_SNAPSHOTS',
   'GET_SNAPSHOT',
-  'CLONE_VOLUME',
   'MODIFY_VOLUME',
 ] as const;
 
@@ -32,9 +31,11 @@ const attaching = ['PUBLISH_UNPUBLISH_VOLUME', 'PUBLISH_READONLY', 'LIST_VOLUMES
 export function controllerCapabilities(modes: {
   readonly expansion: Expansion;
   readonly attach: Attach;
+  readonly hasNoClones?: boolean;
 }): wire.ControllerServiceCapability[] {
   const types = [
     ...always,
+    ...(modes.hasNoClones === true ? [] : (['CLONE_VOLUME'] as const)),
     ...(modes.expansion === 'controller' ? (['EXPAND_VOLUME'] as const) : []),
     ...(modes.attach === 'required' ? attaching : []),
   ];

@@ -1,7 +1,7 @@
 import type * as wire from '../csi/generated/types.ts';
 import type { Draft } from '../csi/handler.ts';
 import type { TopologySegments } from '../csi/parse.ts';
-import type { FoundVolume } from '../pool/pools.ts';
+import type { Found, FoundVolume } from '../pool/pools.ts';
 import { contextOf } from '../pool/volume-context.ts';
 import type { VolumeSource } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
@@ -13,29 +13,38 @@ import { restoreBytes } from './volumes/volume-spec.ts';
  * @param here undefined: every node can reach it
  */
 export function presentVolume({ pool, record }: FoundVolume, here: TopologySegments | undefined): Draft<wire.Volume> {
+  const where = pool.cluster?.topologyOf?.(record) ?? here;
   return {
     volume_id: record.id,
     capacity_bytes: record.sizeBytes,
-    accessible_topology: here === undefined ? [] : [{ segments: here }],
+    accessible_topology: where === undefined ? [] : [{ segments: where }],
     volume_context: contextOf(pool, record),
     ...(record.source === undefined ? {} : { content_source: presentSource(record.source) }),
   };
 }
+
+type FoundSnapshot = Found<SnapshotRecord>;
 
 function presentSource({ id, type }: VolumeSource): Draft<wire.VolumeContentSource> {
   return type === 'snapshot' ? { snapshot: { snapshot_id: id } } : { volume: { volume_id: id } };
 }
 
 /**
- * A snapshot as every RPC shows it, always the same (CS04). A snapshot that exists is complete, so it is ready (CS08).
+ * A snapshot as every RPC shows it, always the same (CS04) but for this: where nothing is copied behind the answer, one that
+ * exists is ready (CS08).
  */
-export function presentSnapshot(record: SnapshotRecord): Draft<wire.Snapshot> {
+export async function presentSnapshot({ pool, record }: FoundSnapshot): Promise<Draft<wire.Snapshot>> {
+  const { isSnapshotReady } = pool.cluster ?? {};
+  return presentReadySnapshot(record, (await isSnapshotReady?.(record.id)) ?? true);
+}
+
+export function presentReadySnapshot(record: SnapshotRecord, isReady = true): Draft<wire.Snapshot> {
   return {
     size_bytes: restoreBytes(record),
     snapshot_id: record.id,
     source_volume_id: record.sourceId,
     creation_time: presentTime(record.createdAt),
-    ready_to_use: true,
+    ready_to_use: isReady,
     group_snapshot_id: record.groupId ?? '',
   };
 }
@@ -44,18 +53,4 @@ export function presentSnapshot(record: SnapshotRecord): Draft<wire.Snapshot> {
 export function presentTime(text: string): Draft<wire.Timestamp> {
   const milliseconds = Date.parse(text);
   return { seconds: BigInt(Math.floor(milliseconds / 1000)), nanos: (milliseconds % 1000) * 1_000_000 };
-}
-
-/** The limit of CSI for a message within a response (L07). */
-const longestMessageBytes = 128;
-
-/** Cuts a text at a character if it is too long for a message field. */
-export function shortMessage(text: string): string {
-  if (Buffer.byteLength(text) <= longestMessageBytes) return text;
-  let short = '';
-  for (const character of text) {
-    if (Buffer.byteLength(`${short}${character}…`) > longestMessageBytes) break;
-    short += character;
-  }
-  return `${short}…`;
 }

@@ -44,10 +44,13 @@ export interface VolumeRequest {
 }
 
 /** @throws InvalidArgument, NotFound for a source whose id cannot be one */
-export function parseVolumeRequest(request: wire.CreateVolumeRequest): VolumeRequest {
+export function parseVolumeRequest(
+  request: wire.CreateVolumeRequest,
+  ownParameters: readonly string[] = [],
+): VolumeRequest {
   const { mutable_parameters: mutableParameters } = request;
   // Each list must be valid, even parameters that are overridden.
-  parseParameters(request.parameters);
+  parseParameters(request.parameters, ownParameters);
   parseMutableParameters(mutableParameters);
   const topology = parseTopologyRequirement(request.accessibility_requirements);
   for (const segments of [...(topology?.requisite ?? []), ...(topology?.preferred ?? [])]) checkSegments(segments);
@@ -55,7 +58,7 @@ export function parseVolumeRequest(request: wire.CreateVolumeRequest): VolumeReq
     name: request.name,
     range: parseCapacityRange(request.capacity_range),
     demand: parseDemand(request.volume_capabilities, (message) => new InvalidArgument(message)),
-    parameters: parseParameters({ ...request.parameters, ...mutableParameters }),
+    parameters: parseParameters({ ...request.parameters, ...mutableParameters }, ownParameters),
     allParameters: sortedParameters(request.parameters),
     mutableParameters: Object.keys(mutableParameters).length === 0 ? undefined : sortedParameters(mutableParameters),
     source: parseSource(request.volume_content_source),

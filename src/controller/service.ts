@@ -21,10 +21,10 @@ import { parseUses, validate } from './volumes/validate.ts';
 
 /** The Controller service of one node, for the volumes in its pools. */
 export function controllerService(controller: ControllerContext): ControllerHandlers {
-  const { topology: here, pools, objects, attach, expansion } = controller;
+  const { topology: here, pools, objects, attach, expansion, moves } = controller;
   return {
     async CreateVolume(request, context) {
-      const volume = await createVolume(controller, parseVolumeRequest(request));
+      const volume = await createVolume(controller, parseVolumeRequest(request, controller.ownParameters));
       context.note({ volume_id: volume.record.id, pool: volume.pool.name });
       return { volume: presentVolume(volume, here) };
     },
@@ -34,15 +34,19 @@ export function controllerService(controller: ControllerContext): ControllerHand
       // No volume of ours has such an id, so there is nothing to delete (DV02).
       if (id === undefined) return {};
       return objects.run(id, 'DeleteVolume', '', async () => {
+        await moves?.requireNotComing(id);
         const found = await pools.find(id);
         if (found === undefined) {
           // Removes a copy for this volume that an interrupted first try left for the next one (T02).
           for (const pool of pools.all()) await pool.remove(id);
+          await moves?.forgetDeleted(id);
           return {};
         }
         context.note({ pool: found.pool.name });
         refusePublished(controller, found.record);
+        await moves?.settleLeft(id);
         await found.pool.remove(id);
+        await moves?.forgetDeleted(id);
         return {};
       });
     },

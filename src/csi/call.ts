@@ -86,7 +86,8 @@ export function addCalls(server: grpc.Server, { streams, unary }: Calls, service
   }
 }
 
-function unaryCalls(service: string, handlers: AnyHandlers, options: CallOptions): Map<string, UnaryCall> {
+/** The calls of one service of the contract, by its full name. */
+export function unaryCalls(service: string, handlers: AnyHandlers, options: CallOptions): Map<string, UnaryCall> {
   const calls = methodsOf(service).map((method) => {
     return [method.path, unaryCall(method, handled(method, handlers[method.name]), options)] as const;
   });

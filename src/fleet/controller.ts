@@ -1,6 +1,5 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ControllerConfig } from '../config/controller-config.ts';
 import { addCalls, addService } from '../csi/call.ts';
@@ -9,9 +8,11 @@ import { listen, newServer } from '../csi/listener.ts';
 import { pluginCapabilities } from '../identity/service.ts';
 import type { Monitoring } from '../metrics/serving.ts';
 import { version } from '../version.ts';
+import { pause } from '../volume/flow/pause.ts';
 import { fleetCalls } from './controller/calls.ts';
 import { FleetCapacity } from './controller/capacity.ts';
 import { EndedIds } from './controller/ended.ts';
+import { FleetMoves } from './controller/fleet-moves.ts';
 import { FleetServer } from './controller/fleet-server.ts';
 import { FleetState } from './controller/fleet-state.ts';
 import { ForgottenKeeper } from './controller/keepers/forgotten-keeper.ts';
@@ -57,6 +58,8 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const state = new FleetState();
   const sessions = new Sessions(state);
   const capacity = new FleetCapacity(sessions, state);
+  let known: Material | undefined;
+  const moves = new FleetMoves({ state, sessions, log, material: () => known });
   const gone = new GoneNodes({ api, place, state, log, driverName });
   const records = new VolumeRecords(() => persistentVolumes(api, driverName));
   const calls = fleetCalls(
@@ -66,6 +69,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       capacity,
       ended: new EndedIds(),
       attach: config.attach,
+      movedTo: (id, from) => moves.movedTo(id, from),
       log,
       records: (id) => records.of(id),
       sendClaim: config.sendsCopies ? (claim, node) => sendClaim(api, claim, node) : undefined,
@@ -110,6 +114,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
 
   async function openLinks(): Promise<number> {
     const material = await currentMaterial();
+    known = material;
     // Forgotten nodes must be known before any node can link.
     await new ForgottenKeeper({ api, place, state, log }).start(signal);
     const { host, port: wanted } = config.linkAddress;
@@ -124,6 +129,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       sessions,
       log,
       review,
+      moves,
     });
     await links.listen();
     log.info({ port: links.port }, 'nodes can link');
@@ -137,7 +143,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
     const { viewAddress: address } = config;
     if (address === undefined || show === undefined) return undefined;
     const { startView } = await import('./view/start.ts');
-    return startView({ address, material, api, state, sessions, driverName, log, show });
+    return startView({ address, material, api, place, state, sessions, moves, driverName, log, show });
   }
 
   async function currentMaterial(): Promise<Material> {
@@ -147,7 +153,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
         return await keepCertificates(api, place);
       } catch (error) {
         log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'cannot renew the certificates');
-        await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+        await pause(pauseMs, signal);
       }
     }
   }
@@ -155,7 +161,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   async function lookingForStrays(): Promise<void> {
     for (;;) {
       // Random, so that the replicas do not search at the same time.
-      await delay(strayLookMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+      await pause(strayLookMs * (0.5 + Math.random()), signal);
       if (signal.aborted) return;
       await strays.look().catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : 'unknown';
@@ -168,12 +174,13 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   async function renewing(servers: readonly Pick<FleetServer, 'renew'>[], first: Material): Promise<void> {
     let material = first;
     for (;;) {
-      await delay(lookMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+      await pause(lookMs * (0.5 + Math.random()), signal);
       if (signal.aborted) return;
       const next = await currentMaterial().catch(() => material);
       if (isSame(material, next)) continue;
       for (const server of servers) server.renew(next);
       material = next;
+      known = next;
       log.info('a new certificate is in use');
     }
   }

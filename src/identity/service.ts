@@ -29,6 +29,12 @@ export const clusterPluginCapabilities: readonly PluginCapability[] = [
   { volume_expansion: { type: 'ONLINE' } },
 ];
 
+/** The same where volumes are in zones. */
+export const zonedPluginCapabilities: readonly PluginCapability[] = [
+  ...clusterPluginCapabilities,
+  { service: { type: 'VOLUME_ACCESSIBILITY_CONSTRAINTS' } },
+];
+
 /** The Identity service. Probe waits for no disk: it costs nothing once the tools have been found. */
 export function identityService({
   capabilities = pluginCapabilities,

@@ -6,13 +6,21 @@ import type { Page } from './listener.ts';
 import { PoolMetrics } from './pool-metrics.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { addQueueMetrics } from './queue-metrics.ts';
+import { ServerMetrics, type UsedServer } from './server-metrics.ts';
 
 export interface MetricsOptions {
   readonly pools: Pools;
   /** The queue for the kubelet's directories. */
   readonly kubeletQueue: DiskQueue;
+  /** The servers whose volumes this node uses, and their queues; undefined: it has no node service. */
+  readonly remote?: RemoteVolumes | undefined;
   /** Labels of `holdfast_build_info`. */
   readonly identity: { readonly version: string; readonly driver: string; readonly node_id: string };
+}
+
+export interface RemoteVolumes {
+  readonly volumes: { servers(): readonly UsedServer[] };
+  readonly servers: { readonly queues: readonly DiskQueue[] };
 }
 
 /** All metrics. Counting begins with the constructor: work of pools while they open is included. */
@@ -20,9 +28,10 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #calls: CallMetrics;
   readonly #pools: PoolMetrics;
+  readonly #servers: ServerMetrics;
   #rendering: Promise<Page> | undefined;
 
-  constructor({ identity, kubeletQueue, pools }: MetricsOptions) {
+  constructor({ identity, kubeletQueue, pools, remote }: MetricsOptions) {
     const labels = { ...identity, nodejs: process.versions.node };
     new Gauge({
       name: 'holdfast_build_info',
@@ -32,7 +41,8 @@ export class Metrics {
     }).set(labels, 1);
     this.#calls = new CallMetrics(this.#registry);
     this.#pools = new PoolMetrics(this.#registry, pools);
-    addQueueMetrics(this.#registry, kubeletQueue, pools);
+    this.#servers = new ServerMetrics(this.#registry, () => remote?.volumes.servers() ?? []);
+    addQueueMetrics(this.#registry, { kubeletQueue, pools, ofServers: () => remote?.servers.queues ?? [] });
     addProcessMetrics(this.#registry);
   }
 
@@ -45,7 +55,7 @@ export class Metrics {
   }
 
   async #render(): Promise<Page> {
-    await this.#pools.collect();
+    await Promise.all([this.#pools.collect(), this.#servers.collect()]);
     this.#calls.collect();
     return { status: 200, contentType: this.#registry.contentType, body: await this.#registry.metrics() };
   }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { AccessMode, VolumeCapability } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
@@ -20,11 +21,11 @@ const newDirectory = () => join(directory, `${directories++}`, 'node');
 describe('notes', () => {
   test('are there after a restart, until they are forgotten', async () => {
     const path = newDirectory();
-    const first = await Notes.open(path, queue);
+    const first = await Notes.open({ directory: path }, queue);
     assert.equal(first.read(id), undefined);
     await first.write(id, { path: '/old', digest: 'old' });
     await first.write(id, note);
-    const second = await Notes.open(path, queue);
+    const second = await Notes.open({ directory: path }, queue);
     assert.deepEqual(second.read(id), note);
     await second.forget(id);
     await second.forget(id);
@@ -34,7 +35,7 @@ describe('notes', () => {
 
   test('of an earlier boot, damaged, unfinished or foreign ones are removed', async () => {
     const path = newDirectory();
-    await (await Notes.open(path, queue)).write(id, note);
+    await (await Notes.open({ directory: path }, queue)).write(id, note);
     const text = readFileSync(join(path, `${id}.json`), 'utf8');
     const others = [
       [`${id}.json`, text.replace(/"bootId":"[^"]*"/, '"bootId":"x"')],
@@ -44,14 +45,47 @@ describe('notes', () => {
       ['something.json', text],
     ] as const;
     for (const [name, content] of others) writeFileSync(join(path, name), content);
-    const notes = await Notes.open(path, queue);
+    const notes = await Notes.open({ directory: path }, queue);
     assert.equal(notes.read(id), undefined);
     assert.deepEqual(readdirSync(path), []);
   });
 });
 
+describe('notes in memory', () => {
+  const memory = join(directory, 'memory');
+  before(() => {
+    mkdirSync(memory);
+    execFileSync('mount', ['-t', 'tmpfs', 'none', memory]);
+  });
+  after(() => execFileSync('umount', [memory]));
+
+  test('are written on this thread, and are there after a restart', async () => {
+    const place = { directory: join(memory, 'node') };
+    const ended = new DiskQueue('ended', 1);
+    const first = await Notes.open(place, ended);
+    // Nothing waits for a thread any more.
+    ended.close(new Error('it is closed'));
+    await first.write(id, note);
+    assert.deepEqual((await Notes.open(place, queue)).read(id), note);
+    await first.forget(id);
+    assert.deepEqual(readdirSync(place.directory), []);
+  });
+
+  test('those of a driver that had them elsewhere are taken over, as often as it comes back', async () => {
+    const place = { directory: join(memory, 'later'), earlier: newDirectory() };
+    for (const path of ['/first', '/second']) {
+      await (await Notes.open({ directory: place.earlier }, queue)).write(id, { path, digest: 'd' });
+      assert.deepEqual((await Notes.open(place, queue)).read(id), { path, digest: 'd' });
+      assert.deepEqual(readdirSync(place.earlier), []);
+      assert.deepEqual((await Notes.open(place, queue)).read(id), { path, digest: 'd' });
+    }
+    const missing = { directory: join(memory, 'new'), earlier: join(memory, 'nothing') };
+    assert.equal((await Notes.open(missing, queue)).read(id), undefined);
+  });
+});
+
 test('a digest tells capabilities apart, and nothing about them (X02)', async () => {
-  const notes = await Notes.open(newDirectory(), queue);
+  const notes = await Notes.open({ directory: newDirectory() }, queue);
   const digest = (mode: AccessMode, mountFlags: string[], fsType?: FilesystemType) => {
     const capability: VolumeCapability = { access: { type: 'mount', fsType, mountFlags }, mode };
     return notes.digest(capability, { type: 'mount', fsType: 'ext4' });

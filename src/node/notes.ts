@@ -1,9 +1,11 @@
 import { createHmac } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { renameSync, unlinkSync, writeFileSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../kernel/call/errno.ts';
+import { filesystemType } from '../kernel/file/filesystem-type.ts';
 import { bootId } from '../kernel/process/boot-id.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { fileNameOf, parseHandle, type VolumeHandle } from '../volume/handle.ts';
@@ -33,6 +35,11 @@ interface Note {
   readonly options?: string | undefined;
 }
 
+interface Loaded {
+  readonly id: VolumeHandle;
+  readonly note: Note;
+}
+
 const storedNote = z.strictObject({
   bootId: z.string(),
   /** For a volume whose id is not ours: the file's name is a hash. */
@@ -43,6 +50,12 @@ const storedNote = z.strictObject({
 
 const suffix = '.json';
 
+export interface NotesPlace {
+  readonly directory: string;
+  /** The directory of an earlier driver on this node, whose notes go on to be true. */
+  readonly earlier?: string;
+}
+
 /**
  * The notes on this node's volumes, one file for each in a directory of the driver's own. They are written for the case
  * that the driver is restarted while the node lives on, so nothing here needs to reach the disk: no fsync.
@@ -51,22 +64,26 @@ export class Notes {
   readonly #directory: string;
   readonly #queue: DiskQueue;
   readonly #bootId: string;
+  /** true: the directory lies in memory, so a write takes less time than its way to another thread. */
+  readonly #isInMemory: boolean;
   /** All there are: this process is the only one that writes them. */
   readonly #notes = new Map<VolumeHandle, Note>();
   #latest: { readonly text: string; readonly digest: string } | undefined;
 
-  private constructor(directory: string, queue: DiskQueue, bootId: string) {
+  private constructor(directory: string, queue: DiskQueue, isInMemory: boolean) {
     this.#directory = directory;
     this.#queue = queue;
-    this.#bootId = bootId;
+    this.#bootId = bootId();
+    this.#isInMemory = isInMemory;
   }
 
   /** Makes the directory if need be, and removes what belongs to an earlier boot or was never finished. */
-  static async open(directory: string, queue: DiskQueue): Promise<Notes> {
-    const notes = new Notes(directory, queue, bootId());
+  static async open({ directory, earlier }: NotesPlace, queue: DiskQueue): Promise<Notes> {
     await queue.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
-    const names = await queue.run(() => readdir(directory));
-    await Promise.all(names.map((name) => notes.#load(name)));
+    const { type } = await queue.run(() => statfs(directory, { bigint: true }));
+    const notes = new Notes(directory, queue, type === filesystemType.tmpfs);
+    await notes.#loadAll(directory);
+    if (earlier !== undefined && earlier !== directory) await notes.#move(earlier);
     return notes;
   }
 
@@ -94,12 +111,18 @@ export class Notes {
       ...(parseVolumeId(id) === undefined ? { handle: id } : {}),
       ...note,
     };
-    await step('note/write', () =>
-      this.#queue.run(async () => {
-        await writeFile(draft, JSON.stringify(stored), { mode: 0o600 });
+    const text = JSON.stringify(stored);
+    await step('note/write', async () => {
+      if (this.#isInMemory) {
+        writeFileSync(draft, text, { mode: 0o600 });
+        renameSync(draft, path);
+        return;
+      }
+      await this.#queue.run(async () => {
+        await writeFile(draft, text, { mode: 0o600 });
         await rename(draft, path);
-      }),
-    );
+      });
+    });
     this.#notes.set(id, note);
   }
 
@@ -109,7 +132,9 @@ export class Notes {
    */
   async forget(id: VolumeHandle, options?: string): Promise<void> {
     if (this.#notes.get(id)?.staging !== undefined) {
-      await step('note/write', () => this.#queue.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
+      const path = this.#path(id);
+      const remove = async () => (this.#isInMemory ? unlinkSync(path) : this.#queue.run(() => unlink(path)));
+      await step('note/write', remove).catch(ignoreMissing);
     }
     if (options === undefined) this.#notes.delete(id);
     else this.#notes.set(id, { options });
@@ -142,16 +167,35 @@ export class Notes {
     return join(this.#directory, `${fileNameOf(id)}${suffix}`);
   }
 
-  async #load(name: string): Promise<void> {
-    const path = join(this.#directory, name);
-    const loaded = name.endsWith(suffix)
-      ? this.#parse(name.slice(0, -suffix.length), await this.#queue.run(() => readFile(path, 'utf8')))
-      : undefined;
-    if (loaded !== undefined) this.#notes.set(loaded.id, loaded.note);
-    else await this.#queue.run(() => rm(path, { force: true }));
+  async #loadAll(directory: string): Promise<void> {
+    const names = await this.#queue.run(() => readdir(directory));
+    await Promise.all(
+      names.map(async (name) => {
+        const path = join(directory, name);
+        const loaded = await this.#load(name, path);
+        if (loaded !== undefined) this.#notes.set(loaded.id, loaded.note);
+        else await this.#queue.run(() => rm(path, { force: true }));
+      }),
+    );
   }
 
-  #parse(fileName: string, text: string): { readonly id: VolumeHandle; readonly note: Note } | undefined {
+  /** Takes over the notes of another directory. They are later than those here: a driver that knew no other place wrote them. */
+  async #move(from: string): Promise<void> {
+    const names = (await this.#queue.run(() => readdir(from)).catch(ignoreMissing)) ?? [];
+    for (const name of names) {
+      const path = join(from, name);
+      const loaded = await this.#load(name, path);
+      if (loaded !== undefined) await this.#write(loaded.id, loaded.note);
+      await this.#queue.run(() => rm(path, { force: true }));
+    }
+  }
+
+  async #load(name: string, path: string): Promise<Loaded | undefined> {
+    if (!name.endsWith(suffix)) return undefined;
+    return this.#parse(name.slice(0, -suffix.length), await this.#queue.run(() => readFile(path, 'utf8')));
+  }
+
+  #parse(fileName: string, text: string): Loaded | undefined {
     const parsed = parseJsonInput(storedNote, text);
     if (!('data' in parsed) || parsed.data.bootId !== this.#bootId) return undefined;
     const { handle = fileName, options, staging } = parsed.data;

@@ -1,6 +1,7 @@
 import type * as wire from '../csi/generated/types.ts';
 import { parseCapability } from '../csi/parse.ts';
 import type { ContextDemand, VolumeContext, VolumeOnNode } from '../pool/node-side.ts';
+import { isFirstUse } from '../pool/publish-context.ts';
 import { ownContext } from '../pool/volume-context.ts';
 import { excess, isReaderOnly, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument, NotFound } from '../volume/errors.ts';
@@ -23,6 +24,8 @@ export interface StageRequest {
   readonly staging: TargetPath;
   readonly demand: Demand;
   readonly secrets: Secrets;
+  /** ControllerPublishVolume says that no other node ever had the volume. */
+  readonly isFirstUse: boolean;
 }
 
 export interface PublishRequest {
@@ -46,6 +49,7 @@ export function parseStageRequest(request: wire.NodeStageVolumeRequest, roots: r
     demand,
     context: ownContext(request.volume_context),
     secrets: new Secrets(request.secrets),
+    isFirstUse: isFirstUse(request.publish_context),
   };
 }
 

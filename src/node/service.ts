@@ -1,5 +1,6 @@
 import type { NodeHandlers } from '../csi/generated/types.ts';
 import { parseCapability, parseCapacityRange, type TopologySegments } from '../csi/parse.ts';
+import { shortMessage } from '../csi/short-message.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { VolumeSource } from '../pool/node-side.ts';
 import type { Pools } from '../pool/pools.ts';
@@ -14,7 +15,7 @@ import { LateRemovals } from './ephemeral/late-removals.ts';
 import { publishEphemeral } from './ephemeral/publish.ts';
 import { parseEphemeralRequest } from './ephemeral/request.ts';
 import { expandVolume } from './expand.ts';
-import { Notes } from './notes.ts';
+import { Notes, type NotesPlace } from './notes.ts';
 import { asConcurrentChange } from './path/concurrent-change.ts';
 import { StatsReader } from './path/stats.ts';
 import { normalizeRoot, parseTargetPath, type TargetPath } from './path/target.ts';
@@ -36,7 +37,7 @@ export interface NodeOptions {
   readonly objects: ObjectQueue;
   /** Only under these directories is anything mounted, made or removed. */
   readonly targetRoots: readonly string[];
-  readonly notesDirectory: string;
+  readonly notes: NotesPlace;
   /** True: a volume must be published to this node (ControllerPublishVolume) before it is staged. */
   readonly attachRequired?: boolean;
   /**
@@ -48,6 +49,16 @@ export interface NodeOptions {
   readonly maxInlineSizeBytes?: bigint | undefined;
   /** For the directories of the container orchestrator, which lie on no pool. */
   readonly queue: DiskQueue;
+  /** Asks the cloud what this node is there; unset: it is no machine of one. */
+  readonly readInstance?: (() => Promise<CloudInstance>) | undefined;
+}
+
+/** A node as its cloud knows it. */
+export interface CloudInstance {
+  readonly id: string;
+  readonly topology: TopologySegments;
+  /** 0: no limit. */
+  readonly maxVolumes: number;
 }
 
 const capabilities = [
@@ -117,7 +128,8 @@ export function nodeService(options: NodeOptions): NodeHandlers {
 
     async NodeGetVolumeStats({ volume_id, volume_path }) {
       const { condition, usage } = await stats.read(publishedId(volume_id) ?? requireHandle(volume_id), volume_path);
-      return { usage: [...usage], volume_condition: condition };
+      const { abnormal, message } = condition;
+      return { usage: [...usage], volume_condition: { abnormal, message: shortMessage(message) } };
     },
 
     async NodeExpandVolume({ capacity_range, volume_capability, volume_id, volume_path: path }) {
@@ -139,6 +151,14 @@ export function nodeService(options: NodeOptions): NodeHandlers {
     },
 
     async NodeGetInfo() {
+      const instance = await options.readInstance?.();
+      if (instance !== undefined) {
+        return {
+          node_id: instance.id,
+          max_volumes_per_node: BigInt(maxVolumesPerNode === 0 ? instance.maxVolumes : maxVolumesPerNode),
+          accessible_topology: { segments: instance.topology },
+        };
+      }
       return {
         node_id: nodeId,
         max_volumes_per_node: BigInt(maxVolumesPerNode),
@@ -154,7 +174,7 @@ function nodeContext({
   objects,
   queue,
   nodeId,
-  notesDirectory,
+  notes: place,
   pools,
   targetRoots,
   volumes = pools && new RecordedVolumes(pools),
@@ -169,7 +189,7 @@ function nodeContext({
     paths: new ObjectQueue(),
     attachedTo: attachRequired === true ? nodeId : undefined,
     notes() {
-      notes ??= Notes.open(notesDirectory, queue).catch((error) => {
+      notes ??= Notes.open(place, queue).catch((error) => {
         // Tried again with the next call.
         notes = undefined;
         throw error;

@@ -30,7 +30,9 @@ async function mountsOfOne(queue: DiskQueue, attached: Attached, table: readonly
         directory !== undefined && showsDirectory(mount, directory) && attached.keptAt?.includes(mount.target) !== true;
     }
     case 'mountable':
-      return ({ fsType, source }) => fsType === attached.fsType && source === attached.source;
+      // The kernel calls NFS 3 nfs, and NFS 4 nfs4: which one it is, the options of a mount say.
+      return ({ fsType, source }) =>
+        fsType.replace(/^nfs4$/, 'nfs') === attached.fsType.replace(/^nfs4$/, 'nfs') && source === attached.source;
   }
 }
 

@@ -132,7 +132,7 @@ export interface NewData extends Pick<VolumeRecord, 'blockSizeBytes' | 'content'
 }
 
 /** The way in which a draft is made, whatever is in it. */
-export interface DraftOptions extends Pick<VolumeSpec, 'layout' | 'wipe'> {
+export interface DraftOptions extends Pick<VolumeSpec, 'layout' | 'wipe' | 'zone'> {
   readonly isResumable: boolean;
 }
 
@@ -177,9 +177,14 @@ export interface Provisioner {
   /** Makes its data as large as the record says, or leaves it as it was. Never smaller. */
   grow(record: VolumeRecord): Promise<void>;
 
-  /** Takes a volume out of sight, atomically: it can be brought back if `deletion` is noted with it. Gone is fine. */
-  removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed>;
+  /**
+   * Takes a volume out of sight, atomically: it can be brought back if `deletion` is noted with it. Gone is fine.
+   * @param mayBeMarked false: no note of an earlier deletion lies with it
+   */
+  removeVolume(id: VolumeId, deletion: Deletion | undefined, mayBeMarked?: boolean): Promise<Removed>;
   removeSnapshot(id: SnapshotId): Promise<TrashRef>;
+  /** Removes what may be there of one without a record here, where storage shows late what it has. */
+  removeUnknown?(id: VolumeId | SnapshotId): Promise<void>;
   /** The volume is as if it had never been deleted. */
   restore(entry: TrashEntry): Promise<void>;
   /** Replaces the note about the deletion of something in the trash. */
@@ -228,6 +233,8 @@ export interface CloneEnd {
 }
 
 export interface Snapshotter {
+  /** The reason why several volumes cannot be taken at one instant; the sentence continues after the pool's name. */
+  readonly noGroups?: string;
   draft(id: SnapshotId): SnapshotDraft;
 }
 
@@ -370,6 +377,59 @@ export interface Extras {
   readonly adoption?: Adoption | undefined;
   /** The reason why there is none, where another pool of the kind has it; the sentence continues after the pool's name. */
   readonly noAdoption?: string | undefined;
+  readonly transfer?: Transfer | undefined;
+}
+
+/**
+ * For kinds whose volumes are the bytes of a device: all that a move to another pool needs of either end (docs/move.md). A
+ * layer's own data, e.g. the header of an encryption, is among these bytes.
+ */
+export interface Transfer {
+  /** The mark beside the record of a volume (`catalog/move-mark.ts`); undefined: none. It goes into the trash with it. */
+  readMark(id: VolumeId): Promise<string | undefined>;
+  /** Replaces it, durably, however full the pool is. */
+  writeMark(id: VolumeId, text: string): Promise<void>;
+  markInTrash(ref: TrashRef): Promise<string | undefined>;
+  /** Opens its bytes. @throws DataLoss */
+  read(object: Recorded): Promise<Descriptor>;
+  /** Like `Extras.changedRanges`, but of all these bytes; undefined: not known. */
+  readonly changedRanges?: Extras['changedRanges'] | undefined;
+  /** The size of the sectors of its devices; undefined: the one that the record of a volume says. */
+  readonly sectorBytes?: number | undefined;
+  incoming(id: VolumeId): IncomingDraft;
+}
+
+/** The space of a volume on its way from another pool. */
+export interface IncomingRoom extends Pick<VolumeRecord, 'provisioning'> {
+  /** With a layer's own data. */
+  readonly sizeBytes: bigint;
+}
+
+/** A volume on its way from another pool: invisible, there is one for each id, and it outlives the driver. */
+export interface IncomingDraft {
+  /** Makes it, or finds the one of an earlier try. */
+  begin(room: IncomingRoom): Promise<void>;
+  /** True if a new one reads as zeros. Known once it has begun. */
+  readonly isBlank: boolean;
+  /** Makes it as large; never smaller. */
+  resize(sizeBytes: bigint): Promise<void>;
+  /** Opens its bytes, to be read and written. */
+  open(): Promise<Descriptor>;
+  /** Makes a range read as zeros. */
+  zero(data: Descriptor, range: ByteRange): Promise<void>;
+  /** The mover's note about its content, which lies beside it; undefined: none, or there is no such draft. */
+  readNote(): Promise<string | undefined>;
+  /** Replaces it, durably. */
+  writeNote(text: string): Promise<void>;
+  takenBytes(): Promise<bigint>;
+  /** Its record and its mark, durably. Its bytes are synced. */
+  complete(record: VolumeRecord, mark: string): Promise<void>;
+  /** Atomically: it is the volume then. */
+  commit(): Promise<void>;
+  /** The note is of no use any more. */
+  forgetNote(): Promise<void>;
+  /** Takes it away, or the rest of one. @returns the data that must be destroyed */
+  discard(): Promise<readonly TrashRef[]>;
 }
 
 /**

@@ -19,6 +19,10 @@ export interface PoolKind<Own> {
    * says of a name how volumes are attached and labelled, so kinds that differ in that have different names.
    */
   readonly clusterDriver?: 'files.holdfast.csi.dev' | 'disks.holdfast.csi.dev';
+  /** Its home attaches volumes to nodes (`ClusterReach.publisher`). */
+  readonly isAttachedByHome?: true;
+  /** Parameters of classes that only this kind has. */
+  readonly parameters?: readonly string[];
   /** Which of the keys that several kinds have a pool's section may have. */
   readonly commonKeys: readonly CommonKey[];
   /** Which others. */
@@ -104,6 +108,8 @@ export interface OpenContext {
   readonly log: PoolLog;
   /** For pools that are found by a match. */
   readonly others?: OtherPools | undefined;
+  /** The variables of the environment by which programs for clouds are configured. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
 /** Storage that is open, and this driver's alone. */
@@ -113,7 +119,7 @@ export interface ReadyBackend {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-export interface LookRequest {
+export interface LookRequest extends Pick<OpenContext, 'environment'> {
   readonly dataDirectory: string;
   readonly wanted: Wanted;
   readonly queue: DiskQueue;

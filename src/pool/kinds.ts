@@ -2,7 +2,12 @@ import { type Disk, listDisks } from '../kernel/block/disks.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
+import { LinkFinder } from './cloud-disk/attached/finder.ts';
+import { type CloudName, clouds, type Instance } from './cloud-disk/instance.ts';
 import type { Claim, Configured, LookRequest, OpenContext, PoolKind, PoolWatch, WatchContext } from './kind.ts';
+import type { EbsPoolOptions } from './kinds/aws-ebs/config.ts';
+import { ebsKind } from './kinds/aws-ebs/kind.ts';
+import { ebsNodeKind } from './kinds/aws-ebs/node.ts';
 import type { DirectoryOptions } from './kinds/directory/config.ts';
 import { directoryKind } from './kinds/directory/kind.ts';
 import type { DiskOptions } from './kinds/disk/config.ts';
@@ -38,6 +43,7 @@ interface OwnOptions {
   readonly disk: DiskOptions;
   readonly nfs: NfsPoolOptions;
   readonly exec: ExecPoolOptions;
+  readonly 'aws-ebs': EbsPoolOptions;
 }
 
 export type KindName = keyof OwnOptions;
@@ -50,6 +56,7 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   disk: diskKind,
   nfs: nfsKind,
   exec: execKind,
+  'aws-ebs': ebsKind,
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
@@ -57,18 +64,25 @@ const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind, iscsiNodeK
 
 /** The same, with programs that the configuration names. Only their contexts are read: nothing is run. */
 export function nodeKindsWith(programs: Programs): readonly NodeKind[] {
-  return [...nodeKinds, execNodeKind(programs, undefined)];
+  return [...nodeKinds, ebsNodeKind(), execNodeKind(programs, undefined)];
+}
+
+export interface OpenNodeKindsOptions extends ExecNodeOptions {
+  /** For tests. */
+  readonly diskLinks?: string | undefined;
 }
 
 /** All of them, for a process that makes volumes reachable on its node. */
-export async function openNodeKinds(options: ExecNodeOptions): Promise<readonly NodeKind[]> {
-  return [...nodeKinds, execNodeKind(options.programs, await openExecNode(options))];
+export async function openNodeKinds(options: OpenNodeKindsOptions): Promise<readonly NodeKind[]> {
+  const { diskLinks } = options;
+  const ebs = ebsNodeKind(diskLinks === undefined ? undefined : new LinkFinder(diskLinks));
+  return [...nodeKinds, ebs, execNodeKind(options.programs, await openExecNode(options))];
 }
 
 export { type ProgramConfig, type Programs, readProgram };
 
 /** In the order in which messages list them. */
-export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs', 'exec'];
+export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs', 'exec', 'aws-ebs'];
 
 /** The kind of a pool whose section names none, as it was before there were several kinds. */
 export const defaultKind: KindName = 'image';
@@ -82,6 +96,32 @@ export type PoolConfig<Kind extends KindName = KindName> = {
 export function clusterDriverOf(kind: KindName): string | undefined {
   const { clusterDriver }: Pick<PoolKind<never>, 'clusterDriver'> = kinds[kind];
   return clusterDriver;
+}
+
+/** Asks the machine that this is what its cloud calls it. @throws Unavailable, NoAnswer */
+export async function readInstance(_cloud: CloudName, environment: OpenContext['environment']): Promise<Instance> {
+  const { readInstance: read } = await import('./kinds/aws-ebs/instance.ts');
+  return await read(environment ?? {});
+}
+
+export { type CloudName, clouds, type Instance };
+
+/** Answers if the home of such pools attaches their volumes to nodes. */
+export function isAttachedByHome(kind: KindName): boolean {
+  const { isAttachedByHome: isAttached }: Pick<PoolKind<never>, 'isAttachedByHome'> = kinds[kind];
+  return isAttached === true;
+}
+
+/** The parameters of classes that only pools of these kinds have. */
+export function ownParametersOf(pools: readonly Pick<PoolConfig, 'kind'>[]): readonly string[] {
+  return [
+    ...new Set(
+      pools.flatMap(({ kind }) => {
+        const { parameters = [] }: Pick<PoolKind<never>, 'parameters'> = kinds[kind];
+        return parameters;
+      }),
+    ),
+  ];
 }
 
 /** The keys that a section of such a pool may have. */
@@ -241,6 +281,16 @@ export async function checkNodeKinds(queue: DiskQueue, programs: Programs): Prom
     });
   });
   return (await Promise.all(findings)).flat();
+}
+
+/** Asks the servers of the volumes that this node uses. */
+export async function checkServersInUse(
+  dataDirectory: string,
+  programs: Programs,
+  queue: DiskQueue,
+): Promise<Finding[]> {
+  const { checkServers } = await import('./on-node/look.ts');
+  return checkServers(dataDirectory, nodeKindsWith(programs), queue);
 }
 
 /** The volume that a device or mount belongs to by its names in the kernel alone, for pools of every kind. */

@@ -132,8 +132,8 @@ export interface NodeTraits extends Pick<Traits, 'detaching'> {
 }
 
 /**
- * The interface that a kind implements for the nodes of a cluster, one object for each server (`NodeKind.serverOf`). It
- * knows no records: all that it needs is in the volume. Each method is safe to repeat after a crash at any point in it.
+ * The interface that a kind implements for the nodes of a cluster, one object for each fate (`fateOf`). It knows no
+ * records: all that it needs is in the volume. Each method is safe to repeat after a crash at any point in it.
  */
 export interface NodeSide {
   /** For messages: `nfs server 10.0.0.1`. */
@@ -154,6 +154,8 @@ export interface NodeSide {
   /** Unmounts in a way that ends, whatever its server does: forced, then lazy. Everything it takes, in its own queue. */
   unmount?(volume: VolumeOnNode, place: UnmountPlace): Promise<void>;
   quotaUsage?(volume: VolumeOnNode): Promise<QuotaUsage | undefined>;
+  /** Answers if the server does; left out: there is no server. Never waits for longer than 3 s. */
+  isAnswering?(volume: VolumeOnNode): Promise<boolean>;
   /** The server's state for this volume. Never waits for the server for longer than 3 s. */
   condition?(volume: VolumeOnNode): Promise<Condition>;
 }
@@ -174,18 +176,32 @@ export interface NodeKind {
    * to write
    */
   read(context: VolumeContext, demand: ContextDemand): ContextContent;
+  /** For kinds whose handles cannot be any text. @throws InvalidArgument */
+  requireHandle?(handle: VolumeHandle, context: VolumeContext): void;
   /**
    * Answers if something that is seen is the volume, or a directory in it, by what the kernel and the context alone tell:
    * no server is asked.
    */
   shows(volume: VolumeOnNode, seen: Seen): 'whole' | 'part' | undefined;
-  /** Volumes with the same answer share a `NodeSide`, a queue and a fate: the address of their server. */
+  /** The address of the server of a volume. */
   serverOf(volume: VolumeOnNode): string;
+  /** The volumes that wait for each other, as far as they are not all those of one server. */
+  fateOf?(volume: VolumeOnNode): string;
   /** For kinds that keep a volume mounted for the driver alone: tells such mounts. */
   isOwnMount?(target: string): boolean;
   open(context: NodeSideContext): Promise<NodeSide>;
+  /**
+   * Asks the server of a volume, also where no driver runs; left out: there is none. Takes at most a few seconds.
+   * @returns why it cannot be used, as a sentence that goes on from its name; undefined: it answers
+   */
+  askServer?(volume: VolumeOnNode): Promise<string | undefined>;
   /** Checks for `holdfast doctor` that this node has what volumes of this kind need. */
   checkNode?(queue: DiskQueue): Promise<Finding[]>;
+}
+
+/** Volumes with the same answer share a `NodeSide`, a queue and a fate. */
+export function fateOf(kind: NodeKind, volume: VolumeOnNode): string {
+  return kind.fateOf?.(volume) ?? kind.serverOf(volume);
 }
 
 /** The facts of a volume that its context gives. */

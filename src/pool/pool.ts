@@ -14,6 +14,7 @@ import type { Secrets } from '../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Trimming } from '../volume/trimming.ts';
 import type { WipePolicy } from '../volume/wipe-policy.ts';
+import type { PoolMoves } from './moves.ts';
 import type { VolumeContext } from './node-side.ts';
 
 /** The abilities of a kind of pool, as data: services ask this, never the kind's name. */
@@ -48,6 +49,8 @@ export interface Traits {
   readonly isOneVolume?: true;
   /** For volumes that are directories of a server: the names that requests have for its filesystem. */
   readonly servedTypes?: readonly ServedType[];
+  /** Parameters of classes that only this kind has; unset: none. */
+  readonly parameters?: readonly string[];
   /** The access modes that its volumes can be made for; unset: those of storage on one node's disk. */
   readonly accessModes?: readonly AccessMode[];
 }
@@ -73,6 +76,37 @@ export interface ClusterReach {
    * enough for a node that knows no records (`NodeKind.read`).
    */
   contextOf(record: VolumeRecord): VolumeContext;
+  /** Attaches its volumes to nodes; unset: nodes do that themselves. */
+  readonly publisher?: Publisher | undefined;
+  /** The part of the cluster from which a volume can be reached; unset: all of it. */
+  topologyOf?(record: VolumeRecord): Readonly<Record<string, string>> | undefined;
+  /** Chooses where a volume is made. @throws InvalidArgument, ResourceExhausted */
+  zoneFor?(requirement: TopologyRequirement | undefined): string;
+  /** Answers if volumes can be made from a snapshot; unset: always. */
+  isSnapshotReady?(id: SnapshotId): Promise<boolean>;
+}
+
+/** publish_context. */
+export type PublishContext = Readonly<Record<string, string>>;
+
+/** For volumes that something outside of the nodes attaches to them. Each method can be called again at any time. */
+export interface Publisher {
+  /** @throws NotFound if there is no such node */
+  requireNode(nodeId: string): Promise<void>;
+  /** Returns once the node has it. @throws FailedPrecondition if another node has it */
+  publish(record: VolumeRecord, nodeId: string): Promise<PublishContext>;
+  /** Returns once the node no longer has it; undefined: no node. Also of a volume whose record is not known here. */
+  unpublish(id: VolumeId, nodeId: string | undefined): Promise<void>;
+  /** Answers if a handle that a person wrote can be one of its volumes. */
+  reaches(handle: string): boolean;
+  publishProvided(handle: string, nodeId: string): Promise<PublishContext>;
+  unpublishProvided(handle: string, nodeId: string | undefined): Promise<void>;
+}
+
+/** The topology that a volume must meet: one of `requisite`, and the first of `preferred` that can be. */
+export interface TopologyRequirement {
+  readonly requisite: readonly Readonly<Record<string, string>>[];
+  readonly preferred: readonly Readonly<Record<string, string>>[];
 }
 
 /** The id that a name has in a pool. */
@@ -132,6 +166,8 @@ export interface VolumeSpec {
   readonly wipe?: WipePolicy | undefined;
   /** The secrets for its encryption. Never kept. */
   readonly secrets?: Secrets | undefined;
+  /** For storage that has zones. */
+  readonly zone?: string | undefined;
 }
 
 /** The way in which a volume is made reachable. */
@@ -140,6 +176,8 @@ export interface AttachOptions {
   readonly persistent: boolean;
   /** The secrets to open an encrypted volume. */
   readonly secrets?: Secrets | undefined;
+  /** ControllerPublishVolume says that no other node ever had the volume: if it is blank it may be formatted. */
+  readonly isFirstUse?: boolean;
 }
 
 /** A volume to be made of what lies at a path already; every field is checked. */
@@ -363,6 +401,8 @@ export interface Pool {
   readonly trimming: Trimming;
   /** Where blocking calls to this pool's disk run, and where mounts of its volumes are made. */
   readonly queue: DiskQueue;
+  /** undefined: its volumes do not move to other pools. */
+  readonly moves?: PoolMoves | undefined;
 
   /**
    * Makes the volume, durably, before it returns: blank or formatted, or with the content of a snapshot or volume of

@@ -2,7 +2,7 @@ import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { didYouMean } from '../settings/nearest.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/flow/finish-all.ts';
-import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
+import { type GroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import { type LabelSelector, type Labels, selects } from '../volume/labels.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
@@ -57,6 +57,8 @@ export type FoundVolume = Found<VolumeRecord>;
 export interface OwnedVolume extends SeenVolume {
   readonly pool: Pool | undefined;
 }
+
+type FoundRecord = VolumeRecord | SnapshotRecord | GroupRecord;
 
 type LookUp<Kind> = (pool: Pool) => Promise<Kind | undefined>;
 
@@ -168,6 +170,12 @@ export class Pools {
     return [...this.#supervisors.values()].flatMap(({ state }) => (state.state === 'open' ? [state.pool] : []));
   }
 
+  /** The name of a pool that is not open: it may have what no other has; undefined: all are. */
+  firstClosed(): string | undefined {
+    const open = this.all().map(({ name }) => name);
+    return this.names().find((name) => !open.includes(name));
+  }
+
   /** The pools whose records are known: the open ones, and those in quarantine, which answer all else with an error. */
   known(): Pool[] {
     return this.names().flatMap((name) => this.#known(name) ?? []);
@@ -236,11 +244,11 @@ export class Pools {
     return this.#searchMade(`group ${id}`, (pool) => pool.findGroup(id));
   }
 
-  async #search<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
+  async #search<Kind extends FoundRecord>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
     const found = await this.#searchKnown(what, lookUp);
     if (found !== undefined) return found;
     // In a pool that is in quarantine too: a call that was cut short may have made it.
-    const closed = this.names().find((name) => this.#supervisors.get(name)?.state.state !== 'open');
+    const closed = this.firstClosed();
     if (closed !== undefined) {
       throw new Unavailable(`${what} is in no open pool, and pool ${closed} is not open; try again later.`);
     }
@@ -254,7 +262,7 @@ export class Pools {
     throw new Unavailable('the disks of this node are still being looked for; try again.');
   }
 
-  async #searchMade<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
+  async #searchMade<Kind extends FoundRecord>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
     const found = await this.#searchKnown(what, lookUp);
     if (found === undefined) this.requireSettled(this.names());
     return found;
@@ -268,19 +276,37 @@ export class Pools {
   }
 
   /** @throws FailedPrecondition if two pools have it: whatever is done could be done to the wrong one */
-  async #searchKnown<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
+  async #searchKnown<Kind extends FoundRecord>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
     const found: Found<Kind>[] = [];
     for (const pool of this.known()) {
       const record = await lookUp(pool);
       if (record !== undefined) found.push({ pool, record });
     }
     if (found.length > 1) {
+      const valid = await this.#validCopy(found);
+      if (valid !== undefined) return valid;
       const names = found.map(({ pool }) => pool.name).join(' and ');
       throw new FailedPrecondition(
         `${what} is in pools ${names}, under one id. Stop the driver, and move its directory out of the pool that should not have it.`,
       );
     }
     return found[0];
+  }
+
+  /** The one that is the volume, if all others are known to be copies that it has left when it moved (docs/move.md). */
+  async #validCopy<Kind extends FoundRecord>(found: readonly Found<Kind>[]): Promise<Found<Kind> | undefined> {
+    const judged = await Promise.all(
+      found.map(async (each) => {
+        const id = parseVolumeId(each.record.id);
+        const state = id === undefined ? undefined : await each.pool.moves?.stateOf(id).catch(() => undefined);
+        return { each, state };
+      }),
+    );
+    const [valid, ...others] = judged.filter(({ state }) => state?.why === undefined && state !== undefined);
+    if (valid === undefined || others.length > 0) return undefined;
+    // A pool that cannot be asked has the copy that the volume has left, if this one has come by a move.
+    const areKnown = judged.every(({ state }) => state !== undefined);
+    return areKnown || (valid.state?.mark.generation ?? 0) > 0 ? valid.each : undefined;
   }
 
   #supervisor(name: string): PoolSupervisor {

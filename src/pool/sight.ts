@@ -87,8 +87,17 @@ export function fail(check: string, detail: string, remedy: string): Finding {
   return { check, status: 'fail', detail, remedy };
 }
 
-/** Details that take time, beside the records: how full the pool is, or where its volumes are in use. */
-export type Wanted = 'records' | 'capacity' | 'attachments';
+/** Details that take time, beside the records: how full the pool is, where its volumes are in use, or both. */
+export const wantedDetails = ['records', 'capacity', 'attachments', 'all'] as const;
+export type Wanted = (typeof wantedDetails)[number];
+
+export function wantsCapacity(wanted: Wanted): boolean {
+  return wanted === 'capacity' || wanted === 'all';
+}
+
+export function wantsAttachments(wanted: Wanted): boolean {
+  return wanted === 'attachments' || wanted === 'all';
+}
 
 /** The pool's filesystem cannot be read without writing to its disk, or not now. The message is for the operator. */
 export class NotReadable extends Error {}

@@ -8,24 +8,29 @@ import { groupControllerService } from '../controller/snapshots/group-service.ts
 import { addServices, type CallOptions, callsOf, type ServiceHandlers } from '../csi/call.ts';
 import { type Listener, listen, newServer } from '../csi/listener.ts';
 import { serveRegistration } from '../csi/registration.ts';
+import type { Changes } from '../fleet/node/change.ts';
 import type { Look } from '../fleet/node/look.ts';
+import type { NodeMoves } from '../fleet/node/moves.ts';
 import type { Links } from '../fleet/node/start.ts';
-import { clusterPluginCapabilities, identityService } from '../identity/service.ts';
+import { clusterPluginCapabilities, identityService, zonedPluginCapabilities } from '../identity/service.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { explain } from '../kernel/call/explain.ts';
 import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
-import { nodeService } from '../node/service.ts';
+import { Mover } from '../move/mover.ts';
+import type { LeavingsOptions } from '../move/nodes/leavings.ts';
+import { type CloudInstance, nodeService } from '../node/service.ts';
 import { TrimTimer } from '../node/trim/trim-timer.ts';
-import { nodeKindsWith } from '../pool/kinds.ts';
+import { isAttachedByHome, nodeKindsWith, ownParametersOf, readInstance } from '../pool/kinds.ts';
 import { PoolHeld } from '../pool/location/lock.ts';
 import type { Pools } from '../pool/pools.ts';
 import { snapshotMetadataService } from '../snapshot-metadata/service.ts';
 import { version } from '../version.ts';
-import { HoldfastError } from '../volume/errors.ts';
+import { HoldfastError, Unavailable } from '../volume/errors.ts';
 import { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import { topologyKey } from '../volume/topology.ts';
-import { maxServersOf, type OpenContextVolumes, openContextVolumes } from './context-volumes.ts';
+import { topologyKey, zoneKey } from '../volume/topology.ts';
+import { busyServersOf, type OpenContextVolumes, openContextVolumes } from './context-volumes.ts';
 import { InFlightCalls } from './in-flight-calls.ts';
 import { makePools, maxPools } from './node-pools.ts';
 import { StartupGate } from './startup-gate.ts';
@@ -62,7 +67,7 @@ export interface Driver {
  * @param look answers the controller's queries about this node
  */
 export async function startDriver(config: ServeConfig, log: Logger, look: Look): Promise<Driver> {
-  const sizes = queueSizes(workerThreads, maxPools(config.pools), maxServersOf(config));
+  const sizes = queueSizes(workerThreads, maxPools(config.pools), busyServersOf(config));
   const nodePools = await makePools(config, log, sizes.pool);
   const { pools } = nodePools;
   const inFlight = new InFlightCalls();
@@ -73,6 +78,10 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   const objects = new ObjectQueue();
   const kubeletQueue = new DiskQueue('kubelet', sizes.kubelet);
   const gate = new StartupGate();
+  const { dataDirectory } = config;
+  const shared = { pools, objects, dataDirectory, queue: kubeletQueue, log };
+  const peers = await peersOf(config, shared, (id) => mover?.isMoving(id) === true);
+  const mover = config.side === undefined ? new Mover({ ...shared, peers: peers?.nodes }) : undefined;
   const remote = hasNode(config.side)
     ? await openContextVolumes(config, { log, queue: kubeletQueue, threadsEach: sizes.server })
     : undefined;
@@ -80,7 +89,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
     admin: adminHandlers,
     linked,
     ...handlers
-  } = services(config, { pools, objects, kubeletQueue, inFlight, gate, remote });
+  } = services(config, { pools, objects, kubeletQueue, inFlight, gate, mover, remote });
   const callOptions = { log, ready: () => !isStopping(), stopping: stopping.signal };
   addServices(server, handlers, callOptions);
   const listener = await listen(server, config.socketPath);
@@ -88,9 +97,18 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   log.info({ driver, version, node, socket, side }, 'listening');
 
   // Starts before the pools open, to count the work that they find half done, too.
-  const monitoring = await monitor(config, { pools, kubeletQueue, isStopping, log });
+  const monitoring = await monitor(config, { pools, kubeletQueue, remote, isStopping, log });
   const opened = Promise.all([openPools(pools, isStopping, log), nodePools.find()]).then(() => undefined);
-  const links = startLinks(config, { linked, look, pools, opened, callOptions, isStopping });
+  const links = startLinks(config, {
+    linked,
+    look,
+    changes: adminHandlers,
+    moves: mover && peers && { ...peers, mover },
+    pools,
+    opened,
+    callOptions,
+    isStopping,
+  });
   const trimTimer = new TrimTimer({ pools, objects, log });
   const registered = register(config, { opened, stopping: stopping.signal, log });
   const administered = import('../admin/administer.ts').then(({ administer }) => {
@@ -99,6 +117,9 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   });
   // Callers that await these get the failure; no one must.
   opened.catch(() => undefined);
+  void opened
+    .then(() => Promise.all([mover?.resume(), peers?.leavings.resume()]))
+    .catch((error: unknown) => log.error({ err: error }, 'cannot resume the moves of volumes'));
   void withTimeout(openingTimeoutMs, Promise.allSettled([opened])).then(() => gate.open());
 
   return {
@@ -123,12 +144,40 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
       await (await links)?.stop();
       await monitoring?.close();
       remote?.servers.stop();
-      const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
+      const closed = Promise.allSettled([
+        opened,
+        trimTimer.stop(),
+        mover?.stop(),
+        peers?.leavings.stop(),
+        peers?.nodes.close(),
+      ]).then(() => pools.close());
       if ((await withTimeout(poolGraceMs, closed)) === 'late') {
         log.warn('a pool takes too long to close; stopping without it');
       }
       log.info('stopped');
     },
+  };
+}
+
+/** The other nodes that volumes move to and from; without an address none of its code is loaded. */
+async function peersOf(
+  { link }: ServeConfig,
+  shared: Omit<LeavingsOptions, 'isMovingHere'>,
+  isMovingHere: LeavingsOptions['isMovingHere'],
+): Promise<Omit<NodeMoves, 'mover'> | undefined> {
+  const listen = link?.moveAddress;
+  if (listen === undefined) return undefined;
+  const [{ Leavings }, { Nodes }] = await Promise.all([
+    import('../move/nodes/leavings.ts'),
+    import('../move/nodes/nodes.ts'),
+  ]);
+  const { log, objects } = shared;
+  const leavings = new Leavings({ ...shared, isMovingHere });
+  const { host = '', port } = listen;
+  return {
+    leavings,
+    nodes: new Nodes({ listen, leavings, objects, log }),
+    address: `${host.includes(':') ? `[${host}]` : host}:${port}`,
   };
 }
 
@@ -138,6 +187,8 @@ interface Parts {
   readonly kubeletQueue: DiskQueue;
   readonly inFlight: InFlightCalls;
   readonly gate: StartupGate;
+  /** undefined: every node can reach its volumes, which do not move. */
+  readonly mover: Mover | undefined;
   /** undefined: this process mounts no volumes that every node can reach. */
   readonly remote: OpenContextVolumes | undefined;
 }
@@ -147,16 +198,20 @@ const anyNode = 'cluster';
 
 /** The services of one side of a driver whose volumes every node can reach. */
 function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate, remote }: Parts) {
-  const { attach, driverName, maxVolumesPerNode, nodeId, notesDirectory, searchPath, side, targetRoots } = config;
+  const { attach, driverName, maxVolumesPerNode, nodeId, notes, searchPath, side, targetRoots } = config;
   const nodeKinds = nodeKindsWith(config.programs);
   const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
   const topology = undefined;
-  const identity = { name: driverName, version, pools, searchPath, capabilities: clusterPluginCapabilities };
+  const isZoned = config.cloud !== undefined || config.pools.some(({ kind }) => isAttachedByHome(kind));
+  const capabilities = isZoned ? zonedPluginCapabilities : clusterPluginCapabilities;
+  const identity = { name: driverName, version, pools, searchPath, capabilities };
   const home = {
     controller: calls(
       controllerService({
         ...{ nodeId: anyNode, topology, pools, objects, attach, maxVolumesPerNode, nodeKinds },
         expansion: 'controller',
+        ownParameters: ownParametersOf(config.pools),
+        hasNoClones: config.pools.length > 0 && config.pools.every(({ kind }) => isAttachedByHome(kind)),
       }),
     ),
     groupController: calls(groupControllerService({ nodeId: anyNode, pools, objects })),
@@ -164,9 +219,10 @@ function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, in
   const node = remote && {
     node: calls(
       nodeService({
-        ...{ nodeId, topology, objects, targetRoots, notesDirectory, maxVolumesPerNode },
+        ...{ nodeId, topology, objects, targetRoots, notes, maxVolumesPerNode },
         volumes: remote.volumes,
         queue: kubeletQueue,
+        readInstance: config.cloud === undefined ? undefined : () => instanceOf(config),
       }),
     ),
   };
@@ -179,14 +235,28 @@ function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, in
   };
 }
 
+/** Asked with each call: cards and disks that come later take places of volumes. */
+async function instanceOf({ cloud, cloudEnvironment }: ServeConfig): Promise<CloudInstance> {
+  if (cloud === undefined) throw new Unavailable('HOLDFAST_CLOUD is not set.');
+  try {
+    const { id, maxVolumes, zone } = await readInstance(cloud, cloudEnvironment);
+    return { id, maxVolumes, topology: { [zoneKey]: zone } };
+  } catch (error) {
+    if (error instanceof HoldfastError) throw error;
+    throw new Unavailable(
+      `the metadata service of ${cloud} does not say what this node is (${explain(error)}): in a pod it needs hostNetwork, or a hop limit of 2.`,
+    );
+  }
+}
+
 function services(config: ServeConfig, parts: Parts) {
   if (config.side !== undefined) return clusterServices(config, parts);
-  const { pools, objects, kubeletQueue, inFlight, gate } = parts;
+  const { pools, objects, kubeletQueue, inFlight, gate, mover } = parts;
   const { attach, driverName, expansion, maxInlineSizeBytes, maxVolumesPerNode, nodeId, searchPath, targetRoots } =
     config;
   const topology = { [topologyKey]: nodeId };
   const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
-  const controller = { nodeId, topology, pools, objects, expansion, attach, maxVolumesPerNode };
+  const controller = { nodeId, topology, pools, moves: mover, objects, expansion, attach, maxVolumesPerNode };
   const groupController = calls(groupControllerService({ nodeId, pools, objects }));
   const snapshotMetadata = inFlight.countStreams(snapshotMetadataService({ pools, objects }));
   return {
@@ -199,7 +269,7 @@ function services(config: ServeConfig, parts: Parts) {
         pools,
         objects,
         targetRoots,
-        notesDirectory: config.notesDirectory,
+        notes: config.notes,
         queue: kubeletQueue,
         attachRequired: attach === 'required',
         maxVolumesPerNode,
@@ -214,12 +284,14 @@ function services(config: ServeConfig, parts: Parts) {
       groupController,
       snapshotMetadata,
     }),
-    admin: inFlight.count(adminService({ nodeId, pools, objects })),
+    admin: inFlight.count(adminService({ mover, nodeId, pools, objects })),
   };
 }
 
 interface LinkParts {
   readonly look: Look;
+  readonly changes: Changes;
+  readonly moves: NodeMoves | undefined;
   readonly linked: () => Omit<ServiceHandlers, 'identity' | 'node'>;
   readonly pools: Pools;
   readonly opened: Promise<void>;
@@ -231,7 +303,7 @@ interface LinkParts {
 async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links | undefined> {
   const { driverName, link, nodeId } = config;
   if (link === undefined) return undefined;
-  const { callOptions, isStopping, linked, look, opened, pools } = parts;
+  const { callOptions, changes, isStopping, linked, look, moves, opened, pools } = parts;
   const { startLinks: start } = await import('../fleet/node/start.ts');
   if (isStopping()) return undefined;
   const links = start({
@@ -240,6 +312,8 @@ async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links 
     driverName,
     calls: callsOf(linked(), callOptions),
     look,
+    changes,
+    moves,
     pools,
     log: callOptions.log,
   });
@@ -253,7 +327,7 @@ async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links 
 /** Metrics and health, if they are configured; otherwise their code is not loaded. */
 async function monitor(
   config: ServeConfig,
-  live: Pick<MonitoringOptions, 'isStopping' | 'kubeletQueue' | 'log' | 'pools'>,
+  live: Pick<MonitoringOptions, 'isStopping' | 'kubeletQueue' | 'log' | 'pools' | 'remote'>,
 ): Promise<Monitoring | undefined> {
   const { driverName: driver, httpAddress: address, nodeId: node_id, socketPath } = config;
   if (address === undefined) return undefined;

@@ -5,7 +5,7 @@ export interface QueueSizes {
   readonly pool: number;
   /** For the kubelet's directories, which lie on no pool. */
   readonly kubelet: number;
-  /** For each server of volumes that any node can reach. */
+  /** At most, for each server of volumes that any node can reach. */
   readonly server: number;
 }
 
@@ -22,7 +22,7 @@ const asideThreads = 5;
 
 /**
  * The number of worker threads that a driver with this many pools wants.
- * @param serverCount the maximum of servers with separate threads
+ * @param serverCount servers that can use all their threads at the same time
  */
 export function wantedThreads(poolCount: number, serverCount = 0): number {
   return spareThreads + wanted.kubelet + poolCount * (wanted.pool + asideThreads) + serverCount * wanted.server;

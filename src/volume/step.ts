@@ -108,6 +108,23 @@ export const metadataStepNames = [
   'metadata/clear',
 ] as const;
 
+/** Steps of a move to another pool; tested in test/move. */
+export const moveStepNames = [
+  'move/note',
+  'move/draft',
+  'move/progress',
+  'move/fence',
+  'move/open',
+  'move/generation',
+  'move/give',
+  'move/complete',
+  'move/commit',
+  'move/settle',
+  'move/take-back',
+  'move/discard',
+  'move/forget',
+] as const;
+
 /** Steps of volumes that this node has no record of. */
 export const volumeNoteStepNames = ['volume-note/write', 'volume-note/remove'] as const;
 
@@ -123,6 +140,25 @@ export const targetStepNames = [
   'iscsi/logout',
 ] as const;
 
+/** Steps of disks that a cloud has; killed around each of them in test/cloud. */
+export const cloudStepNames = [
+  'cloud/create',
+  'cloud/delete',
+  'cloud/label',
+  'cloud/grow',
+  'cloud/snapshot',
+  'cloud/attach',
+  'cloud/detach',
+  'cloud/note',
+  'cloud/mark',
+  'cloud/format',
+  'cloud/identity',
+  'cloud/unmark',
+] as const;
+
+/** Steps of volumes on NFS, beside those of all; killed around each of them in the virtual machine. */
+export const nfsStepNames = ['create/name'] as const;
+
 /** Steps of volumes that programs of the user's make reachable. */
 export const programStepNames = ['exec/note', 'exec/run', 'exec/forget'] as const;
 
@@ -131,8 +167,11 @@ export type StepName =
   | (typeof encryptionStepNames)[number]
   | (typeof instantStepNames)[number]
   | (typeof metadataStepNames)[number]
+  | (typeof moveStepNames)[number]
   | (typeof volumeNoteStepNames)[number]
   | (typeof targetStepNames)[number]
+  | (typeof cloudStepNames)[number]
+  | (typeof nfsStepNames)[number]
   | (typeof programStepNames)[number];
 
 /**

@@ -1,2 +1,5 @@
 /** The topology key of a node; its value is the node id (Y01). */
 export const topologyKey = 'topology.holdfast.dev/node';
+
+/** The zone of a cloud: the label that Kubernetes has for it. */
+export const zoneKey = 'topology.kubernetes.io/zone';

@@ -63,18 +63,19 @@ describe('the bundle', () => {
     await volume.tearDown(client, await volume.bringUp(client));
   });
 
-  test('is complete: the program, its native part, the licences, and nothing else', async () => {
+  test('is complete: the program, its native part, the page, the licences, and nothing else', async () => {
     using scratch = new Scratch('bundle');
     mkdirSync(scratch.join('dist'));
     await buildBundle(scratch.join('dist'));
     const names = readdirSync(scratch.join('dist')).sort();
     assert.deepEqual(
       names.filter((name) => !/^koffi-linux-\w+\.node$/.test(name)),
-      ['LICENSE', 'THIRD-PARTY-LICENSES', 'holdfast.mjs'],
+      ['LICENSE', 'THIRD-PARTY-LICENSES', 'holdfast.mjs', 'page'],
     );
-    assert.equal(names.length, 4);
+    assert.equal(names.length, 5);
+    assert.deepEqual(readdirSync(scratch.join('dist', 'page')).sort(), ['index.html', 'page.css', 'page.js']);
     const licences = readFileSync(scratch.join('dist', 'THIRD-PARTY-LICENSES'), 'utf8');
-    for (const name of ['@grpc/grpc-js', 'execa', 'koffi', 'zod', 'pino'])
+    for (const name of ['@grpc/grpc-js', 'execa', 'koffi', 'preact', 'zod', 'pino'])
       assert.match(licences, new RegExp(`^${name}$`, 'm'));
   });
 });

@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { AnsweringNfs } from '../support/answering-nfs.ts';
 import { holdfast } from '../support/command.ts';
 import { remountReadOnly } from '../support/disk.ts';
 import { DriverProcess, driverCommand, environmentFor } from '../support/driver.ts';
@@ -127,6 +128,21 @@ describe('holdfast doctor', () => {
     assert.equal(finding?.status, 'warn');
     assert.match(finding.detail, /^1 of 1 volumes were made on a node that is not called node-2, .*: volume vol-\w+$/);
     assert.match(finding.remedy ?? '', /stay Pending.*HOLDFAST_NODE_ID.*holdfast export/);
+  });
+
+  test('asks the servers of the volumes that a node uses', async () => {
+    using scratch = new Scratch('cli');
+    using server = await AnsweringNfs.start();
+    server.noteVolume(scratch);
+    const said = async () => {
+      const { findings: found } = await findings(environmentFor(scratch, { environment: { HOLDFAST_SIDE: 'node' } }));
+      const { detail, status } = named(found, 'nfs 127.0.0.1') ?? assert.fail();
+      return [status, detail];
+    };
+    assert.deepEqual(await said(), ['ok', 'answers; 1 volume of this node']);
+    server[Symbol.dispose]();
+    const why = `the server cannot be reached at port ${server.port} (ECONNREFUSED)`;
+    assert.deepEqual(await said(), ['warn', `${why}; 1 volume of this node`]);
   });
 
   test('of a pool of directories it says whether quota holds its sizes', async () => {

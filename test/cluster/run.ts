@@ -4,13 +4,14 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Usage } from '../../scripts/options.ts';
 
-const places = ['.', 'fleet', 'devices'] as const;
+const places = ['.', 'fleet', 'devices', 'network'] as const;
 type Place = (typeof places)[number];
 
 const directory = import.meta.dirname;
 const usage = new Usage(`Our manifests and image on a real Kubernetes. As root: npm run test:cluster -- [word]...
 The tests whose files have one of the words in their names, or all: those of one node, and those whose words begin with
-fleet, of three nodes; with devices, of a node with disks, which is a virtual machine.
+fleet, of three nodes; with devices, of a node with disks, which is a virtual machine; with network, of two such nodes
+and servers of NFS, NVMe/TCP and iSCSI.
 `);
 const { positionals: words } = usage.read({ allowPositionals: true });
 usage.requireKnown(
@@ -22,6 +23,7 @@ const suites = {
   'run-one-node.ts': filesIn('.', words),
   'run-fleet.ts': filesIn('fleet', words),
   'run-devices.ts': filesIn('devices', words),
+  'run-network.ts': filesIn('network', words),
 };
 
 let child: ChildProcess | undefined;

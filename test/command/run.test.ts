@@ -268,6 +268,24 @@ describe('a program in a group', () => {
     await assert.rejects(run('true', [], inGroup(300, lock)), /did not finish within 0.3 s/);
   });
 
+  it('is killed when it writes without end, to either output, and its children are', async () => {
+    using scratch = new Scratch('group');
+    const options = { ...inGroup(20_000, scratch.join('lock')), outputLimitBytes: 1 << 16 };
+    for (const [script, words] of [
+      ['yes', /wrote more than 64 KiB/],
+      ['yes >&2', /wrote more than 16 MiB/],
+      ['yes & wait', /wrote more than 64 KiB/],
+    ] as const) {
+      const failure = await run('sh', ['-c', `echo $$ >${scratch.join('pid')}; ${script}`], options).catch(
+        (error: unknown) => error,
+      );
+      assert.ok(failure instanceof CommandError && failure.limit === 'output', `${failure}`);
+      assert.match(failure.message, words);
+      const pid = Number(readFileSync(scratch.join('pid'), 'utf8'));
+      await eventually(() => assert.throws(() => process.kill(pid, 0), /ESRCH/));
+    }
+  });
+
   it('has a limit for its output', async () => {
     using scratch = new Scratch('group');
     const options = { ...inGroup(20_000, scratch.join('lock')), outputLimitBytes: 1 << 16 };

@@ -5,9 +5,7 @@ import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { fileKeys, parseConfigFile } from '../../src/config/file.ts';
-import { parameterKeys } from '../../src/controller/volumes/parameters.ts';
-import { keysOf, kindNames } from '../../src/pool/kinds.ts';
+import { parseConfigFile } from '../../src/config/file.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { buildPrograms } from '../cluster/harness/programs.ts';
 import { Helm, type Values } from './helm.ts';
@@ -475,6 +473,11 @@ describe('Helm chart', () => {
     // Without external-attacher, which the chart does not have, no pod would get its volume.
     ['two groups of one label value', { nodeGroups: { a: { values: ['x'] }, b: { values: ['x'] } } }, /another group/],
     ['a group of a name that is taken', { nodeGroups: { dashboard: {} } }, /nodeGroups/],
+    [
+      'moves between nodes that nobody introduces',
+      { oneNode: true, moveBetweenNodes: true },
+      /moveBetweenNodes: needs the controller/,
+    ],
     ['groups of one node', { oneNode: true, nodeGroups: { a: {} } }, /one node only/],
     ['a default that a group lacks', { nodeGroups: { a: { config: { defaultPool: 'q' } } } }, /nodeGroups\.a\.config/],
     ['an attach that nobody does', { config: { attach: 'required' } }, /attach/],
@@ -482,33 +485,6 @@ describe('Helm chart', () => {
   for (const [what, values, words] of nonsense) {
     test(`refuses ${what}`, () => assert.rejects(helm.template(values), words));
   }
-
-  test('knows every key of the configuration that the driver knows, for every kind of pool', () => {
-    const schema: unknown = JSON.parse(readFileSync(join(deploy, 'charts/holdfast/values.schema.json'), 'utf8'));
-    const { definitions } = z.object({ definitions: z.record(z.string(), z.unknown()) }).parse(schema);
-    const { properties } = withKeys.parse(definitions['config']);
-    // Programs are for drivers whose volumes every node can reach: the chart installs none.
-    assert.deepEqual(Object.keys(properties).sort(), fileKeys.filter((key) => key !== 'programs').sort());
-    for (const kind of kindNames.filter((each) => each !== 'exec')) {
-      const pool = withKeys.parse(definitions[`${kind}Pool`]);
-      assert.deepEqual(Object.keys(pool.properties).sort(), [...keysOf(kind)].sort(), kind);
-    }
-  });
-
-  test('knows every parameter of classes that the driver knows', () => {
-    const { properties } = withClasses.parse(
-      JSON.parse(readFileSync(join(deploy, 'charts/holdfast/values.schema.json'), 'utf8')),
-    );
-    const own = Object.keys(properties.storageClasses.items.properties.parameters.properties);
-    assert.deepEqual(own.filter((key) => !key.includes('/')).sort(), [...parameterKeys].sort());
-  });
-});
-
-const withKeys = z.object({ properties: z.record(z.string(), z.unknown()) });
-const withClasses = z.object({
-  properties: z.object({
-    storageClasses: z.object({ items: z.object({ properties: z.object({ parameters: withKeys }) }) }),
-  }),
 });
 
 /** Without the one thing that only the chart can have: a sum that changes with the configuration. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { delimiter } from 'node:path';
@@ -8,6 +9,7 @@ import { fleetShapes } from '../../src/cli/fleet/shapes.ts';
 import type { StandaloneApiServer } from '../cluster/api-server.ts';
 import { buildPrograms } from '../cluster/harness/programs.ts';
 import type { ControllerProcess } from '../fleet/support/controller-process.ts';
+import { get, streamed } from '../page/support/http.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Scratch } from '../support/scratch.ts';
 import { type Account, namespace } from './fleet-cluster.ts';
@@ -52,7 +54,15 @@ export async function seeByPlugin(scene: PluginScene): Promise<void> {
   // A user of this server is a ServiceAccount: its tokens are those that it can be given.
   await kubectl.run(bind.map((word) => word.replace('--user=alice', '--serviceaccount=default:alice')));
 
-  for (const command of ['nodes', 'pools', 'volumes', 'snapshots', 'trash', 'export --storage-class holdfast']) {
+  for (const command of [
+    'nodes',
+    'pools',
+    'volumes',
+    'snapshots',
+    'trash',
+    'move status',
+    'export --storage-class holdfast',
+  ]) {
     const { status, stderr, stdout } = await alice(documented(`kubectl holdfast ${command}`));
     assert.equal(status, 1, stderr);
     if (command.startsWith('export')) assert.match(stdout, /^kind: PersistentVolume$/m);
@@ -109,6 +119,8 @@ export async function seeByPlugin(scene: PluginScene): Promise<void> {
   assert.match(admin, /failed to create token.* not found/);
   assert.match((await alice(['holdfast', 'version'])).stdout, /^\d+\.\d+\.\d+\n$/);
 
+  await changeByPlugin(scene, alice);
+
   // Without the Role there is no token to be had.
   const refused = await mallory(['holdfast', 'volumes']);
   assert.equal(refused.status, 1);
@@ -152,6 +164,74 @@ export async function seeByPlugin(scene: PluginScene): Promise<void> {
     controller.output(),
     /"view":"\/v1\/pools","user":"system:serviceaccount:holdfast-system:holdfast-view"/,
   );
+}
+
+type User = Awaited<ReturnType<typeof userWith>>;
+
+/** The page and the changes: through the real proxies of kubectl and the API server, with and without the Role. */
+async function changeByPlugin(scene: PluginScene, looker: User): Promise<void> {
+  const { controller, server } = scene;
+  const refused = await looker(['holdfast', 'trash', 'restore', 'none']);
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /you need the Role holdfast-operator in the namespace holdfast-system/);
+  const operator = await userWith(scene, 'olga');
+  const role = ['--role=holdfast-operator', '--serviceaccount=default:olga'];
+  await server.kubectl.run(['-n', namespace, 'create', 'rolebinding', 'olga-operates', ...role]);
+  await eventually(async () => {
+    const none = await operator(['holdfast', 'trash', 'restore', 'none', '--node', 'node-a']);
+    assert.equal(none.status, 1);
+    assert.match(none.stderr, /there is no volume 'none' in the trash of any node/);
+  });
+  const linked = await operator(['holdfast', 'forget-node', 'node-a']);
+  assert.match(linked.stderr, /Node node-a has a link to the controller/);
+  const listed = await operator(['holdfast', 'forget-node', 'node-c', '--dry-run', '--json']);
+  assert.equal(JSON.parse(listed.stdout).done, 'nothing', listed.stderr);
+  for (const [args, words] of [
+    [['trash', 'purge'], /trash purge needs a volume/],
+    [['move'], /move needs a claim/],
+    [['move', 'cancel'], /move cancel needs a volume/],
+    [['move', 'status', 'vol'], /move status takes no volume/],
+    [['forget-node'], /forget-node needs a node/],
+    [['pools', '--dry-run'], /pools takes no --dry-run/],
+    [['ui', 'x'], /ui takes neither a volume nor a node/],
+  ] as const) {
+    const wrong = await operator(['holdfast', ...args]);
+    assert.deepEqual([wrong.status, words.test(wrong.stderr)], [2, true], wrong.stderr);
+  }
+
+  for (const [user, may] of [
+    [looker, []],
+    [operator, ['restore', 'purge', 'cancel', 'forget']],
+  ] as const) {
+    const page = user.start(['holdfast', 'ui']);
+    try {
+      await eventually(() =>
+        assert.match(page.stdout, /^http:\/\/127\.0\.0\.1:\d+\/\S+\/ui\/#token=\S+\n$/, page.stderr),
+      );
+      const { hash, href, port } = new URL(page.stdout.trim());
+      const token = hash.replace('#token=', '');
+      const at = href.replace(/#.*/, '');
+      const index = await get(at);
+      assert.equal(index.status, 200);
+      assert.match(String(index.headers['content-security-policy']), /^default-src 'none'/);
+      assert.match(index.text, /<script type="module" src="page\.js">/);
+      assert.match((await get(`${at}page.js`)).text, /holdfast/);
+      const messages = await streamed(new URL('../v1/stream', at).href, token, (all) =>
+        all.some((message) => message.kind === 'items' && message.list === 'volumes'),
+      );
+      assert.deepEqual(messages[0]?.kind === 'hello' && messages[0].may, may);
+      // Others at this port get nothing: no other path, no other name, nothing without the token.
+      assert.equal((await get(`http://127.0.0.1:${port}/api/v1/namespaces`)).status, 403);
+      assert.equal((await get(at, { headers: { host: `evil.example:${port}` } })).status, 403);
+      assert.equal((await get(new URL('../v1/volumes', at).href)).status, 401);
+      const change = new URL('../v1/trash/restore?volume=none&node=node-a', at).href;
+      const changed = await get(change, { method: 'POST', headers: { 'x-holdfast-token': token } });
+      assert.equal(changed.status, may.length === 0 ? 403 : 404, changed.text);
+      assert.ok(!controller.output().includes(token));
+    } finally {
+      await page.end();
+    }
+  }
 }
 
 /** The kubectl proxies with a socket in the scratch directory that still run. */
@@ -209,9 +289,9 @@ async function userWith({ account, scratch, server: { kubectl } }: PluginScene, 
   writeFileSync(kubeconfig, JSON.stringify(config), { mode: 0o600 });
   const programs = await buildPrograms(['kubectl']);
   const path = [plugins, programs, process.env['PATH']].join(delimiter);
-  return (args: readonly string[]): Promise<Ran> =>
+  const env = { PATH: path, KUBECONFIG: kubeconfig, HOME: scratch.path, TMPDIR: scratch.path };
+  const run = (args: readonly string[]): Promise<Ran> =>
     new Promise((resolve, reject) => {
-      const env = { PATH: path, KUBECONFIG: kubeconfig, HOME: scratch.path, TMPDIR: scratch.path };
       const child = spawn('kubectl', args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
       let [stdout, stderr] = ['', ''];
       child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
@@ -219,6 +299,28 @@ async function userWith({ account, scratch, server: { kubectl } }: PluginScene, 
       child.once('error', reject);
       child.once('close', (status) => resolve({ stdout, stderr, status }));
     });
+  return Object.assign(run, { start: (args: readonly string[]) => new Typed(args, env) });
+}
+
+/** A command that goes on until it is interrupted, as by Ctrl-C: its whole process group is. */
+class Typed {
+  stdout = '';
+  stderr = '';
+  readonly #child;
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
+    this.#child = spawn('kubectl', args, { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    this.#child.stdout.setEncoding('utf8').on('data', (text) => (this.stdout += text));
+    this.#child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text));
+  }
+
+  async end(): Promise<void> {
+    const { exitCode, pid, signalCode } = this.#child;
+    if (exitCode !== null || signalCode !== null || pid === undefined) return;
+    const ended = once(this.#child, 'close');
+    process.kill(-pid, 'SIGINT');
+    await ended;
+  }
 }
 
 /** A command of docs/kubectl.md; what kubectl gets. */

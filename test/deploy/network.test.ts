@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
@@ -30,7 +30,12 @@ const workload = z.looseObject({
         dnsPolicy: z.string().optional(),
         automountServiceAccountToken: z.boolean().optional(),
         containers: z.array(container),
-        volumes: z.array(z.looseObject({ name: z.string() })),
+        volumes: z.array(
+          z.looseObject({
+            name: z.string(),
+            hostPath: z.looseObject({ path: z.string(), type: z.string().optional() }).optional(),
+          }),
+        ),
       }),
     }),
   }),
@@ -114,6 +119,15 @@ for (const { driver, home, name, node, objects, resources, configuration } of [f
         // A driver without pools has the name of one for files.
         assert.equal(environmentOf(pod)['HOLDFAST_DRIVER_NAME'] ?? 'files.holdfast.csi.dev', driver);
       }
+    });
+
+    test('the directory of the socket is made for what a container mounts: no kubelet makes it, nor the driver', () => {
+      const directory = dirname((environmentOf(node)['CSI_ENDPOINT'] ?? '').replace('unix://', ''));
+      const made = node.volumes.find(({ hostPath }) => hostPath?.path === directory);
+      assert.equal(made?.hostPath?.type, 'DirectoryOrCreate', directory);
+      assert.ok(
+        node.containers.some(({ volumeMounts }) => volumeMounts.some(({ name: mounted }) => mounted === made?.name)),
+      );
     });
 
     test('the home has the configuration and the sidecars, a node has neither, nor a right in the API', () => {

@@ -12,6 +12,7 @@ import { objectsOf } from './objects.ts';
 import { brokenValues, usualValues } from './user-values.ts';
 
 const production = fileURLToPath(new URL('../../deploy/examples/values/production.yaml', import.meta.url));
+const network = fileURLToPath(new URL('../../deploy/examples/values/network.yaml', import.meta.url));
 const places = { dataDirectory: '/var/lib/holdfast', kubeletDirectory: '/var/lib/kubelet' };
 const configMap = z.looseObject({ data: z.record(z.string(), z.string()) });
 
@@ -21,12 +22,16 @@ describe('the chart', () => {
     helm = await Helm.build();
   });
 
-  const usual = { ...usualValues, 'docs/production.md': parse(readFileSync(production, 'utf8')) };
+  const usual = {
+    ...usualValues,
+    'docs/production.md': parse(readFileSync(production, 'utf8')),
+    'docs/nfs.md': parse(readFileSync(network, 'utf8')),
+  };
   for (const [what, values] of Object.entries(usual)) {
     test(`takes what users write: ${what}`, async () => {
       const objects = objectsOf(await helm.template(values));
       for (const [name, object] of objects) {
-        if (!/^ConfigMap holdfast(-nvme|-plain)?$/.test(name)) continue;
+        if (!/^ConfigMap holdfast(-nvme|-plain|-files|-disks)?$/.test(name)) continue;
         const text = configMap.parse(object).data['holdfast.yaml'] ?? '';
         assert.ok('file' in parseConfigFile(text, places), text);
       }

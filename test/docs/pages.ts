@@ -12,10 +12,8 @@ export const pages: readonly Page[] = [
     'guides/copy-claim',
     'migrate',
   ].map((name) => `docs/${name}`),
-  ...['guides/velero', 'guides/air-gapped', 'guides/uninstall'].map((name) => `docs/${name}`),
-  ...['choose', 'production', 'faq', 'cli', 'guides/move-a-disk', 'guides/databases', 'guides/gitops'].map(
-    (name) => `docs/${name}`,
-  ),
+  ...['guides/velero', 'guides/air-gapped', 'production', 'guides/uninstall'].map((name) => `docs/${name}`),
+  ...['choose', 'faq', 'cli', 'guides/move-a-disk', 'guides/databases', 'guides/gitops'].map((name) => `docs/${name}`),
   ...['kind', 'minikube', 'k3s', 'microk8s', 'talos', 'openshift'].map((name) => `docs/guides/${name}`),
 ].map((name) => readPage(`${name}.md`));
 

@@ -77,6 +77,7 @@ const after: Readonly<Record<string, readonly string[]>> = {
   ],
   'helm install holdfast deploy/charts/holdfast --namespace holdfast-system': [
     installed,
+    'helm test holdfast --namespace holdfast-system --timeout 300s',
     'kubectl apply -f deploy/examples/claim-and-pod.yaml',
     'kubectl wait --for=condition=Ready pod/notes --timeout=300s',
     'kubectl delete pod notes',

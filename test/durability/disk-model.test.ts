@@ -17,6 +17,7 @@ function story(...told: readonly Told[]): DiskEvent[] {
 const open = (path: string) => ({ kind: 'open', path, isCreated: true }) as const;
 const write = (path: string, isDurable = false) => ({ kind: 'write', path, isDurable }) as const;
 const sync = (path: string) => ({ kind: 'sync', path }) as const;
+const writeOut = (path: string) => ({ kind: 'write-out', path }) as const;
 const make = (path: string) => ({ kind: 'make', path }) as const;
 const remove = (path: string) => ({ kind: 'remove', path }) as const;
 const rename = (from: string, to: string) => ({ kind: 'rename', from, to }) as const;
@@ -128,6 +129,60 @@ describe('what a power cut at the answer could take', () => {
   });
 });
 
+/** The same on a filesystem with one journal. */
+function journaledCreation(leftOut?: string): DiskEvent[] {
+  const steps: readonly (readonly [string, Told])[] = [
+    ['directory', make('/pool/tmp/v.1')],
+    ['data', open('/pool/tmp/v.1/data')],
+    ['write', write('/pool/tmp/v.1/data')],
+    ['write-out of the image', writeOut('/pool/tmp/v.1/data')],
+    ['record', open('/pool/tmp/v.1/volume.json')],
+    ['record', write('/pool/tmp/v.1/volume.json')],
+    ['write-out of the record', writeOut('/pool/tmp/v.1/volume.json')],
+    ['commit', rename('/pool/tmp/v.1', '/pool/volumes/v')],
+    ['sync of volumes', sync('/pool/volumes')],
+  ];
+  return story(...steps.filter(([name]) => name !== leftOut).map(([, step]) => step), answer);
+}
+
+describe('the same where the filesystem has one journal', () => {
+  const lost = (events: readonly DiskEvent[]) => lostByPowerCut(events, rules, true);
+
+  test('one sync makes all durable that was written out before; elsewhere it does not', () => {
+    assert.deepEqual(lost(journaledCreation()), []);
+    assert.deepEqual(lost(creation()), []);
+    assert.equal(lostByPowerCut(journaledCreation(), rules).length, 3);
+  });
+
+  for (const leftOut of ['write-out of the image', 'write-out of the record', 'sync of volumes']) {
+    test(`without ${leftOut}`, () => assert.notDeepEqual(lost(journaledCreation(leftOut)), []));
+  }
+
+  test('a write-out that began before the write had returned does not count, nor one after the rename', () => {
+    const at = (start: number, end: number, event: Told): DiskEvent => ({ ...event, start, end });
+    const [draft, place] = ['/pool/groups/g.json.new', '/pool/groups/g.json'];
+    const last = [at(20, 21, sync('/pool/groups')), at(22, 22, answer)];
+    const overlapping = [at(1, 4, write(draft)), at(3, 6, writeOut(draft)), at(8, 9, rename(draft, place)), ...last];
+    assert.equal(lost(overlapping).length, 1);
+    const late = [at(1, 2, write(draft)), at(8, 9, rename(draft, place)), at(10, 11, writeOut(place)), ...last];
+    assert.equal(lost(late).length, 1);
+    const right = [at(1, 2, write(draft)), at(3, 6, writeOut(draft)), at(8, 9, rename(draft, place)), ...last];
+    assert.deepEqual(lost(right), []);
+  });
+
+  test('a sync of another directory commits what came before that one’s own last change', () => {
+    const [here, there] = ['/pool/groups', '/pool/snapshots'];
+    assert.deepEqual(lost(story(make(`${here}/g`), make(`${there}/s`), sync(there), answer)), []);
+    assert.equal(lost(story(make(`${there}/s`), make(`${here}/g`), sync(there), answer)).length, 1);
+  });
+
+  test('content that is written over in place comes after what must be durable before', () => {
+    const [mark, data] = ['/pool/trash/v.1/deleted.json', '/pool/trash/v.1/data'];
+    assert.deepEqual(lost(story(remove(mark), remove(data))), []);
+    assert.equal(lost(story(remove(mark), write(data))).length, 1);
+  });
+});
+
 describe('a trace of strace', () => {
   const read = (...lines: string[]) => diskEvents(parseTrace(lines.join('\n')));
 
@@ -142,7 +197,8 @@ describe('a trace of strace', () => {
       '7 1.000007 unlinkat(AT_FDCWD</>, "/pool/tmp/v.1/r", 0) = 0',
       '7 1.000008 ioctl(5</pool/a>, BTRFS_IOC_CLONE or FICLONE, 4</pool/b>) = 0',
       '7 1.000009 fallocate(5</pool/a>, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 0, 4096) = 0',
-      '7 1.000010 +++ exited with 0 +++',
+      '7 1.000010 sync_file_range(5</pool/a>, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE|SYNC_FILE_RANGE_WRITE|SYNC_FILE_RANGE_WAIT_AFTER) = 0',
+      '7 1.000011 +++ exited with 0 +++',
     );
     assert.deepEqual(events, [
       { start: 1, end: 1, kind: 'make', path: '/pool/tmp/v.1' },
@@ -151,6 +207,7 @@ describe('a trace of strace', () => {
       { start: 3, end: 5, kind: 'sync', path: '/pool/volumes' },
       { start: 7, end: 7, kind: 'remove', path: '/pool/tmp/v.1/r' },
       { start: 8, end: 8, kind: 'write', path: '/pool/a', isDurable: false },
+      { start: 10, end: 10, kind: 'write-out', path: '/pool/a' },
     ]);
   });
 });

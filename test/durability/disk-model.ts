@@ -13,14 +13,22 @@ export interface Rules {
   readonly mustComeBefore: (path: string, change: 'write' | 'remove' | 'rename') => readonly string[];
 }
 
-/** A file or directory: when it last changed, and since when what it had is on the disk; as places in the trace. */
+/** A file or directory: when it changed, and since when what it had is on the disk; as places in the trace. */
 interface Node {
   changedAt: number;
   change: string;
   syncedAt: number;
+  /** Of content that changed: when the disk had it, be it in its cache. */
+  writtenOutAt: number;
+  /** All times at which its names changed. */
+  readonly named: number[];
 }
 
 const never = -1;
+/** A change of content. */
+const written = 'written';
+
+const newNode = (): Node => ({ changedAt: never, change: '', syncedAt: never, writtenOutAt: never, named: [] });
 
 /**
  * What the disk is certain to have, told only from system calls (fsync(2), rename(2)):
@@ -28,11 +36,15 @@ const never = -1;
  * - so it is once a sync of its whole filesystem began after that (syncfs(2));
  * - a directory entry is once a sync of the directory began after the change had returned.
  *
+ * Where the filesystem has one journal for all changes but those of content, in their order, more is certain:
+ * - the sync of a directory makes every such change durable that returned before the directory's own last one;
+ * - with that change goes content that was written out before it.
+ *
  * What is renamed to where it is relied upon must be on the disk before, with all that is in it: the rename may be
  * there after a power cut without what came earlier.
  */
-export function lostByPowerCut(events: readonly DiskEvent[], rules: Rules): string[] {
-  const model = new DiskModel(rules);
+export function lostByPowerCut(events: readonly DiskEvent[], rules: Rules, hasOneJournal = false): string[] {
+  const model = new DiskModel(rules, hasOneJournal);
   // What a call does counts from its return. What must be there before it must be there as it begins.
   const turns = events.flatMap((event) => [
     { at: event.start, take: () => model.isAboutTo(event) },
@@ -46,9 +58,13 @@ class DiskModel {
   readonly complaints: string[] = [];
   readonly #nodes = new Map<string, Node>();
   readonly #rules: Rules;
+  readonly #hasOneJournal: boolean;
+  /** Up to here the journal is on the disk. */
+  #committedAt = never;
 
-  constructor(rules: Rules) {
+  constructor(rules: Rules, hasOneJournal: boolean) {
     this.#rules = rules;
+    this.#hasOneJournal = hasOneJournal;
   }
 
   isAboutTo(event: DiskEvent): void {
@@ -57,10 +73,12 @@ class DiskModel {
       const all = this.#below(from);
       const moved = this.#rules.matters(to) || this.#rules.isPrecious(all) ? all : [];
       for (const path of [...moved, ...this.#rules.mustComeBefore(to, event.kind)])
-        this.#check(path, `when it was renamed to ${to}`);
+        this.#checkBefore(path, `when it was renamed to ${to}`);
     } else if (event.kind === 'write' || event.kind === 'remove') {
+      // Content is in no journal.
+      const check = event.kind === 'write' ? this.#check : this.#checkBefore;
       for (const path of this.#rules.mustComeBefore(event.path, event.kind))
-        this.#check(path, `before a ${event.kind} of ${event.path}`);
+        check.call(this, path, `before a ${event.kind} of ${event.path}`);
     }
   }
 
@@ -74,11 +92,18 @@ class DiskModel {
         this.#make(event.path, end);
         break;
       case 'write':
-        if (!event.isDurable) this.#changed(event.path, end, 'written');
+        if (!event.isDurable) this.#changed(event.path, end, written);
         break;
       case 'sync': {
         const node = this.#node(event.path);
         node.syncedAt = Math.max(node.syncedAt, start);
+        const commits = node.named.filter((at) => at < start);
+        this.#committedAt = Math.max(this.#committedAt, ...commits);
+        break;
+      }
+      case 'write-out': {
+        const node = this.#node(event.path);
+        if (node.changedAt < start) node.writtenOutAt = end;
         break;
       }
       case 'sync-all':
@@ -86,6 +111,7 @@ class DiskModel {
           const node = this.#node(path);
           node.syncedAt = Math.max(node.syncedAt, start);
         }
+        this.#committedAt = Math.max(this.#committedAt, start);
         break;
       case 'remove':
         this.#forget(event.path);
@@ -103,7 +129,7 @@ class DiskModel {
 
   #make(path: string, at: number): void {
     // Empty, it is whole as soon as its entry is there.
-    this.#nodes.set(path, { changedAt: never, change: '', syncedAt: never });
+    this.#nodes.set(path, newNode());
     this.#entry(path, at, 'make');
   }
 
@@ -119,6 +145,7 @@ class DiskModel {
   }
 
   #entry(path: string, at: number, change: 'make' | 'remove' | 'rename'): void {
+    this.#node(dirname(path)).named.push(at);
     if (this.#rules.isRelevantEntry(path, change)) this.#changed(dirname(path), at, `${change} of ${path}`);
   }
 
@@ -126,20 +153,34 @@ class DiskModel {
     const node = this.#node(path);
     node.changedAt = at;
     node.change = change;
+    node.writtenOutAt = never;
   }
 
   /** Complains once of each change. */
   #check(path: string, when: string): void {
     const node = this.#node(path);
     if (node.changedAt === never || node.changedAt < node.syncedAt) return;
+    if (this.#hasOneJournal && this.#inJournalAt(node) <= this.#committedAt) return;
     this.complaints.push(`${path} was not synced ${when} (${node.change})`);
     node.changedAt = never;
+  }
+
+  /** The same for what must be on the disk no later than the change of a name that begins now. */
+  #checkBefore(path: string, when: string): void {
+    if (this.#hasOneJournal && Number.isFinite(this.#inJournalAt(this.#node(path)))) return;
+    this.#check(path, when);
+  }
+
+  /** From which place of the journal on it is durable with that; Infinity: the journal does not have it. */
+  #inJournalAt({ change, changedAt, writtenOutAt }: Node): number {
+    if (change !== written) return changedAt;
+    return writtenOutAt === never ? Number.POSITIVE_INFINITY : writtenOutAt;
   }
 
   #node(path: string): Node {
     let node = this.#nodes.get(path);
     if (node === undefined) {
-      node = { changedAt: never, change: '', syncedAt: never };
+      node = newNode();
       this.#nodes.set(path, node);
     }
     return node;

@@ -6,6 +6,7 @@ import { fileConfig, makePool } from '../crash/crash-pool.ts';
 import { type Opening, openings } from '../crash/operations/openings.ts';
 import { Scratch } from '../support/scratch.ts';
 import { lostByPowerCut } from './disk-model.ts';
+import { hasOneJournal } from './journal-of.ts';
 import { locationRules, poolRules } from './pool-rules.ts';
 import { type Answered, DriverTrace } from './traced-node.ts';
 
@@ -38,7 +39,11 @@ async function trace(driver: DriverCommand, { name, pool: location, prelude, siz
   }
   answers.push(await traced.answerTo(name, () => node.start()));
   const { pid } = node;
+  const hasJournal = hasOneJournal(pool.root);
   await node.stop();
   const events = await traced.events(pid, answers);
-  return [poolRules(pool.root), locationRules(scratch.path, pool)].flatMap((rules) => lostByPowerCut(events, rules));
+  return [
+    ...lostByPowerCut(events, poolRules(pool.root), hasJournal),
+    ...lostByPowerCut(events, locationRules(scratch.path, pool)),
+  ];
 }

@@ -6,7 +6,9 @@ import type { Operation } from '../crash/operation.ts';
 import { operations } from '../crash/operations/all.ts';
 import { TestVolume } from '../crash/test-volume.ts';
 import { Scratch } from '../support/scratch.ts';
+import type { DiskEvent } from './disk-event.ts';
 import { lostByPowerCut } from './disk-model.ts';
+import { hasOneJournal } from './journal-of.ts';
 import { poolRules } from './pool-rules.ts';
 import { type Answered, DriverTrace } from './traced-node.ts';
 
@@ -25,7 +27,7 @@ describe('T06: what an operation leaves is durable when it is answered', () => {
 
   for (const [words, group] of groups) {
     test(`with ${words}`, async (t) => {
-      const { complaints, withoutSyncs } = await trace(command, JSON.parse(words), group);
+      const { complaints, withoutSyncs, withoutWriteOut } = await trace(command, JSON.parse(words), group);
       for (const { name } of group) {
         await t.test(name, () => {
           const about = complaints.filter((complaint) => complaint.includes(`${name} was answered`));
@@ -34,6 +36,9 @@ describe('T06: what an operation leaves is durable when it is answered', () => {
       }
       await t.test('and the same without its syncs would not be', () => assert.notDeepEqual(withoutSyncs, []));
       // Those about the order of things name no operation; they come of anything that was done on the way.
+      if (withoutWriteOut !== undefined) {
+        await t.test('and without content being written out', () => assert.notDeepEqual(withoutWriteOut, []));
+      }
       await t.test('and what came first was durable before the rest', () => {
         assert.deepEqual(
           complaints.filter((complaint) => !complaint.includes(' was answered')),
@@ -49,7 +54,12 @@ async function trace(
   driver: DriverCommand,
   circumstances: Circumstances,
   group: readonly Operation[],
-): Promise<{ readonly complaints: string[]; readonly withoutSyncs: string[] }> {
+): Promise<{
+  readonly complaints: string[];
+  readonly withoutSyncs: string[];
+  /** undefined: nothing relies on it. */
+  readonly withoutWriteOut: string[] | undefined;
+}> {
   using scratch = new Scratch('durable');
   const traced = new DriverTrace(scratch);
   await using node = makeNode(traced.command(driver), scratch, circumstances);
@@ -67,13 +77,21 @@ async function trace(
     await volume.destroy();
     await operation.cleanUp?.(volume);
   }
-  const roots = node.pools.map(({ root }) => root);
+  const roots = node.pools.map(({ root }) => ({ root, hasJournal: hasOneJournal(root) }));
   const { pid } = node;
   await node.stop();
   const events = await traced.events(pid, answers);
-  const unsynced = events.filter(({ kind }) => kind !== 'sync');
+  const without = (left: DiskEvent['kind']) =>
+    roots.flatMap(({ root, hasJournal }) =>
+      lostByPowerCut(
+        events.filter(({ kind }) => kind !== left),
+        poolRules(root),
+        hasJournal,
+      ),
+    );
   return {
-    complaints: roots.flatMap((root) => lostByPowerCut(events, poolRules(root))),
-    withoutSyncs: roots.flatMap((root) => lostByPowerCut(unsynced, poolRules(root))),
+    complaints: roots.flatMap(({ root, hasJournal }) => lostByPowerCut(events, poolRules(root), hasJournal)),
+    withoutSyncs: without('sync'),
+    withoutWriteOut: roots.some(({ hasJournal }) => hasJournal) ? without('write-out') : undefined,
   };
 }

@@ -81,6 +81,11 @@ export function diskEvents(calls: readonly SystemCall[]): DiskEvent[] {
           if (path !== undefined) events.push({ ...at, kind: 'sync', path });
           break;
         }
+        case 'sync_file_range': {
+          const path = descriptorOf(args);
+          if (path !== undefined && /WAIT_AFTER/.test(args)) events.push({ ...at, kind: 'write-out', path });
+          break;
+        }
         case 'syncfs': {
           const path = descriptorOf(args);
           if (path !== undefined) events.push({ ...at, kind: 'sync-all', path });

@@ -129,7 +129,11 @@ describe('a program', () => {
   });
 
   test('that floods its outputs', async () => {
-    await refused(stage('floods'), 'INTERNAL', /wrote more than 64 KiB to its standard output in mount/);
+    await refused(
+      stage('floods'),
+      'INTERNAL',
+      /program floods was killed in mount: it wrote more than 64 KiB to its standard output/,
+    );
     nothingIsLeft();
     await stage('floods-stderr', 'pv-1', { password: 'topsecret' });
     assert.ok(lines.length > 0 && lines.length < 30, `${lines.length} lines`);

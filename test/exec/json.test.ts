@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, beforeEach, test } from 'node:test';
 import type { ContextHarness } from '../support/context-harness.ts';
+import { eventually } from '../support/eventually.ts';
 import { loopsOver } from '../support/left-behind.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 import { openExecHarness, ProgramDirectory } from '../support/programs.ts';
@@ -18,6 +19,7 @@ beforeEach(async () => {
   harness = await openExecHarness([
     { name: 'files', path, protocol: 'json' },
     { name: 'disks', path, protocol: 'json', presents: 'device' },
+    { name: 'looks', path: directory.script('looks', looks), protocol: 'json' },
     { name: 'twins', path: directory.script('twins', twins), protocol: 'json', presents: 'device' },
   ]);
 });
@@ -31,6 +33,14 @@ if [ "$1" = stage ]; then
   while [ "$(ls "$here"/call.* | wc -l)" -lt 2 ]; do sleep 0.01; done
   echo '{"status":"Success","device":"'"$(cat "$here/device")"'"}'
 else echo '{"status":"Success"}'; fi`;
+
+/** Mounts a tmpfs, and answers condition with what lies beside it. */
+const looks = `request=$(cat); here=$(dirname "$0"); directory=$(printf %s "$request" | jq -r .directory)
+case "$1" in
+  stage) mountpoint -q "$directory" || mount -t tmpfs none "$directory"; echo '{"status":"Success"}' ;;
+  unstage) mountpoint -q "$directory" && umount "$directory"; echo '{"status":"Success"}' ;;
+  condition) echo "$request" >>"$here/looks.trace"; cat "$here/looks.answer"; grep -q Success "$here/looks.answer" ;;
+esac`;
 
 function nothingIsLeft(): void {
   assert.deepEqual([harness.mounts(), harness.notes(), loopsOver(harness.scratch.path)], [[], [], []]);
@@ -80,6 +90,62 @@ test('a device is staged as a filesystem, grown, staged as it is, and undone', a
   const type = execFileSync('blkid', ['-po', 'value', '-s', 'TYPE', block.target], { encoding: 'utf8' });
   assert.equal(type.trim(), 'xfs');
   await block.down();
+  nothingIsLeft();
+});
+
+test('a program may look at its volumes itself, and is asked no more if it does not', async () => {
+  const volume_context = { kind: 'exec', program: 'looks' };
+  const volume = harness.volume('pv-1', mountCapability());
+  await volume.stage({ volume_context });
+  await volume.publish({ volume_context });
+  const answers = async (answer: object | string) => {
+    writeFileSync(join(directory.path, 'looks.answer'), typeof answer === 'string' ? answer : JSON.stringify(answer));
+    const { volume_condition } = await volume.stats();
+    return [volume_condition?.abnormal, volume_condition?.message];
+  };
+  const success = { status: 'Success' };
+  const degraded = { ...success, abnormal: true, message: 'one of two replicas\u001b[31m is missing' };
+  assert.deepEqual(await answers(degraded), [true, 'one of two replicas [31m is missing']);
+  assert.deepEqual(await answers({ ...success, abnormal: false, message: 'fine' }), [false, 'fine']);
+  for (const wrong of [success, { status: 'Failure', message: 'no' }, 'no JSON']) {
+    const [abnormal, message] = await answers(wrong);
+    assert.equal(abnormal, true);
+    assert.match(String(message), /^The condition of this volume is not known: volume pv-1: program looks /);
+    assert.ok(Buffer.byteLength(String(message)) <= 128);
+  }
+  const [request] = readFileSync(join(directory.path, 'looks.trace'), 'utf8').split('\n');
+  const { directory: shown, ...rest } = JSON.parse(request ?? '');
+  assert.match(shown, /kubelet\/programs\/.*\/mount$/);
+  const named = { version: 1, verb: 'condition', volume: 'pv-1', node: 'node-1', options: {} };
+  assert.deepEqual(rest, { ...named, readOnly: false, secrets: {} });
+  assert.deepEqual(await answers({ status: 'Not supported' }), [
+    false,
+    'What the program of this volume made is there.',
+  ]);
+  // It is not asked any more.
+  assert.deepEqual(await answers(degraded), [false, 'What the program of this volume made is there.']);
+  await volume.down();
+  nothingIsLeft();
+});
+
+test('a program that looks for long is not waited for: its volume is as it was before', async () => {
+  const volume_context = { kind: 'exec', program: 'looks' };
+  const volume = harness.volume('pv-1', mountCapability());
+  await volume.stage({ volume_context });
+  await volume.publish({ volume_context });
+  const answer = join(directory.path, 'looks.answer');
+  rmSync(answer, { force: true });
+  execFileSync('mkfifo', [answer]);
+  const condition = async () => (await volume.stats()).volume_condition;
+  assert.equal((await condition())?.abnormal, false);
+  // It reads its answer twice, unless it was killed by now.
+  const text = '{"status":"Success","abnormal":true,"message":"degraded"}';
+  for (let time = 0; time < 2; time++) spawnSync('timeout', ['5', 'sh', '-c', `echo '${text}' >${answer}`]);
+  rmSync(answer);
+  writeFileSync(answer, text);
+  await eventually(async () => assert.deepEqual(await condition(), { abnormal: true, message: 'degraded' }));
+  rmSync(answer);
+  await volume.down();
   nothingIsLeft();
 });
 

@@ -5,6 +5,7 @@ import { show } from '../../src/cli/fleet/view.ts';
 import { contract, encode } from '../../src/csi/contract.ts';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
+import { FleetMoves } from '../../src/fleet/controller/fleet-moves.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { NodeSession } from '../../src/fleet/controller/node-session.ts';
 import { Sessions } from '../../src/fleet/controller/sessions.ts';
@@ -28,6 +29,7 @@ class Fleet {
   readonly state = new FleetState();
   readonly sessions = new Sessions(this.state);
   readonly driverName = 'holdfast.csi.dev';
+  readonly moves = new FleetMoves({ state: this.state, sessions: this.sessions, log, material: () => undefined });
   asked: string[] = [];
 
   constructor(names: readonly string[]) {

@@ -119,7 +119,7 @@ export class TestDriver implements AsyncDisposable {
           pools,
           objects,
           targetRoots: [scratch.join('kubelet')],
-          notesDirectory: scratch.join('node'),
+          notes: { directory: scratch.join('node') },
           queue: new DiskQueue('kubelet', 4),
           attachRequired: attach === 'required',
           maxVolumesPerNode,

@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { allocate, DirectorySync, readAt, readAtMost, readWhatCan, syncFile } from '../../src/kernel/file/file.ts';
+import {
+  allocate,
+  DirectorySync,
+  readAt,
+  readAtMost,
+  readWhatCan,
+  syncDirectory,
+  syncFile,
+} from '../../src/kernel/file/file.ts';
 import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import { attach, image, openDescriptors, queue, scratch } from './fixture.ts';
@@ -49,7 +58,7 @@ test('syncFile syncs files and directories, and says what is missing', async (t)
   assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
 });
 
-/** Tells when each call to the kernel gets its worker thread: open, fsync and close for every sync. */
+/** Tells when each call to the kernel gets its worker thread: open, fsync, and the try of a change, for every sync. */
 class WatchedQueue extends DiskQueue {
   calls = 0;
   onCall: (call: number) => void = () => {};
@@ -61,6 +70,15 @@ class WatchedQueue extends DiskQueue {
     });
   }
 }
+
+test('a directory of a filesystem without attributes, as NFS, is synced too', async (t) => {
+  const directory = await scratch(t);
+  const root = `${directory}/mnt`;
+  await mkdir(root);
+  execFileSync('mount', ['-t', 'ramfs', 'none', root]);
+  await mkdir(`${root}/new`);
+  await syncDirectory(queue, root);
+});
 
 describe('DirectorySync', () => {
   test('those who come before it begins share one', async (t) => {
@@ -74,7 +92,7 @@ describe('DirectorySync', () => {
     await Promise.all(calls);
     await Promise.all(calls);
     assert.equal(calls.length, 3);
-    assert.equal(watched.calls, 2, 'open, fsync');
+    assert.equal(watched.calls, 3, 'open, fsync, the try of a change');
   });
 
   test('who comes after it began gets the next one, and shares that', async (t) => {
@@ -93,9 +111,9 @@ describe('DirectorySync', () => {
     assert.equal(later.length, 2);
     await Promise.all(later);
     assert.deepEqual(order, ['first', 'second', 'third']);
-    assert.equal(watched.calls, 4);
+    assert.equal(watched.calls, 6);
     await syncs.sync(watched, directory);
-    assert.equal(watched.calls, 6, 'nothing is kept from before');
+    assert.equal(watched.calls, 9, 'nothing is kept from before');
   });
 
   test('a persistent directory is opened once, and let go at the end', async (t) => {
@@ -103,7 +121,7 @@ describe('DirectorySync', () => {
     const syncs = new DirectorySync([directory]);
     const watched = new WatchedQueue('watched', 1);
     for (let sync = 0; sync < 3; sync++) await syncs.sync(watched, directory);
-    assert.equal(watched.calls, 4, 'open, and three times fsync');
+    assert.equal(watched.calls, 7, 'open, and three times fsync and the try of a change');
     const before = (await openDescriptors()).size;
     await syncs.close();
     assert.equal((await openDescriptors()).size, before - 1);

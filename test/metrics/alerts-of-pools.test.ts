@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
+import { AnsweringNfs } from '../support/answering-nfs.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Exposition } from '../support/exposition.ts';
@@ -98,6 +99,25 @@ describe('alerts from real pools', () => {
     const absent = { alertname: 'HoldfastAbsent' };
     timeline.expect(absent);
     for (const { alertname } of [restarts, down, absent]) provoked.add(alertname);
+    assert.equal(timeline.differences(), '');
+  });
+
+  test('a server that goes away', async () => {
+    using scratch = new Scratch('alerts');
+    using server = await AnsweringNfs.start();
+    server.noteVolume(scratch);
+    await using driver = await DriverProcess.start(scratch, { environment: { ...monitored, HOLDFAST_SIDE: 'node' } });
+    const timeline = new Timeline();
+    timeline.lasts(longMinutes, await scrape(driver));
+    timeline.expect();
+    server[Symbol.dispose]();
+    let seen = await scrape(driver);
+    // An answer counts for a second.
+    while (seen.value('holdfast_server_up') === 1) seen = await scrape(driver);
+    timeline.lasts(10, seen);
+    const down = { alertname: 'HoldfastServerDown' };
+    timeline.expect(down);
+    provoked.add(down.alertname);
     assert.equal(timeline.differences(), '');
   });
 

@@ -27,6 +27,7 @@ const healthy: Readonly<Record<string, string>> = {
   [`holdfast_disk_queue_places{${target}, queue="pool default"}`]: '4x60',
   [`holdfast_disk_queue_running{${target}, queue="pool default"}`]: '4x60',
   [`holdfast_disk_queue_waiting{${target}, queue="pool default"}`]: '0x60',
+  [`holdfast_server_up{${target}, kind="nfs", server="nas"}`]: '1x60',
   [`holdfast_freeze_duration_seconds_bucket{${pool}, le="1"}`]: '0+1x60',
   [`holdfast_freeze_duration_seconds_bucket{${pool}, le="10"}`]: '0+1x60',
   [`holdfast_freeze_duration_seconds_bucket{${pool}, le="+Inf"}`]: '0+1x60',
@@ -56,6 +57,7 @@ const sicknesses: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   HoldfastCallsFail: { [`holdfast_csi_calls_total{${target}, rpc="CreateVolume", code="INTERNAL"}`]: '0+1x60' },
   HoldfastCallHangs: { [`holdfast_csi_oldest_call_seconds{${target}}`]: '0+60x60' },
   HoldfastDiskSlow: { [`holdfast_disk_queue_waiting{${target}, queue="pool default"}`]: '3x60' },
+  HoldfastServerDown: { [`holdfast_server_up{${target}, kind="nfs", server="nas"}`]: '0x60' },
   HoldfastLongFreeze: { [`holdfast_freeze_duration_seconds_bucket{${pool}, le="1"}`]: '0x60' },
 };
 

@@ -2,6 +2,7 @@ import type { Mutant } from './mutant.ts';
 import { absenceMutants } from './table/absences.ts';
 import { adoptionMutants } from './table/adoption.ts';
 import { checkMutants } from './table/checks.ts';
+import { cloudMutants } from './table/clouds.ts';
 import { configurationMutants } from './table/configuration.ts';
 import { connectionMutants } from './table/connections.ts';
 import { copyMutants } from './table/copies.ts';
@@ -14,6 +15,7 @@ import { goneNodeMutants } from './table/gone-nodes.ts';
 import { locationMutants } from './table/homes.ts';
 import { ledgerMutants } from './table/ledger.ts';
 import { lockMutants } from './table/locks.ts';
+import { moveMutants } from './table/moves.ts';
 import { nfsMutants } from './table/nfs.ts';
 import { nodeMutants } from './table/node.ts';
 import { planMutants } from './table/plans.ts';
@@ -32,6 +34,7 @@ export const mutants: readonly Mutant[] = [
   ...freezeMutants,
   ...lockMutants,
   ...checkMutants,
+  ...cloudMutants,
   ...redactionMutants,
   ...diskMutants,
   ...spaceMutants,
@@ -53,4 +56,5 @@ export const mutants: readonly Mutant[] = [
   ...goneNodeMutants,
   ...nfsMutants,
   ...execMutants,
+  ...moveMutants,
 ];

@@ -107,7 +107,14 @@ function crashed(scratch: Scratch, path: string): string {
 }
 
 const optionSets: Record<string, readonly string[]> = {
-  'as the driver makes it': ['-e', 'remount-ro', '-m', '0', '-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'],
+  'as the driver makes it': [
+    '-e',
+    'remount-ro',
+    '-m',
+    '0',
+    '-E',
+    'lazy_itable_init=1,lazy_journal_init=1,nodiscard,assume_storage_prezeroed=1',
+  ],
   'blocks of 1 KiB': ['-b', '1024'],
   'blocks of 2 KiB': ['-b', '2048'],
   'no checksums': ['-O', '^metadata_csum'],

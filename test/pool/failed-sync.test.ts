@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
@@ -8,6 +9,7 @@ import { Layout } from '../../src/pool/records/layout.ts';
 import { AlreadyExists } from '../../src/volume/errors.ts';
 import { type GroupId, groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { serializeGroup } from '../../src/volume/snapshot-record.ts';
+import { sparseFile } from '../support/disk.ts';
 import { eventually } from '../support/eventually.ts';
 import { FailingSync } from '../support/failing-sync.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -18,7 +20,17 @@ const queue = new DiskQueue('test', 2);
 const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
 const published = { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false } as const;
 
-describe('a sync that fails after what it was to make durable', () => {
+/** Of the two directories of a rename, one sync is enough where one journal has both. */
+const places = [
+  { filesystem: 'xfs', synced: ['volumes'] },
+  { filesystem: 'btrfs', synced: ['volumes', 'trash'] },
+] as const;
+
+for (const { filesystem, synced } of places) {
+  describe(`on ${filesystem}, a sync that fails after what it was to make durable`, () => failures(filesystem, synced));
+}
+
+function failures(filesystem: 'xfs' | 'btrfs', synced: readonly ('volumes' | 'trash')[]): void {
   let scratch: Scratch;
   let pool: Catalog;
   let layout: Layout;
@@ -26,7 +38,13 @@ describe('a sync that fails after what it was to make durable', () => {
   let count = 0;
   before(async () => {
     scratch = new Scratch('sync');
-    layout = new Layout(scratch.join('data/pools/test'));
+    layout = new Layout(filesystem === 'xfs' ? scratch.join('data/pools/test') : scratch.join('disk/pool'));
+    if (filesystem === 'btrfs') {
+      const disk = sparseFile(scratch.join('disk.img'), 4096);
+      mkdirSync(scratch.join('disk'));
+      execFileSync('mkfs.btrfs', ['-q', disk]);
+      execFileSync('mount', ['-o', 'loop', disk, scratch.join('disk')]);
+    }
     records = new FileRecords({ queue, layout });
     pool = await open();
   });
@@ -36,7 +54,10 @@ describe('a sync that fails after what it was to make durable', () => {
   });
 
   const open = () => {
-    const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n } as const;
+    const location =
+      filesystem === 'xfs'
+        ? ({ type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n } as const)
+        : ({ type: 'directory', path: layout.root } as const);
     return openTestPool(scratch, { location, undeleteSeconds: 3600 });
   };
 
@@ -83,7 +104,7 @@ describe('a sync that fails after what it was to make durable', () => {
     return members.filter((member) => member !== undefined).length;
   }
 
-  for (const place of ['volumes', 'trash'] as const) {
+  for (const place of synced) {
     test(`DeleteVolume, ${place}: the volume is listed in the trash at once, and comes back`, async () => {
       const id = await makeVolume();
       await fail(layout[place], () => pool.remove(id));
@@ -144,7 +165,7 @@ describe('a sync that fails after what it was to make durable', () => {
     const spec = { id: snapshotIdFor('node', 'snapshot'), name: 'snapshot', sourceId, parameters: {} };
     await fail(layout.snapshots, () => pool.takeSnapshots([spec]));
     await pool.takeSnapshots([spec]);
-    for (const place of [layout.snapshots, layout.trash]) {
+    for (const place of synced.map((name) => (name === 'trash' ? layout.trash : layout.snapshots))) {
       await fail(place, () => pool.removeSnapshot(spec.id));
       await pool.removeSnapshot(spec.id);
       assert.equal(await pool.findSnapshot(spec.id), undefined);
@@ -171,7 +192,7 @@ describe('a sync that fails after what it was to make durable', () => {
     assert.equal(await pool.findGroup(group.id), undefined);
     await assertAgreement();
     await cut();
-    await fail(layout.trash, () => pool.removeGroup(group.id));
+    await fail(synced.includes('trash') ? layout.trash : layout.snapshots, () => pool.removeGroup(group.id));
     await pool.removeGroup(group.id);
     await assertAgreement();
     assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
@@ -213,4 +234,4 @@ describe('a sync that fails after what it was to make durable', () => {
     await pool.remove(id);
     assert.ok(!existsSync(layout.volume(id)));
   });
-});
+}

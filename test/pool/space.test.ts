@@ -200,7 +200,7 @@ describe('GC04 CV20: what is free only in a moment, or only on paper', () => {
     const thick = { ...block, sizeBytes: 100n * mebibyte, provisioning: 'thick' } as const;
     let creating: Promise<unknown>;
     {
-      using held = new HeldSync(scratch.join('data/pools/test/tmp'));
+      using held = new HeldSync(scratch.join('data/pools/test/volumes'));
       creating = pool.create(volumeSpec('v', thick));
       await held.reached;
       const taken = before - (await available(pool));

@@ -51,7 +51,7 @@ export class ContextHarness implements AsyncDisposable {
   async start(): Promise<void> {
     const queue = new DiskQueue('kubelet', 4);
     const dataDirectory = this.scratch.join('data');
-    const servers = new Servers({ dataDirectory, log: silent, threadsEach: 2, maxServers: 4 });
+    const servers = new Servers({ dataDirectory, log: silent, threadsEach: 2, threads: 8 });
     const volumes = await ContextVolumes.open({
       ...{ kinds: this.#kinds, servers, queue, log: silent },
       directory: this.#notes,
@@ -60,7 +60,7 @@ export class ContextHarness implements AsyncDisposable {
     const node = nodeService({
       ...{ nodeId: 'node', volumes, queue, objects: new ObjectQueue(), targetRoots: [this.kubelet] },
       topology: undefined,
-      notesDirectory: join(dataDirectory, 'node'),
+      notes: { directory: join(dataDirectory, 'node') },
     });
     const server = newServer();
     addServices(server, { identity: {}, node }, { log: silent });

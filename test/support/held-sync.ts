@@ -1,13 +1,13 @@
 import { DirectorySync } from '../../src/kernel/file/file.ts';
 
-/** Until it is disposed of, whoever syncs a directory below this one waits: the operation stands still there. */
+/** Until it is disposed of, each sync of this directory waits: the operation stands still there. */
 export class HeldSync implements Disposable {
   readonly #working = DirectorySync.prototype.sync;
-  /** Resolves when somebody waits. */
+  /** Resolves when an operation waits. */
   readonly reached: Promise<void>;
   #release: () => void = () => undefined;
 
-  constructor(below: string) {
+  constructor(directory: string) {
     const working = this.#working;
     const released = new Promise<void>((resolve) => {
       this.#release = resolve;
@@ -17,7 +17,7 @@ export class HeldSync implements Disposable {
       reach = resolve;
     });
     DirectorySync.prototype.sync = async function sync(queue, path) {
-      if (path.startsWith(`${below}/`)) {
+      if (path === directory) {
         reach();
         await released;
       }

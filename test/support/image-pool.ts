@@ -7,6 +7,7 @@ import { openLocation } from '../../src/pool/location/location.ts';
 import { configuredPlace } from '../../src/pool/location/place.ts';
 import { openOver } from '../../src/pool/open.ts';
 import type { VolumeSpec } from '../../src/pool/pool.ts';
+import { CommitOrder } from '../../src/pool/records/commit-order.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import { ReservedSpace } from '../../src/pool/records/reserved-space.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
@@ -46,9 +47,10 @@ export async function openTestBackend(scratch: Scratch, queue: DiskQueue): Promi
     ...{ ...settings, poolName: settings.name, queue },
     location: { type: 'directory', path: layout.root },
   });
+  const syncs = new DirectorySync();
   return new ImageBackend({
     ...{ ...settings, location, layout, queue, blockSizeBytes: 512 },
-    ...{ syncs: new DirectorySync(), reserve: new ReservedSpace(layout.reserve) },
+    ...{ syncs, order: new CommitOrder(queue, syncs, false), reserve: new ReservedSpace(layout.reserve) },
     ...{ cloning: 'copy', changedBlocks: 'allocated', formatQueue: queue, templates: undefined },
   });
 }

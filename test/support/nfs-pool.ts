@@ -13,7 +13,7 @@ export const noOptions = { parameters: [], version: undefined, port: undefined }
 export type NfsTestOptions = TestPoolOptions<NfsOpenOptions>;
 
 /** Opens the pool of a scratch directory, which has a directory of its own on the export. */
-export function openTestNfs(scratch: Scratch, options: NfsTestOptions = {}): Promise<Catalog> {
+export function openTestNfs(scratch: Pick<Scratch, 'join' | 'path'>, options: NfsTestOptions = {}): Promise<Catalog> {
   const path = basename(scratch.path);
   const own = { exported: testExport, path, options: noOptions, mountOptions: '', onDelete: 'delete' } as const;
   const chosen = { ...testSettings(scratch), ...own, ...options };

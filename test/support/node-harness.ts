@@ -67,7 +67,7 @@ export class NodeHarness implements AsyncDisposable {
       pools,
       objects: new ObjectQueue(),
       targetRoots: [this.kubelet],
-      notesDirectory: this.#notes,
+      notes: { directory: this.#notes },
       queue: new DiskQueue('kubelet', 4),
     });
     const server = newServer();

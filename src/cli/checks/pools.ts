@@ -4,7 +4,7 @@ import { hasNode } from '../../config/side.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { explain } from '../../kernel/call/explain.ts';
-import { checkNode, checkNodeKinds, clusterDriverOf } from '../../pool/kinds.ts';
+import { checkNode, checkNodeKinds, checkServersInUse, clusterDriverOf } from '../../pool/kinds.ts';
 import { type Finding, fail, isUsable, ok, warn } from '../../pool/sight.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
@@ -14,10 +14,16 @@ import { lookAtPools } from '../look/look.ts';
 import { checkNested } from './nested.ts';
 
 /** Checks that this node has everything that pools of the configured kinds need. */
-export async function checkKinds(queue: DiskQueue, { pools, programs, side }: Config): Promise<Finding[]> {
+export async function checkKinds(
+  queue: DiskQueue,
+  { dataDirectory, pools, programs, side }: Config,
+): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const kind of new Set(pools.map((pool) => pool.kind))) findings.push(...(await checkNode(kind, queue)));
-  if (hasNode(side)) findings.push(...(await checkNodeKinds(queue, programs)));
+  if (hasNode(side)) {
+    findings.push(...(await checkNodeKinds(queue, programs)));
+    findings.push(...(await checkServersInUse(dataDirectory, programs, queue)));
+  }
   findings.push(await checkNested(queue));
   return findings;
 }

@@ -7,6 +7,7 @@ import { KubernetesApi } from '../../fleet/kubernetes/api.ts';
 import { isNodeThere } from '../../fleet/kubernetes/classes.ts';
 import { forgetNode, objectionMs, readForgotten, rememberNode } from '../../fleet/kubernetes/forgotten.ts';
 import { type RecordedVolume, volumesOn } from '../../fleet/kubernetes/persistent-volumes.ts';
+import type { ObjectPlace } from '../../fleet/kubernetes/stored-object.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { exitCodes, type Output, toJson } from '../output/output.ts';
@@ -33,47 +34,65 @@ const columns = [
   { title: 'VOLUME' },
 ] as const;
 
+/** The parts that forgetting a node needs. */
+export interface ForgettingParts {
+  readonly api: KubernetesApi;
+  readonly place: ObjectPlace;
+  readonly driverName: string;
+  /** The state of the node, as a replica of the controller has it; undefined: it is not known. @throws Unavailable */
+  readonly sightOf: (node: string) => Promise<{ readonly isLinked: boolean } | undefined>;
+}
+
 /** `holdfast forget-node NODE`, in a container of the controller: nothing waits any more for a node that will not return. */
 export async function forgetNodeCommand(
   config: ControllerConfig,
   output: Output,
   wishes: ForgetWishes,
 ): Promise<number> {
-  const { dryRun, evenSo, json, node, undo } = wishes;
+  const { driverName, httpAddress } = config;
   const api = new KubernetesApi(config.api);
-  const place = { namespace: config.namespace, name: config.secretName };
   try {
-    if (undo) {
-      await rememberNode(api, place, node);
-      if (json) output.line(toJson<'forget-node'>({ node, done: 'undone', volumes: [] }));
-      else output.line(`Node ${node} may link again. Volumes that Kubernetes has dropped meanwhile are still on it.`);
-      return exitCodes.ok;
-    }
-    const isSeen = await requireGone(config, api, wishes);
-    const volumes = await volumesOn(api, config.driverName, node);
-    if (!dryRun && !evenSo && !isSeen && volumes.length === 0) throw unknown(node);
-    if (!json) for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
-    if (!dryRun) {
-      // The note may be that of a command that was interrupted.
-      const { at } = await forgetNode(api, place, node);
-      if (Date.now() - Date.parse(at) < 2 * objectionMs) {
-        if (!json) output.line(`Asking all replicas of the controller: ${objectionMs / 1000} seconds …`);
-        await delay(objectionMs);
-        if (!(await readForgotten(api, place)).has(node)) throw linked(node);
-      }
-      if (!json)
-        output.line(
-          `Node ${node} is forgotten. Released volumes are removed automatically; delete the claims of Bound ones.`,
-        );
-    }
-    if (json) {
-      const done = dryRun ? 'nothing' : 'forgotten';
-      output.line(toJson<'forget-node'>({ node, done, volumes: volumes.map(lostOf) }));
-    }
-    return exitCodes.ok;
+    const place = { namespace: config.namespace, name: config.secretName };
+    // Without monitoring this replica is not asked: it takes the note back if it has a link, as the others do.
+    const sight = async (node: string) => (httpAddress === undefined ? undefined : sightAt(httpAddress, node));
+    return await forget({ api, place, driverName, sightOf: sight }, output, wishes);
   } finally {
     api.close();
   }
+}
+
+/** The same with any access to the cluster. @throws FailedPrecondition, Unavailable */
+export async function forget(parts: ForgettingParts, output: Output, wishes: ForgetWishes): Promise<number> {
+  const { api, driverName, place } = parts;
+  const { dryRun, evenSo, json, node, undo } = wishes;
+  if (undo) {
+    await rememberNode(api, place, node);
+    if (json) output.line(toJson<'forget-node'>({ node, done: 'undone', volumes: [] }));
+    else output.line(`Node ${node} may link again. Volumes that Kubernetes has dropped meanwhile are still on it.`);
+    return exitCodes.ok;
+  }
+  const isSeen = await requireGone(parts, wishes);
+  const volumes = await volumesOn(api, driverName, node);
+  if (!dryRun && !evenSo && !isSeen && volumes.length === 0) throw unknown(node);
+  if (!json) for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
+  if (!dryRun) {
+    // The note may be that of a command that was interrupted.
+    const { at } = await forgetNode(api, place, node);
+    if (Date.now() - Date.parse(at) < 2 * objectionMs) {
+      if (!json) output.line(`Asking all replicas of the controller: ${objectionMs / 1000} seconds …`);
+      await delay(objectionMs);
+      if (!(await readForgotten(api, place)).has(node)) throw linked(node);
+    }
+    if (!json)
+      output.line(
+        `Node ${node} is forgotten. Released volumes are removed automatically; delete the claims of Bound ones.`,
+      );
+  }
+  if (json) {
+    const done = dryRun ? 'nothing' : 'forgotten';
+    output.line(toJson<'forget-node'>({ node, done, volumes: volumes.map(lostOf) }));
+  }
+  return exitCodes.ok;
 }
 
 function rowOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): string[] {
@@ -101,12 +120,11 @@ function linked(node: string): FailedPrecondition {
 
 /** @returns whether the controller knows the node. @throws FailedPrecondition, Unavailable */
 async function requireGone(
-  { httpAddress }: ControllerConfig,
-  api: KubernetesApi,
+  { api, sightOf }: ForgettingParts,
   { dryRun, evenSo, node }: ForgetWishes,
 ): Promise<boolean> {
   if (dryRun) return false;
-  const sight = httpAddress === undefined ? undefined : await sightOf(httpAddress, node);
+  const sight = await sightOf(node);
   if (sight?.isLinked === true) throw linked(node);
   if (!evenSo && (await isNodeThere(api, node))) {
     throw new FailedPrecondition(
@@ -120,11 +138,8 @@ const answerMs = 5_000;
 
 const nodesPage = z.object({ nodes: z.array(z.object({ name: z.string(), isLinked: z.boolean() })) });
 
-/**
- * By the replica in this container, at once. The others take the note back if they have a link; without monitoring this one
- * does so, too.
- */
-async function sightOf(
+/** By the replica in this container, at once; the others take the note back if they have a link. */
+async function sightAt(
   { host = '127.0.0.1', port }: HttpAddress,
   node: string,
 ): Promise<{ readonly isLinked: boolean } | undefined> {

@@ -2,6 +2,8 @@ import { AdminClient, AdminError } from '../../admin/client.ts';
 import type { Config } from '../../config/config.ts';
 import type { Look, Looked } from '../../fleet/node/look.ts';
 import { NotFound } from '../../volume/errors.ts';
+import { seenDisks } from '../disks.ts';
+import { driverConditions } from '../look/driver-word.ts';
 import { isMeant, type Known } from '../look/find-volume.ts';
 import { problemsOf } from '../look/inventory.ts';
 import { lookAtPools } from '../look/look.ts';
@@ -18,7 +20,9 @@ export function lookFor(config: Config): Look {
         return answer((await lookAtPools(config, 'capacity')).map((pool) => poolOf(pool, config)));
       case 'volumes': {
         const pools = await lookAtPools(config, 'attachments');
-        return answer(only(pools.flatMap(volumesIn), volume), pools.flatMap(problemsOf));
+        const conditions = await driverConditions(config);
+        const volumes = pools.flatMap((pool) => volumesIn(pool, conditions));
+        return answer(only(volumes, volume), pools.flatMap(problemsOf));
       }
       case 'snapshots': {
         const pools = await lookAtPools(config, 'records');
@@ -28,12 +32,51 @@ export function lookFor(config: Config): Look {
         const { problems, volumes } = await new AdminClient(config.adminSocketPath).listTrash();
         return answer(only(volumes, volume), problems);
       }
+      case 'moves': {
+        const { moves } = await new AdminClient(config.adminSocketPath).listMoves();
+        return answer(moves);
+      }
+      case 'disks': {
+        const { disks, missing } = await seenDisks();
+        return answer(
+          disks,
+          missing.map((name) => `disk ${name} cannot be looked at: it does not answer`),
+        );
+      }
+      case 'all':
+        return lookAtAll(config);
       case 'who':
         return holders(config, volume ?? '');
       default:
         return undefined;
     }
   };
+}
+
+/** Pools, volumes, snapshots, trash and moves by one look at the disks: each item in an object, by its list. */
+async function lookAtAll(config: Config): Promise<Looked> {
+  const driver = new AdminClient(config.adminSocketPath);
+  const [pools, conditions, trash, moves] = await Promise.all([
+    lookAtPools(config, 'all'),
+    driverConditions(config),
+    driver.listTrash().catch((error: unknown) => {
+      // Without a driver there is still all else.
+      if (!(error instanceof AdminError)) throw error;
+      return { volumes: [], problems: [`the trash is not shown: ${error.message}`] };
+    }),
+    driver.listMoves().catch((error: unknown) => {
+      if (!(error instanceof AdminError)) throw error;
+      return { moves: [] };
+    }),
+  ]);
+  const items: readonly Readonly<Record<string, object>>[] = [
+    ...pools.map((pool) => ({ pools: poolOf(pool, config) })),
+    ...pools.flatMap((pool) => volumesIn(pool, conditions)).map((volumes) => ({ volumes })),
+    ...pools.flatMap(snapshotsIn).map((snapshots) => ({ snapshots })),
+    ...trash.volumes.map((volume) => ({ trash: volume })),
+    ...moves.moves.map((move) => ({ moves: move })),
+  ];
+  return answer(items, [...new Set([...pools.flatMap(problemsOf), ...trash.problems])]);
 }
 
 function answer(items: readonly object[], problems: readonly string[] = []): Looked {

@@ -1,4 +1,5 @@
 import { toTheSecond } from '../../fleet/routing/since.ts';
+import type { NodeSight } from '../../fleet/routing/view.ts';
 import type { ViewedFleet } from '../../fleet/view/start.ts';
 import { age } from '../output/text.ts';
 import type { NodeItem } from './shapes.ts';
@@ -16,27 +17,35 @@ export const nodeColumns = [
 const maxPools = 100;
 const longestText = 300;
 
+type Nodes = Pick<ViewedFleet, 'sessions' | 'state'>;
+
 /** All nodes with the driver, and the last report of each. */
-export function nodeItems({ sessions, state }: Pick<ViewedFleet, 'sessions' | 'state'>): NodeItem[] {
-  return state.nodes.map(({ hasTold, isLinked, name, sinceMs }) => {
-    const entries = [...(state.has(name)?.entries.values() ?? [])];
-    const count = (kind: string) => entries.filter((entry) => entry.kind === kind).length;
-    const version = sessions.find(name)?.driverVersion;
-    return {
-      node: name,
-      state: !isLinked ? 'away' : hasTold ? 'linked' : 'telling',
-      since: toTheSecond(sinceMs),
-      ...(version === undefined ? {} : { version }),
-      volumes: count('VOLUME'),
-      snapshots: count('SNAPSHOT'),
-      pools: (state.has(name)?.pools ?? []).slice(0, maxPools).map((pool) => ({
-        name: pool.name.slice(0, longestText),
-        kind: pool.kind.slice(0, longestText),
-        state: pool.state.slice(0, longestText),
-        ...(pool.reason === '' ? {} : { reason: pool.reason.slice(0, longestText) }),
-      })),
-    };
-  });
+export function nodeItems(fleet: Nodes): NodeItem[] {
+  return fleet.state.nodes.map((sight) => nodeItem(fleet, sight));
+}
+
+export function nodeItem({ sessions, state }: Nodes, { hasTold, isLinked, name, sinceMs }: NodeSight): NodeItem {
+  const told = state.has(name);
+  let [volumes, snapshots] = [0, 0];
+  for (const { kind } of told?.entries.values() ?? []) {
+    if (kind === 'VOLUME') volumes++;
+    if (kind === 'SNAPSHOT') snapshots++;
+  }
+  const version = sessions.find(name)?.driverVersion;
+  return {
+    node: name,
+    state: !isLinked ? 'away' : hasTold ? 'linked' : 'telling',
+    since: toTheSecond(sinceMs),
+    ...(version === undefined ? {} : { version }),
+    volumes,
+    snapshots,
+    pools: (told?.pools ?? []).slice(0, maxPools).map((pool) => ({
+      name: pool.name.slice(0, longestText),
+      kind: pool.kind.slice(0, longestText),
+      state: pool.state.slice(0, longestText),
+      ...(pool.reason === '' ? {} : { reason: pool.reason.slice(0, longestText) }),
+    })),
+  };
 }
 
 export function nodeRow({ node, pools, since, snapshots, state, version, volumes }: NodeItem, now: Date): string[] {

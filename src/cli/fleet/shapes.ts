@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { holderList, trashList } from '../../admin/protocol.ts';
+import { holderList, moveList, plannedMove, trashList } from '../../admin/protocol.ts';
 import { shapes } from '../output/shapes.ts';
 
 /*
@@ -10,7 +10,9 @@ import { shapes } from '../output/shapes.ts';
 const pool = shapes.pools.shape.pools.element;
 const volume = shapes.volumes.shape.volumes.element;
 const snapshot = shapes.snapshots.shape.snapshots.element;
+const disk = shapes.disks.shape.disks.element;
 const trashed = trashList.shape.volumes.element;
+const moving = moveList.shape.moves.element;
 
 /** One item, as a node answers it. */
 export const itemShapes = {
@@ -18,8 +20,19 @@ export const itemShapes = {
   volumes: volume,
   snapshots: snapshot,
   trash: trashed,
+  moves: moving,
+  disks: disk,
   who: holderList,
 } as const;
+
+/** One item of the list `all`, as a node answers it: an item of one of the lists. */
+export const anyItem = z.object({
+  pools: pool.optional(),
+  volumes: volume.optional(),
+  snapshots: snapshot.optional(),
+  trash: trashed.optional(),
+  moves: moving.optional(),
+});
 
 const node = z.string().describe('the name of its Node, by its link: what the node says of itself does not count');
 const problems = z.array(z.string()).describe('why the list may lack something; then the exit code is 1');
@@ -56,6 +69,9 @@ export const fleetShapes = {
   volumes: z.object({ volumes: z.array(volume.extend({ node })), problems, missing }),
   snapshots: z.object({ snapshots: z.array(snapshot.extend({ node })), problems, missing }),
   trash: z.object({ volumes: z.array(trashed.extend({ node })), problems, missing }),
+  moves: z.object({ moves: z.array(moving.extend({ node })), problems, missing }),
+  move: z.object({ node, plan: plannedMove, move: moving.optional().describe('absent with --dry-run') }),
+  disks: z.object({ disks: z.array(disk.extend({ node })), problems, missing }),
   who: z.object({ volumes: z.array(holderList.extend({ node })), problems, missing }),
   export: shapes.export,
 } as const;

@@ -1,23 +1,28 @@
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
+import { sureNode } from '../../fleet/controller/sure-node.ts';
 import { askFleet, type FleetAnswer, type FleetQuestion, requireNode, type Told } from '../../fleet/view/ask.ts';
 import type { ViewWishes } from '../../fleet/view/request.ts';
 import type { Show, ViewedFleet } from '../../fleet/view/start.ts';
-import type { Answer } from '../../fleet/view/view-server.ts';
+import type { Answer } from '../../page/answer.ts';
 import { NotFound, Unavailable } from '../../volume/errors.ts';
 import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
 import { exitCodes, type Output, problemLine } from '../output/output.ts';
 import { codeOf } from '../output/problem-code.ts';
 import { type Column, fit, rowLines, widened } from '../output/table.ts';
+import { diskColumns, diskRow } from '../output/tables/disks.ts';
 import { holderLines, incompleteHolders } from '../output/tables/holders.ts';
+import { moveColumns, moveRow, progressLine } from '../output/tables/moves.ts';
 import { poolColumns, poolRow } from '../output/tables/pools.ts';
 import { snapshotColumns, snapshotRow } from '../output/tables/snapshots.ts';
 import { trashColumns, trashRow } from '../output/tables/trash.ts';
 import { volumeColumns, volumeDetails, volumeRow } from '../output/tables/volumes.ts';
 import { printable, shortened } from '../output/text.ts';
+import { changeFleet } from './change.ts';
 import { exportFleet } from './export.ts';
 import { nodeColumns, nodeItems, nodeRow } from './nodes.ts';
 import { type fleetShapes, itemShapes } from './shapes.ts';
+import { FleetWatch } from './watch.ts';
 
 /*
  * The commands of `kubectl holdfast`, as the controller runs them for a permitted user: the tables and the JSON are those
@@ -25,6 +30,11 @@ import { type fleetShapes, itemShapes } from './shapes.ts';
  */
 
 export const show: Show = {
+  watch: (fleet) => new FleetWatch(fleet),
+  async change(fleet, wishes, signal) {
+    const output = new Lines(wishes.json);
+    return output.answer(await changeFleet(fleet, wishes, output, signal));
+  },
   async look(fleet, wishes, signal) {
     const output = new Lines(wishes.json, wishes.width);
     return output.answer(await new Viewing(fleet, wishes, output, signal).run());
@@ -127,6 +137,7 @@ class Viewing {
       case 'pools':
         return this.#pools();
       case 'volumes':
+        if (this.#wishes.progress && this.#wishes.volume !== undefined) return this.#where();
         return this.#wishes.volume === undefined
           ? this.#list('volumes', await this.#askVolumes('volumes', itemShapes.volumes), volumeColumns, (volume) =>
               volumeRow(volume, now),
@@ -143,6 +154,13 @@ class Viewing {
         return this.#list('volumes', await this.#askVolumes('trash', itemShapes.trash), trashColumns, (volume) =>
           trashRow(volume, now),
         );
+      case 'moves':
+        if (this.#wishes.progress) return this.#progress();
+        return this.#list('moves', await this.#ask('moves', itemShapes.moves), moveColumns, moveRow);
+      case 'disks': {
+        const answer = await this.#ask('disks', itemShapes.disks);
+        return this.#list('disks', answer, diskColumns, (disk) => diskRow(disk, undefined));
+      }
       case 'who':
         return this.#who();
       case 'export':
@@ -169,6 +187,33 @@ class Viewing {
       );
     if (!json) for (const problem of problems) this.#output.problem('UNAVAILABLE', problem);
     return problems.length === 0 && nodes.every((item) => item.state === 'linked') ? exitCodes.ok : exitCodes.failed;
+  }
+
+  /** One move, for a program that shows it: its state, and a line for people. No node is asked. */
+  async #progress(): Promise<number> {
+    const { move: moveId, volume } = this.#wishes;
+    const told = volume === undefined ? [] : this.#fleet.moves.list(volume);
+    const moves = told.filter((each) => moveId === undefined || each.moveId === moveId);
+    const last = moves.findLast(({ move }) => move.state === 'running') ?? moves.at(-1);
+    const { phase = '-', reason = '', state = 'none' } = last?.move ?? {};
+    this.#output.line(`${state} ${phase} ${last?.move.toNode ?? last?.node ?? '-'}`);
+    this.#output.line(last !== undefined && state === 'running' ? progressLine(last.move) : reason);
+    return exitCodes.ok;
+  }
+
+  /** For a program: the one node that surely has the volume, or `-`. */
+  async #where(): Promise<number> {
+    const { items, missing, problems } = await this.#askVolumes('volumes', itemShapes.volumes);
+    const [id = '', ...otherIds] = new Set(items.map(({ item }) => item.id));
+    const owners = this.#fleet.state.owners(id);
+    const node = sureNode({
+      having: new Set(items.map((told) => told.node)),
+      silent: new Set([...missing, ...problems].map((told) => told.node)),
+      moves: this.#fleet.moves.list(id),
+      isNative: (name) => owners.some((owner) => owner.isNative && owner.node === name),
+    });
+    this.#output.line(otherIds.length === 0 ? (node ?? '-') : '-');
+    return exitCodes.ok;
   }
 
   async #pools(): Promise<number> {
@@ -253,7 +298,7 @@ class Viewing {
 
   /** Prints the items, and the nodes that are missing. */
   async #list<Item extends object>(
-    key: 'pools' | 'snapshots' | 'volumes',
+    key: 'disks' | 'moves' | 'pools' | 'snapshots' | 'volumes',
     answer: FleetAnswer<Item>,
     columns: readonly Column[],
     rowOf: (item: Item) => string[],

@@ -21,6 +21,15 @@ export async function driverWords(config: Config): Promise<ReadonlyMap<string, D
   );
 }
 
+/** The problems of volumes, by their ids, as the running driver reports them; empty if no driver answers. */
+export async function driverConditions(config: Config): Promise<ReadonlyMap<string, string>> {
+  const asked = new AdminClient(config.adminSocketPath).listConditions().catch(() => undefined);
+  // The driver waits as long for a disk that does not answer.
+  const answer = await withTimeout(3 * silentAfterMs, asked);
+  if (answer === undefined || answer === 'late') return new Map();
+  return new Map(answer.volumes.map(({ id, message }) => [id, message]));
+}
+
 /** The reason alone: the caller prints the pool's name before it. */
 function withoutName(reason: string, name: string): string {
   return reason.replace(`pool ${name} could not be opened: `, '').replace(`pool ${name} `, '');

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { lookAt, othersOf, type PoolConfig, placeOf } from '../../pool/kinds.ts';
-import type { PoolContents, PoolSight, Wanted } from '../../pool/sight.ts';
+import { type PoolContents, type PoolSight, type Wanted, wantsAttachments } from '../../pool/sight.ts';
 import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { type Attachments, attachmentsOf } from './attachments.ts';
 import type { DriverWord } from './driver-word.ts';
@@ -47,18 +47,19 @@ export async function lookAtPool(config: Config, pool: PoolConfig, options: Look
 }
 
 function seePool(config: Config, pool: PoolConfig, wanted: Wanted): Promise<SeenPool> {
-  const { dataDirectory, notesDirectory } = config;
+  const { dataDirectory, notes } = config;
   return unlessSilent(pool, placesForPool, async (queue) => {
     const { contents, location } = await lookAt(pool, {
       dataDirectory,
       wanted,
       queue,
       others: othersOf(config.pools, dataDirectory),
+      environment: config.cloudEnvironment,
     });
     if (contents === undefined) return { config: pool, location, contents };
-    if (wanted !== 'attachments') return { config: pool, location, contents: { ...contents, attachments: new Map() } };
+    if (!wantsAttachments(wanted)) return { config: pool, location, contents: { ...contents, attachments: new Map() } };
     try {
-      const attachments = await attachmentsOf(queue, { ...contents, notesDirectory });
+      const attachments = await attachmentsOf(queue, { ...contents, notesDirectory: notes.directory });
       return { config: pool, location, contents: { ...contents, attachments } };
     } catch (error) {
       const advice = explain(error);

@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { holderList, purged, released, restored, trashList } from '../../admin/protocol.ts';
+import {
+  holderList,
+  moveList,
+  moving,
+  plannedMove,
+  purged,
+  released,
+  restored,
+  startedMove,
+  trashList,
+} from '../../admin/protocol.ts';
 import { buses } from '../../kernel/block/bus.ts';
 import { accessModes } from '../../volume/capability.ts';
 import { encryptionTypes } from '../../volume/encryption.ts';
@@ -88,6 +98,10 @@ const volume = z.object({
   devices: z.array(placed).describe('the block devices that show it'),
   stagedAt: z.array(z.string()),
   publishedAt: z.array(placed),
+  condition: z
+    .string()
+    .optional()
+    .describe('its problem, as its driver reports it; absent if there is none, or if no driver answers'),
   snapshots: z.array(snapshot).describe('those taken of it, the oldest first; fields as in `snapshots`'),
 });
 
@@ -228,6 +242,10 @@ export const shapes = {
   export: persistentVolumes,
   adopt: persistentVolumes,
   release: released,
+  move: startedMove,
+  'move --dry-run': plannedMove,
+  'move status': moveList,
+  'move cancel': moving,
   doctor: z.object({
     healthy: z.boolean().describe('false: something must be mended, and the exit code is 1'),
     findings: z.array(finding),

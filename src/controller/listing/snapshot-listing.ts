@@ -1,6 +1,6 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
-import type { Pools } from '../../pool/pools.ts';
+import type { Found, Pools } from '../../pool/pools.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId } from '../../volume/id.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { presentSnapshot } from '../present.ts';
@@ -21,27 +21,27 @@ export async function listSnapshots(
   page: PageRequest<SnapshotId>,
   filter: Filter,
 ): Promise<Draft<wire.ListSnapshotsResponse>> {
-  if (filter.snapshot_id !== '') return { entries: entriesOf(await onlySnapshot(pools, page, filter)) };
+  if (filter.snapshot_id !== '') return { entries: await entriesOf(await onlySnapshot(pools, page, filter)) };
   const sourceId = parseVolumeId(filter.source_volume_id);
   if (sourceId === undefined && filter.source_volume_id !== '') return {};
   const { entries, nextToken } = await readPage(pools, page, (pool, after, limit) =>
     pool.listSnapshots(after, limit, sourceId),
   );
-  return { entries: entriesOf(entries.map(({ record }) => record)), next_token: nextToken };
+  return { entries: await entriesOf(entries), next_token: nextToken };
 }
 
 async function onlySnapshot(
   pools: Pools,
   { after }: PageRequest<SnapshotId>,
   filter: Filter,
-): Promise<SnapshotRecord[]> {
+): Promise<Found<SnapshotRecord>[]> {
   const id = parseSnapshotId(filter.snapshot_id);
   if (id === undefined || (after !== undefined && id <= after)) return [];
-  const record = (await pools.findSnapshot(id))?.record;
-  const isWanted = filter.source_volume_id === '' || filter.source_volume_id === record?.sourceId;
-  return record !== undefined && isWanted ? [record] : [];
+  const found = await pools.findSnapshot(id);
+  const isWanted = filter.source_volume_id === '' || filter.source_volume_id === found?.record.sourceId;
+  return found !== undefined && isWanted ? [found] : [];
 }
 
-function entriesOf(records: readonly SnapshotRecord[]): Draft<wire.ListSnapshotsResponseEntry>[] {
-  return records.map((record) => ({ snapshot: presentSnapshot(record) }));
+function entriesOf(found: readonly Found<SnapshotRecord>[]): Promise<Draft<wire.ListSnapshotsResponseEntry>[]> {
+  return Promise.all(found.map(async (each) => ({ snapshot: await presentSnapshot(each) })));
 }

@@ -1,5 +1,6 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
+import { shortMessage } from '../../csi/short-message.ts';
 import { conditionIn, conditionsIn, silentCondition } from '../../pool/condition.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
@@ -7,7 +8,7 @@ import { DataLoss } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { publicationsOf } from '../../volume/record.ts';
 import type { ControllerContext } from '../context.ts';
-import { presentVolume, shortMessage } from '../present.ts';
+import { presentVolume } from '../present.ts';
 
 type VolumeWithStatus = Draft<wire.ControllerGetVolumeResponse>;
 

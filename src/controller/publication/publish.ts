@@ -15,7 +15,7 @@ import type { ControllerContext } from '../context.ts';
 import { requireVolumeId } from '../find.ts';
 import { fingerprint } from '../request.ts';
 import { contextMismatch } from '../volumes/validate.ts';
-import { isProvided } from './provided.ts';
+import { isProvided, publishProvided, unpublishProvided } from './provided.ts';
 
 /**
  * With `attach: required` a volume is published to its node before it is staged there. Nothing is attached by that: the
@@ -27,7 +27,10 @@ export function publishHandlers(controller: ControllerContext) {
   return {
     async ControllerPublishVolume(request, context) {
       const capability = parseRequest(request);
-      if (isProvided(controller, request, capability)) return {};
+      if (isProvided(controller, request, capability)) {
+        const publish_context = await publishProvided(controller, request.volume_id, request.node_id);
+        return { publish_context };
+      }
       const id = requireVolumeId(request.volume_id);
       const asked = { nodeId: request.node_id, mode: capability.mode, readonly: request.readonly };
       const { access } = capability;
@@ -39,24 +42,35 @@ export function publishHandlers(controller: ControllerContext) {
         context.note({ pool: pool.name });
         requireContext(volume, request.volume_context);
         requireThisNode(controller, request.node_id);
+        const publisher = pool.cluster?.publisher;
         const reason = excess(record, capability);
         if (reason !== undefined) throw new InvalidArgument(`Volume ${id}: ${reason}.`);
         if (!isPublished(record, asked)) {
+          // A publication to a node that is not there would never end.
+          await publisher?.requireNode(asked.nodeId);
           const others = publicationsOf(record);
           await withRoom(controller, asked.nodeId, async () => {
             await pool.setPublication(id, asked, others);
           });
         }
-        return {};
+        const publish_context = await publisher?.publish(record, asked.nodeId);
+        return publish_context === undefined ? {} : { publish_context };
       });
     },
 
     async ControllerUnpublishVolume({ node_id, volume_id }, context) {
       const id = parseVolumeId(volume_id);
-      // No volume of ours has such an id, so none is published (CU02).
-      if (id === undefined) return {};
+      // No volume of ours has such an id, so none is published (CU02), unless a person named it.
+      if (id === undefined) {
+        await unpublishProvided(controller, volume_id, node_id);
+        return {};
+      }
       return objects.run(id, 'ControllerUnpublishVolume', node_id, async () => {
         const found = await pools.find(id);
+        // The record is no proof: a process that died may have got further than it says.
+        for (const { cluster } of found === undefined ? pools.all() : [found.pool]) {
+          await cluster?.publisher?.unpublish(id, node_id === '' ? undefined : node_id);
+        }
         const published = found === undefined ? [] : publicationsOf(found.record);
         // Unpublishes from this node, or from all (CU03). From another node the volume is unpublished already (CU04).
         const others = published.filter(({ nodeId }) => node_id !== '' && node_id !== nodeId);

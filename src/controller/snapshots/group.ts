@@ -4,7 +4,7 @@ import type { Pool } from '../../pool/pool.ts';
 import type { Found } from '../../pool/pools.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
-import { presentSnapshot, presentTime } from '../present.ts';
+import { presentReadySnapshot, presentTime } from '../present.ts';
 
 /** A group with its members. */
 export interface FoundGroup {
@@ -25,7 +25,7 @@ export async function findGroup(found: Found<GroupRecord> | undefined): Promise<
 export function presentGroup({ members, record }: FoundGroup): Draft<wire.VolumeGroupSnapshot> {
   return {
     group_snapshot_id: record.id,
-    snapshots: members.map(presentSnapshot),
+    snapshots: members.map((member) => presentReadySnapshot(member)),
     creation_time: presentTime(record.createdAt),
     ready_to_use: true,
   };

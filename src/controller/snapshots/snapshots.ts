@@ -29,7 +29,7 @@ export function snapshotHandlers(controller: ControllerContext) {
       const request = { name, sourceId, parameters: sortedParameters(parameters) };
       const { pool, record } = await createSnapshot(controller, request);
       context.note({ snapshot_id: record.id, pool: pool.name });
-      return { snapshot: presentSnapshot(record) };
+      return { snapshot: await presentSnapshot({ pool, record }) };
     },
 
     async DeleteSnapshot({ snapshot_id }, context) {
@@ -61,7 +61,7 @@ export function snapshotHandlers(controller: ControllerContext) {
       context.note({ snapshot_id: id });
       const found = await pools.findSnapshot(id);
       if (found === undefined) throw new NotFound(`There is no snapshot ${id} on this node.`);
-      return { snapshot: presentSnapshot(found.record) };
+      return { snapshot: await presentSnapshot(found) };
     },
   } satisfies ControllerHandlers;
 }

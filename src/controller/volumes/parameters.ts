@@ -57,9 +57,19 @@ const kubernetesPrefix = 'csi.storage.k8s.io/';
 const filesystemKey = `${kubernetesPrefix}fstype`;
 const filesystemWords = /^(fs-?type|filesystem)$/i;
 
-/** @throws InvalidArgument for an unknown parameter or an invalid value (CV10) */
-export function parseParameters(parameters: Parameters): VolumeParameters {
-  refuseUnknown(parameters, 'parameter', parameterKeys, hintAt);
+/** The names of parameters that only some kinds of pool have. */
+export function ownNamesIn(parameters: Parameters): string[] {
+  const isCommon = (key: string) => key.startsWith(kubernetesPrefix) || parameterKeys.some((known) => known === key);
+  return Object.keys(parameters).filter((key) => !isCommon(key));
+}
+
+/**
+ * @param own parameters of the kinds of pool that there are
+ * @throws InvalidArgument for an unknown parameter or an invalid value (CV10)
+ */
+export function parseParameters(parameters: Parameters, own: readonly string[] = []): VolumeParameters {
+  const known = [...parameterKeys, ...own];
+  refuseUnknown(parameters, 'parameter', known, (key) => hintAt(key, known));
   const { pool: poolName, poolSelector } = parameters;
   if (poolName !== undefined && poolSelector !== undefined) {
     throw new InvalidArgument('Parameters pool and poolSelector exclude each other: leave one of them out.');
@@ -145,8 +155,8 @@ export function sortedParameters(parameters: Parameters): Record<string, string>
 }
 
 /** Suggests the key that was most likely meant. */
-function hintAt(key: string): string {
-  return filesystemWords.test(key) ? ` (did you mean '${filesystemKey}'?)` : didYouMean(key, parameterKeys);
+function hintAt(key: string, known: readonly string[]): string {
+  return filesystemWords.test(key) ? ` (did you mean '${filesystemKey}'?)` : didYouMean(key, known);
 }
 
 function refuseUnknown(

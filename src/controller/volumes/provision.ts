@@ -146,27 +146,32 @@ function requireSamePool(
 
 /**
  * Finds a volume by its name in every open pool. Ids are derived from names, pool by pool: a second try with another
- * pool must meet the volume of the first. Pools that are not open are skipped, so that one broken disk does not stop
- * creation on the others.
+ * pool must meet the volume of the first, and a volume keeps its id when it moves to another pool. Pools that are not open
+ * are skipped, so that one broken disk does not stop creation on the others.
  */
 async function findByName(
   { nodeId, pools }: ControllerContext,
   name: string,
   likely: Pool | undefined,
 ): Promise<FoundVolume | undefined> {
-  for (const pool of [
-    ...(likely === undefined ? [] : [likely]),
-    ...pools.known().filter((other) => other !== likely),
-  ]) {
+  const known = [...(likely === undefined ? [] : [likely]), ...pools.known().filter((other) => other !== likely)];
+  for (const pool of known) {
     const record = await pool.find(volumeIdIn(pool, nodeId, name));
-    if (record !== undefined) return { pool, record };
+    if (record !== undefined) return (await pools.find(record.id)) ?? { pool, record };
+  }
+  // A volume that was made in one pool, and is in another one by now.
+  for (const pool of known) {
+    for (const other of known) {
+      const record = other === pool ? undefined : await other.find(volumeIdIn(pool, nodeId, name));
+      if (record !== undefined) return { pool: other, record };
+    }
   }
   return undefined;
 }
 
 function replay({ topology }: ControllerContext, existing: FoundVolume, request: VolumeRequest): FoundVolume {
   const { pool, record } = existing;
-  const found = differences({ poolName: pool.name, record }, request, topology);
+  const found = differences({ poolName: pool.name, record }, request, pool.cluster?.topologyOf?.(record) ?? topology);
   if (found.length === 0) return existing;
   throw new AlreadyExists(
     `volume ${record.id} already has this name and differs: ${found.join('; ')}. Use another name, or change the request to match.`,

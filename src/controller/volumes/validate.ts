@@ -1,13 +1,13 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import { parseCapability } from '../../csi/parse.ts';
+import { shortMessage } from '../../csi/short-message.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { contextOf, ownContext } from '../../pool/volume-context.ts';
 import { excess, type VolumeCapability } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { defaultLayout } from '../../volume/layout.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import { shortMessage } from '../present.ts';
 import { parseMutable, parseMutableParameters, parseParameters } from './parameters.ts';
 
 /** The answer is "no", which is no error of the caller (VC05). */
@@ -75,7 +75,10 @@ function whyNotParameters(
   parameters: Readonly<Record<string, string>>,
 ): string | undefined {
   return reasonIn(() => {
-    const asked = parseParameters(parameters);
+    const own = pool.traits.parameters ?? [];
+    const asked = parseParameters(parameters, own);
+    const different = own.find((key) => key in parameters && parameters[key] !== record.parameters[key]);
+    if (different !== undefined) return `the volume was made with another ${different}`;
     const made = parseMutable(record.parameters);
     const isThere = asked.poolName === pool.name || asked.poolName === record.parameters['pool'];
     if (asked.poolName !== undefined && !isThere) return `the volume is in pool ${pool.name}`;

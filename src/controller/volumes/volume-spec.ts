@@ -15,7 +15,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
 import { type CapacityRange, chooseSize, granularityBytes, larger, roundUp } from '../../volume/size.ts';
 import type { Demand, VolumeRequest } from '../request.ts';
-import type { Placement } from './parameters.ts';
+import { ownNamesIn, type Placement } from './parameters.ts';
 import type { SourceRecord } from './sources.ts';
 
 /**
@@ -30,6 +30,7 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
   const { provisioning = defaultProvisioning(pool.traits) } = parameters;
   requireProvisioning(pool, provisioning);
   requirePlacement(pool, parameters);
+  requireOwnParameters(pool, request.allParameters);
   const encryption = encryptionIn(pool, parameters.encryption, from);
   const multipleBytes = sizeMultiple(pool.traits, encryption);
   // Checked even if nothing will be formatted: a class is used for new and for restored volumes, and must be valid for
@@ -53,6 +54,7 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
     layout: parameters.layout,
     wipe: parameters.wipe,
     secrets: request.secrets,
+    zone: pool.cluster?.zoneFor?.(request.topology),
   };
 }
 
@@ -125,6 +127,12 @@ function requirePlacement({ name, traits }: Pool, { layout, wipe }: Pick<Placeme
   if (wipe !== undefined && !traits.wipes?.includes(wipe)) {
     throw new InvalidArgument(`Pool ${name} has no choice of wipe: leave the parameter out.`);
   }
+}
+
+/** @throws InvalidArgument */
+function requireOwnParameters({ name, traits }: Pool, parameters: Readonly<Record<string, string>>): void {
+  const foreign = ownNamesIn(parameters).find((key) => !traits.parameters?.includes(key));
+  if (foreign !== undefined) throw new InvalidArgument(`Pool ${name} has no parameter ${foreign}: leave it out.`);
 }
 
 /** The content is always that of the source (CV26). */

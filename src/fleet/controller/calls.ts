@@ -39,6 +39,8 @@ export interface FleetParts {
   /** Returns the PersistentVolumes of a volume. */
   readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
   readonly attach: Attach;
+  /** Returns the other node that a volume of this node has moved to, or may have. */
+  readonly movedTo: (volumeId: string, from: string) => string | undefined;
   /** Sends the claim of a volume to a node; undefined: the scheduler alone decides where claims go. */
   readonly sendClaim: ((claim: WaitingClaim, node: string) => Promise<boolean>) | undefined;
   /** Answers if the volume's class stops waiting for its node. */
@@ -111,6 +113,7 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
       route = routeOf(state, request);
       if (route.to === 'all') refuseMissing(state, records);
     }
+    if (route.to === 'node' && method.name === 'DeleteVolume') route = alsoToTarget(parts, volumesOf(request), route);
     if (route.to === 'node') context.note({ node: route.node });
     const response = await forward(sessions, route, call).catch((error) =>
       explainNotFound(parts, volumesOf(request), error),
@@ -120,6 +123,14 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
     return response;
   };
 }
+
+/** A node that the volume has just left knows nothing of it, and would say that it is deleted. */
+function alsoToTarget({ movedTo }: FleetParts, [id = '']: readonly string[], route: RouteToNode): Route {
+  const target = movedTo(id, route.node);
+  return target === undefined ? route : { to: 'all', nodes: [route.node, target] };
+}
+
+type RouteToNode = Extract<Route, { readonly to: 'node' }>;
 
 /** The id that a call deletes; undefined: it deletes nothing. */
 function deletedBy(

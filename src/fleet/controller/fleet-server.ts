@@ -8,6 +8,7 @@ import { type ControllerStream, controllerPipe, linkMethod, longestMessageBytes 
 import type { Material } from '../tls/material.ts';
 import { Door } from './door.ts';
 import { linkRefused, type Refusal } from './events.ts';
+import type { FleetMoves } from './fleet-moves.ts';
 import type { FleetState } from './fleet-state.ts';
 import { NodeSession } from './node-session.ts';
 import type { Sessions } from './sessions.ts';
@@ -26,6 +27,7 @@ export interface FleetServerOptions {
   readonly log: Logger;
   readonly review: (token: string, comer: Comer) => Promise<Bearer>;
   readonly beatMs?: number;
+  readonly moves?: FleetMoves | undefined;
 }
 
 /** The controller's port, where nodes link. */
@@ -83,7 +85,7 @@ export class FleetServer {
   }
 
   async #admit(stream: ControllerStream): Promise<void> {
-    const { beatMs, controller, driverName, log, review, sessions, state } = this.#options;
+    const { beatMs, controller, driverName, log, moves, review, sessions, state } = this.#options;
     const pipe = controllerPipe(stream);
     const [authorization = ''] = stream.metadata.get('authorization');
     const token = /^Bearer (\S+)$/.exec(String(authorization))?.[1] ?? '';
@@ -99,6 +101,8 @@ export class FleetServer {
       instance: this.#instance,
       state,
       log,
+      moves,
+      host: peer.slice(0, peer.lastIndexOf(':')).replace(/^\[|\]$|^::ffff:/g, ''),
       hasOther: () => sessions.find(bearer.node) !== undefined,
       ...(beatMs === undefined ? {} : { beatMs }),
       async renew(next) {

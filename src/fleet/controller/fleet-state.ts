@@ -30,6 +30,7 @@ export class FleetState implements FleetView, StrayView {
   /** Forgotten ones, including those that another replica may still have a link to. */
   #noted: ReadonlySet<string> = new Set();
   #appeared: (name: string) => void = () => undefined;
+  readonly #watchers = new Set<(name: string) => void>();
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
@@ -38,6 +39,15 @@ export class FleetState implements FleetView, StrayView {
   /** Calls the listener each time that an unknown node becomes known, even if only for a moment. */
   onAppearance(listener: (name: string) => void): void {
     this.#appeared = listener;
+  }
+
+  /**
+   * Calls the listener with the name of each node that changes: its link, what it reports, or whether it is known.
+   * @returns ends it
+   */
+  watch(listener: (name: string) => void): () => void {
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
   }
 
   /**
@@ -76,9 +86,10 @@ export class FleetState implements FleetView, StrayView {
   /** A node has a link, and will report everything into this inventory. */
   linked(name: string): NodeInventory {
     const state = this.#state(name);
-    state.telling = new NodeInventory(name);
+    state.telling = new NodeInventory(name, () => this.#changed(name));
     state.isLinked = true;
     state.sinceMs = this.#now();
+    this.#changed(name);
     return state.telling;
   }
 
@@ -89,6 +100,7 @@ export class FleetState implements FleetView, StrayView {
     state.inventory = inventory;
     state.telling = undefined;
     state.sinceMs = this.#now();
+    this.#changed(name);
   }
 
   away(name: string): void {
@@ -98,6 +110,7 @@ export class FleetState implements FleetView, StrayView {
     state.telling = undefined;
     state.sinceMs = this.#now();
     this.#settle();
+    this.#changed(name);
   }
 
   get areNodesKnown(): boolean {
@@ -199,8 +212,14 @@ export class FleetState implements FleetView, StrayView {
     this.#expected = new Set([...this.#known].filter((name) => !this.isForgotten(name)));
     for (const name of this.#expected) this.#state(name);
     for (const [name, { isLinked }] of this.#states) {
-      if (!isLinked && !this.#expected.has(name)) this.#states.delete(name);
+      if (isLinked || this.#expected.has(name)) continue;
+      this.#states.delete(name);
+      this.#changed(name);
     }
+  }
+
+  #changed(name: string): void {
+    for (const listener of this.#watchers) listener(name);
   }
 
   #state(name: string): NodeState {
@@ -215,6 +234,7 @@ export class FleetState implements FleetView, StrayView {
     };
     this.#states.set(name, state);
     this.#appeared(name);
+    this.#changed(name);
     return state;
   }
 }

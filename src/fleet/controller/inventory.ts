@@ -39,6 +39,7 @@ const maxBytes = 32 << 20;
 /** The report of one node about its objects, over one link. */
 export class NodeInventory {
   readonly #node: string;
+  readonly #changed: () => void;
   #entries = new Map<string, Entry>();
   #ids = new Map<string, readonly string[]>();
   #pools: readonly wire.PoolTold[] = [];
@@ -46,8 +47,10 @@ export class NodeInventory {
   #bytes = 0;
   #isComplete = false;
 
-  constructor(node: string) {
+  /** @param changed called after each change */
+  constructor(node: string, changed: () => void = () => undefined) {
     this.#node = node;
+    this.#changed = changed;
   }
 
   get isComplete(): boolean {
@@ -91,6 +94,7 @@ export class NodeInventory {
     for (const told of change.put) this.#put(told);
     if (change.pools.length > 0) this.#pools = poolsOf(change);
     if (change.complete) this.#isComplete = true;
+    this.#changed();
   }
 
   #put(told: wire.InventoryEntry): void {

@@ -4,6 +4,7 @@ import type { Draft } from '../../csi/handler.ts';
 import { BadToken } from '../kubernetes/token-review.ts';
 import { type Pipe, Pulse, protocolVersion, usualBeatMs } from '../link/pipe.ts';
 import { linkRefused } from './events.ts';
+import type { FleetMoves } from './fleet-moves.ts';
 import type { FleetState } from './fleet-state.ts';
 import { ForwardedCalls } from './forwarded-calls.ts';
 import { BadInventory, type NodeInventory } from './inventory.ts';
@@ -31,6 +32,10 @@ export interface SessionOptions {
   /** Called after the node's hello: it can be called. */
   readonly onReady: (session: NodeSession) => void;
   readonly onEnd: (session: NodeSession) => void;
+  /** undefined: no volumes move between nodes. */
+  readonly moves?: Pick<FleetMoves, 'certify' | 'told'> | undefined;
+  /** Where the link comes from. */
+  readonly host?: string;
 }
 
 /** The controller's end of one link, from the node's hello to its end. */
@@ -93,7 +98,7 @@ export class NodeSession {
   #receive(message: wire.FromNode, beatMs: number): void {
     if (this.#hasEnded) return;
     this.#pulse.heard();
-    const { answer, capacity, hello, inventory, leaving, part, renewal } = message;
+    const { answer, capacity, certificate, hello, inventory, leaving, moves, part, renewal } = message;
     if (hello) this.#hello(hello, beatMs);
     // The first message must be a hello, which identifies the node.
     else if (this.#inventory === undefined) this.end('it sent no hello');
@@ -102,6 +107,8 @@ export class NodeSession {
     else if (part) this.calls.part(part);
     else if (capacity) this.#toldCapacity(capacity);
     else if (renewal) this.#renew(renewal.token);
+    else if (moves) this.#options.moves?.told(this.node, moves);
+    else if (certificate) this.#certify(certificate);
     else if (leaving) this.calls.refuse('its driver is stopping');
     // Other messages come from a newer driver, and can be ignored.
   }
@@ -149,6 +156,17 @@ export class NodeSession {
     } catch (error) {
       if (!(error instanceof BadInventory)) throw error;
       this.end(error.message);
+    }
+  }
+
+  #certify(request: wire.CertificateRequest): void {
+    const { host = '', log, moves } = this.#options;
+    try {
+      const certificate = moves?.certify(this.node, request, host);
+      if (certificate !== undefined) this.#pipe.send({ certificate });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'unknown';
+      log.warn({ node: this.node, reason }, 'a node gets no certificate for moves of volumes');
     }
   }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { createInterface } from 'node:readline';
 import { Unavailable } from '../../volume/errors.ts';
+import { readText } from '../../volume/flow/read-text.ts';
 
 /** The address and credentials of the API server. */
 export interface ApiPlace {
@@ -117,15 +118,9 @@ export class KubernetesApi {
   }
 }
 
-async function bodyOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response) {
-    size += chunk.length;
-    if (size > longestBodyBytes) throw new Unavailable('The answer of Kubernetes is larger than 64 MiB.');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
+function bodyOf(response: IncomingMessage): Promise<string> {
+  const tooLong = () => new Unavailable('The answer of Kubernetes is larger than 64 MiB.');
+  return readText(response, longestBodyBytes, tooLong);
 }
 
 function parse(text: string): unknown {

@@ -1,3 +1,4 @@
+import { SharedRun } from '../../volume/flow/shared-run.ts';
 import type { RecordedVolume } from './persistent-volumes.ts';
 
 /**
@@ -10,8 +11,7 @@ import type { RecordedVolume } from './persistent-volumes.ts';
  */
 export class VolumeRecords {
   readonly #list: () => AsyncIterable<RecordedVolume>;
-  #running: Promise<unknown> = Promise.resolve();
-  #next: Promise<ReadonlyMap<string, readonly RecordedVolume[]>> | undefined;
+  readonly #reading = new SharedRun(() => this.#read());
 
   constructor(list: () => AsyncIterable<RecordedVolume>) {
     this.#list = list;
@@ -19,16 +19,7 @@ export class VolumeRecords {
 
   /** @throws Unavailable */
   async of(volumeId: string): Promise<readonly RecordedVolume[]> {
-    this.#next ??= this.#listNext();
-    return (await this.#next).get(volumeId) ?? [];
-  }
-
-  async #listNext(): Promise<ReadonlyMap<string, readonly RecordedVolume[]>> {
-    await this.#running.catch(() => undefined);
-    this.#next = undefined;
-    const listed = this.#read();
-    this.#running = listed;
-    return listed;
+    return (await this.#reading.run()).get(volumeId) ?? [];
   }
 
   async #read(): Promise<ReadonlyMap<string, readonly RecordedVolume[]>> {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import * as grpc from '@grpc/grpc-js';
+import { pause } from '../../volume/flow/pause.ts';
 import { linkMethod, longestMessageBytes, nodePipe } from '../link/grpc-pipe.ts';
 import { serverName } from '../tls/material.ts';
 import { NodeLink, type NodeLinkOptions } from './node-link.ts';
@@ -61,6 +61,11 @@ export class Dialer {
   /** Reports changes, if there are any. */
   async look(): Promise<void> {
     await Promise.all(Array.from(this.#links, (link) => link.look()));
+  }
+
+  /** Reports how far moves have come. */
+  tellMoves(): void {
+    for (const link of this.#links) link.tellMoves();
   }
 
   /** Asks the controllers to send no new calls. */
@@ -182,8 +187,4 @@ export class Dialer {
 async function addressesOf(host: string): Promise<string[]> {
   const found = await lookup(host, { all: true }).catch(() => []);
   return found.map(({ address }) => address);
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -1,6 +1,7 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import type { Pools } from '../../pool/pools.ts';
+import { SharedRun } from '../../volume/flow/shared-run.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 
@@ -19,9 +20,8 @@ export class InventoryTeller {
   #poolsTold = '';
   #revision = 0n;
   #isComplete = false;
-  #turn: Promise<void> = Promise.resolve();
-  /** A report that has not begun: it serves all callers until it begins. */
-  #next: Promise<void> | undefined;
+  /** One after the other, as each reports the difference to the one before. */
+  readonly #telling = new SharedRun(() => this.#tellNow());
 
   constructor(pools: Pick<Pools, 'known' | 'statuses' | 'ready'>, send: (change: Change) => void) {
     this.#pools = pools;
@@ -30,13 +30,7 @@ export class InventoryTeller {
 
   /** Resolves when the state at the time of the call has been reported. */
   tell(): Promise<void> {
-    // One after the other, as each reports the difference to the one before.
-    this.#next ??= this.#turn.then(() => {
-      this.#next = undefined;
-      return this.#tellNow();
-    });
-    this.#turn = this.#next.catch(() => undefined);
-    return this.#next;
+    return this.#telling.run();
   }
 
   async #tellNow(): Promise<void> {

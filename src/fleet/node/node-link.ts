@@ -7,6 +7,7 @@ import { type Pipe, Pulse, protocolVersion, usualBeatMs } from '../link/pipe.ts'
 import { CapacityTeller } from './capacity-teller.ts';
 import { InventoryTeller } from './inventory-teller.ts';
 import { LinkCalls } from './link-calls.ts';
+import { MovesTeller, type NodeMoves } from './moves.ts';
 
 export type NodePipe = Pipe<Draft<wire.FromNode>, wire.FromController>;
 
@@ -15,6 +16,8 @@ export interface NodeLinkOptions {
   readonly calls: Calls;
   readonly pools: Pick<Pools, 'known' | 'statuses' | 'ready'>;
   readonly log: Logger;
+  /** undefined: its volumes do not move to other nodes. */
+  readonly moves?: NodeMoves | undefined;
 }
 
 /** The node's end of one link, from its hello to its end. */
@@ -24,6 +27,7 @@ export class NodeLink {
   readonly #inventory: InventoryTeller;
   readonly #capacity: CapacityTeller;
   readonly #calls: LinkCalls;
+  readonly #moves: MovesTeller | undefined;
   #pulse: Pulse;
   #isWelcome = false;
   #replica = '';
@@ -33,6 +37,7 @@ export class NodeLink {
     this.#options = options;
     this.#inventory = new InventoryTeller(options.pools, (inventory) => pipe.send({ inventory }));
     this.#capacity = new CapacityTeller(options.calls, (capacity) => pipe.send({ capacity }));
+    this.#moves = options.moves && new MovesTeller(options.moves, (message) => pipe.send(message));
     this.#calls = new LinkCalls(options.calls, {
       send: (message) => pipe.send(message),
       // Reports before it answers: a caller that knows of a deletion must not find the object in a later report.
@@ -64,6 +69,11 @@ export class NodeLink {
     await this.#capacity.tell();
   }
 
+  /** They are not known at once when a driver starts. */
+  tellMoves(): void {
+    if (this.#isWelcome) this.#moves?.tell();
+  }
+
   renew(token: string): void {
     this.#pipe.send({ renewal: { token } });
   }
@@ -79,12 +89,13 @@ export class NodeLink {
 
   #receive(message: wire.FromController): void {
     this.#pulse.heard();
-    const { call, cancel, capacity, credit, welcome } = message;
+    const { call, cancel, capacity, certificate, credit, welcome } = message;
     if (welcome) this.#welcomed(welcome);
     else if (call) void this.#calls.run(call);
     else if (cancel) this.#calls.cancel(cancel.call);
     else if (credit) this.#calls.addCredit(credit);
     else if (capacity) void this.#capacity.ask(capacity);
+    else if (certificate) void this.#certified(certificate);
     // Other messages come from a newer controller, and can be ignored.
   }
 
@@ -98,7 +109,14 @@ export class NodeLink {
     this.#pulse = this.#beatEvery(beatMs > 0 ? beatMs : usualBeatMs);
     this.#isWelcome = true;
     this.#options.log.info({ controller }, 'linked to the controller');
+    this.#moves?.askForCertificate();
     this.look().catch((error: unknown) => this.#options.log.error({ err: error }, 'cannot send the inventory'));
+  }
+
+  async #certified(certificate: wire.NodeCertificate): Promise<void> {
+    await this.#moves?.certified(certificate).catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'this node cannot serve volumes that move to other nodes');
+    });
   }
 
   #beatEvery(beatMs: number): Pulse {

@@ -2,10 +2,13 @@ import type { Logger } from 'pino';
 import type { LinkConfig } from '../../config/config.ts';
 import type { Calls } from '../../csi/call.ts';
 import { callEnded } from '../../csi/call-events.ts';
+import { switched } from '../../move/switched.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { version } from '../../version.ts';
+import { type Changes, changeCalls } from './change.ts';
 import { Dialer } from './dialer.ts';
 import { type Look, viewStreams } from './look.ts';
+import { moveCalls, type NodeMoves } from './moves.ts';
 
 /** The links of a node to its controllers. */
 export interface Links {
@@ -21,6 +24,9 @@ export interface LinksOptions extends LinkConfig {
   readonly driverName: string;
   readonly calls: Calls;
   readonly look: Look;
+  readonly changes: Changes;
+  /** undefined: its volumes do not move to other nodes. */
+  readonly moves: NodeMoves | undefined;
   readonly pools: Pools;
   readonly log: Logger;
 }
@@ -49,13 +55,30 @@ const restMs = 200;
  */
 const lookMs = 5_000;
 
-export function startLinks({ calls, driverName, log, look, nodeId, pools, ...place }: LinksOptions): Links {
-  const all = { unary: calls.unary, streams: new Map([...calls.streams, ...viewStreams(look, { log })]) };
-  const link = { calls: all, pools, log };
+/** Interval of reports of moves, which change while they run. */
+const moveMs = 1_000;
+
+export function startLinks({
+  calls,
+  changes,
+  driverName,
+  log,
+  look,
+  moves,
+  nodeId,
+  pools,
+  ...place
+}: LinksOptions): Links {
+  const all = {
+    unary: new Map([...calls.unary, ...changeCalls(changes, { log }), ...(moves ? moveCalls(moves, { log }) : [])]),
+    streams: new Map([...calls.streams, ...viewStreams(look, { log })]),
+  };
+  const link = { calls: all, pools, log, moves };
   const dialer = new Dialer({ ...place, nodeId, driverName, driverVersion: version, link });
   const running = dialer.run();
   let timer: NodeJS.Timeout | undefined;
   const lookNow = () => {
+    clearTimeout(timer);
     timer = undefined;
     dialer.look().catch((error: unknown) => log.error({ err: error }, 'cannot send the inventory'));
   };
@@ -65,12 +88,23 @@ export function startLinks({ calls, driverName, log, look, nodeId, pools, ...pla
   callEnded.subscribe(({ rpc }) => {
     if (changing.has(rpc)) lookSoon();
   });
+  // At once: the controller sends a deletion to the node that has the volume.
+  switched.subscribe(lookNow);
+  const tellMoves = () => {
+    try {
+      dialer.tellMoves();
+    } catch {
+      // The driver is starting: soon they are known.
+    }
+  };
+  const movesOften = moves && setInterval(tellMoves, moveMs).unref();
   const regularly = setInterval(lookSoon, lookMs).unref();
   return {
     look: lookSoon,
     leave: () => dialer.leave(),
     async stop() {
       clearInterval(regularly);
+      clearInterval(movesOften);
       clearTimeout(timer);
       dialer.stop();
       await running;

@@ -1,4 +1,5 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { InvalidArgument } from '../../volume/errors.ts';
 import { bits, boolean, context, identifier, integer, octets, sequence, set, text, time } from './der.ts';
 
 /*
@@ -28,6 +29,7 @@ const extensions = {
   extendedKeyUsage: '2.5.29.37',
 };
 const serverAuth = '1.3.6.1.5.5.7.3.1';
+const clientAuth = '1.3.6.1.5.5.7.3.2';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
@@ -57,7 +59,38 @@ export function makeServer(
   validity: Validity,
 ): KeyPair {
   const { key, publicKey } = makeKey();
-  const certificate = certificateOf({
+  return { key, certificate: signed({ dnsName, publicKey, uses: [serverAuth] }, authority, validity) };
+}
+
+/**
+ * A node that proves itself to other nodes, as server and as client, with a key that it has made.
+ * @throws InvalidArgument if that is no key of the sort that is made here
+ */
+export function certifyNode(
+  { dnsName, publicKey }: { readonly dnsName: string; readonly publicKey: Buffer },
+  authority: KeyPair & { readonly commonName: string },
+  validity: Validity,
+): string {
+  return signed({ dnsName, publicKey: onlyKey(publicKey), uses: [serverAuth, clientAuth] }, authority, validity);
+}
+
+/** Encoded again: bytes that a stranger has put behind the key would be extensions of the certificate. */
+function onlyKey(der: Buffer): Buffer {
+  try {
+    const key = createPublicKey({ key: der, format: 'der', type: 'spki' });
+    if (key.asymmetricKeyDetails?.namedCurve === 'prime256v1') return key.export({ type: 'spki', format: 'der' });
+  } catch {
+    // It is none.
+  }
+  throw new InvalidArgument('this is no public key of the curve P-256.');
+}
+
+function signed(
+  { dnsName, publicKey, uses }: { readonly dnsName: string; readonly publicKey: Buffer; readonly uses: string[] },
+  authority: KeyPair & { readonly commonName: string },
+  validity: Validity,
+): string {
+  return certificateOf({
     subject: dnsName,
     publicKey,
     issuer: authority.commonName,
@@ -68,11 +101,10 @@ export function makeServer(
       extension(extensions.basicConstraints, sequence(), true),
       // digitalSignature
       extension(extensions.keyUsage, bits(Buffer.from([0x80]), 7), true),
-      extension(extensions.extendedKeyUsage, sequence(identifier(serverAuth))),
+      extension(extensions.extendedKeyUsage, sequence(...uses.map(identifier))),
       extension(extensions.subjectAltName, sequence(context(2, Buffer.from(dnsName), false))),
     ],
   });
-  return { key, certificate };
 }
 
 interface CertificatePlan {
@@ -122,7 +154,8 @@ function fingerprint(publicKey: Buffer): Buffer {
   return createHash('sha256').update(publicKey).digest().subarray(0, 20);
 }
 
-function makeKey(): { key: string; publicKey: Buffer } {
+/** A key of the sort that is certified here; its public part as DER. */
+export function makeKey(): { key: string; publicKey: Buffer } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),

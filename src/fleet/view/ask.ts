@@ -22,6 +22,8 @@ export interface FleetQuestion {
   readonly node: string | undefined;
   /** Time that a node may take. All together may take twice as long. */
   readonly waitMs: number;
+  /** Limit of one node's answer, in bytes; without it 32 MiB of a node that is asked alone, 4 MiB of one among others. */
+  readonly maxBytesEach?: number;
   /** Aborted when no client waits for the answer any more. */
   readonly signal: AbortSignal;
 }
@@ -157,7 +159,7 @@ class Asking<Item> {
   /** Answers if there was room for it. */
   #take(gathered: Gathered<Item>, bytes: Buffer): boolean {
     if (bytes.length > longestPartBytes) throw new BadAnswer('a part of it is too long');
-    const maxEach = this.#question.node === undefined ? maxBytesEach : maxBytes;
+    const maxEach = this.#question.maxBytesEach ?? (this.#question.node === undefined ? maxBytesEach : maxBytes);
     if (this.#bytesLeft < bytes.length || gathered.bytes + bytes.length > maxEach) return false;
     this.#bytesLeft -= bytes.length;
     gathered.add(bytes);

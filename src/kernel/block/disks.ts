@@ -192,6 +192,6 @@ async function readText(queue: DiskQueue, path: string): Promise<string | undefi
 
 /** Not every disk has every attribute, and one that is pulled has none. */
 function nothingIfGone(error: unknown): undefined {
-  if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'EINVAL', 'EOPNOTSUPP', 'EIO')) throw error;
+  if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'EINVAL', 'ENOTSUP', 'EIO')) throw error;
   return undefined;
 }

@@ -3,6 +3,8 @@ const rescueMs = 5_000;
 
 /** A job that runs, or waits for a place. */
 interface Job {
+  /** By `performance.now()`. */
+  readonly enteredMs: number;
   /** Start by `performance.now()`. */
   startedMs: number;
   /** true: it runs even if the queue closes before it has begun. */
@@ -26,6 +28,7 @@ export class DiskQueue {
   /** Called for every failure, also in sibling queues. */
   onFailure: ((error: unknown) => void) | undefined;
   readonly #limit: number;
+  readonly #shared: SharedPlaces | undefined;
   readonly #running = new Set<Job>();
   /** Jobs that run without a place. */
   readonly #watched = new Set<Job>();
@@ -36,15 +39,20 @@ export class DiskQueue {
   #rescues: DiskQueue[] = [];
   #rescueTurn: Promise<void> = Promise.resolve();
 
-  constructor(name: string, limit: number) {
+  /** @param shared places that this queue needs beside its own, for each job */
+  constructor(name: string, limit: number, shared?: SharedPlaces) {
     if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`a queue needs at least one place, not ${limit}`);
     this.name = name;
     this.#limit = limit;
+    this.#shared = shared;
   }
 
-  /** Makes another queue for the same disk, with separate places. It closes with this one. */
-  beside(name: string, limit: number): DiskQueue {
-    const queue = new DiskQueue(`${this.name} ${name}`, limit);
+  /**
+   * Makes another queue for the same disk, with separate places. It closes with this one.
+   * @param isUrgent its jobs never wait for other disks, nor count among theirs
+   */
+  beside(name: string, limit: number, isUrgent = false): DiskQueue {
+    const queue = new DiskQueue(`${this.name} ${name}`, limit, isUrgent ? undefined : this.#shared);
     queue.onFailure = (error) => this.onFailure?.(error);
     this.#beside.push(queue);
     if (this.#closedFor !== undefined) queue.close(this.#closedFor);
@@ -78,7 +86,7 @@ export class DiskQueue {
         };
         promised(work).then(done, done);
       };
-      this.#enter({ startedMs: 0, isOwed: true, begin, giveUp: () => resolve() });
+      this.#enter({ enteredMs: performance.now(), startedMs: 0, isOwed: true, begin, giveUp: () => resolve() });
       if (this.#closedFor !== undefined) resolve();
     });
   }
@@ -140,9 +148,13 @@ export class DiskQueue {
 
   /** The same for this queue and its siblings. */
   get anyBusySinceMs(): number | undefined {
-    const all = [this.busySinceMs, ...this.#beside.map(({ anyBusySinceMs }) => anyBusySinceMs)];
-    const known = all.filter((ms) => ms !== undefined);
-    return known.length === 0 ? undefined : Math.min(...known);
+    return oldest([this.busySinceMs, ...this.#beside.map(({ anyBusySinceMs }) => anyBusySinceMs)]);
+  }
+
+  /** Entry of the oldest waiting job, if not one runs: other queues have all shared places. Sibling queues included. */
+  get starvedSinceMs(): number | undefined {
+    const own = this.#running.size === 0 ? this.#waiting[0]?.enteredMs : undefined;
+    return oldest([own, ...this.#beside.map(({ starvedSinceMs }) => starvedSinceMs)]);
   }
 
   /** Maximum of jobs that run at a time. */
@@ -180,24 +192,76 @@ export class DiskQueue {
         isGivenUp = true;
         reject(reason);
       };
-      start({ startedMs: 0, isOwed: false, begin, giveUp });
+      start({ enteredMs: performance.now(), startedMs: 0, isOwed: false, begin, giveUp });
     });
   }
 
   #enter(job: Job): void {
-    if (this.#running.size < this.#limit) this.#begin(job, this.#running);
-    else this.#waiting.push(job);
+    this.#waiting.push(job);
+    this.#fill();
   }
+
+  /** Begins the jobs that have a place. */
+  readonly #fill = (): void => {
+    while (this.#waiting.length > 0 && this.#running.size < this.#limit) {
+      if (this.#shared?.take(this.#running.size === 0, this.#fill) === false) return;
+      const job = this.#waiting.shift();
+      if (job !== undefined) this.#begin(job, this.#running);
+    }
+  };
 
   #begin(job: Job, among: Set<Job>): void {
     job.startedMs = performance.now();
     among.add(job);
     job.begin(() => {
       among.delete(job);
-      const next = among === this.#running ? this.#waiting.shift() : undefined;
-      if (next !== undefined) this.#begin(next, this.#running);
+      if (among !== this.#running) return;
+      this.#shared?.give();
+      this.#fill();
     });
   }
+}
+
+/**
+ * Worker threads that many queues share, so that each can have a queue and they still cannot take more threads than
+ * there are for them. A job of a disk that hangs keeps its place, also after its queue was closed, as it keeps its thread.
+ */
+export class SharedPlaces {
+  readonly #kept: number;
+  #free: number;
+  /** In the order in which they came. */
+  readonly #waiting = new Set<() => void>();
+
+  /** @param kept places for queues that have none: those that hang cannot take the others' first ones */
+  constructor(count: number, kept: number) {
+    this.#free = count;
+    this.#kept = kept;
+  }
+
+  /** @param isFirst the queue has no place @returns false: there is none, and `retry` is called when one is free */
+  take(isFirst: boolean, retry: () => void): boolean {
+    if (this.#free > (isFirst ? 0 : this.#kept)) {
+      this.#free -= 1;
+      return true;
+    }
+    this.#waiting.add(retry);
+    return false;
+  }
+
+  give(): void {
+    this.#free += 1;
+    // Each may come again at the end.
+    for (const retry of [...this.#waiting]) {
+      if (this.#free === 0) return;
+      this.#waiting.delete(retry);
+      retry();
+    }
+  }
+}
+
+function oldest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((ms) => ms !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
 }
 
 /** Turns an exception of `work` before it returns a promise into a rejection. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { glob, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { isErrno, KernelError } from './errno.ts';
 
 describe('KernelError', () => {
@@ -30,4 +32,19 @@ test("isErrno knows our errors and Node's by their code, and nothing else", asyn
   assert.equal(isErrno(nodes, 'EPERM'), false);
   assert.equal(isErrno({ code: 'ENOENT' }, 'ENOENT'), false);
   assert.equal(isErrno(undefined, 'ENOENT'), false);
+});
+
+test('each name that the sources compare with is one that an error can have', async () => {
+  // 4095 is the largest number that a system call can return.
+  const known = new Set(Array.from({ length: 4096 }, (_, errno) => new KernelError({ syscall: 'open', errno }).code));
+  const unknown: string[] = [];
+  const sources = fileURLToPath(new URL('../..', import.meta.url));
+  for await (const file of glob('**/*.ts', { cwd: sources })) {
+    const text = await readFile(join(sources, file), 'utf8');
+    for (const [call] of text.matchAll(/\b(isErrno|unlessErrno)\([^()]*/g)) {
+      for (const [, name = ''] of call.matchAll(/'(E[A-Z0-9]+)'/g))
+        if (!known.has(name)) unknown.push(`${file}: ${name}`);
+    }
+  }
+  assert.deepEqual(unknown, []);
 });

@@ -15,6 +15,12 @@ const pwriteCall = libcCall<readonly [Lent, Uint8Array, number, bigint]>(
   'long pwrite(int fd, void *memory, size_t size, int64_t offset)',
 );
 const fsyncCall = libcCall<readonly [Lent]>('int fsync(int fd)');
+const fremovexattrCall = libcCall<readonly [Lent, string]>('int fremovexattr(int fd, const char *name)');
+const syncFileRangeCall = libcCall<readonly [Lent, bigint, bigint, number]>(
+  'int sync_file_range(int fd, int64_t offset, int64_t length, uint flags)',
+);
+/** linux/fs.h: wait before, write, wait after. */
+const SYNC_FILE_RANGE_WRITE_AND_WAIT = 7;
 
 /** Makes a file that must not exist yet, only for its owner. The caller syncs the directory. */
 export function createFile(queue: DiskQueue, path: string): Promise<Descriptor> {
@@ -126,13 +132,43 @@ export async function writeAt(queue: DiskQueue, file: Descriptor, memory: Buffer
   }
 }
 
-/** Puts the file, or the directory's entries, on stable storage (fsync(2)). */
+/** Puts the content of a file, or of a device, on stable storage (fsync(2)). */
 export async function syncFile(queue: DiskQueue, file: Descriptor | string): Promise<void> {
   if (typeof file === 'string') {
     await using opened = await openReadOnly(queue, file);
     return await syncFile(queue, opened);
   }
   await invoke(queue, fsyncCall, [file], file.path);
+}
+
+/** An extended attribute that nothing has. */
+const noAttribute = 'trusted.holdfast.none';
+
+/**
+ * Puts the names in a directory on stable storage. fsync(2) does not notice a commit that failed for another caller: the
+ * names are given up then, nothing is left to be written, and XFS and ext4 answer 0. But a filesystem that has failed
+ * begins no change any more. So one is tried after the sync that changes nothing.
+ * @throws KernelError EIO, EROFS
+ */
+export async function syncDirectory(queue: DiskQueue, directory: Descriptor | string): Promise<void> {
+  if (typeof directory === 'string') {
+    await using opened = await openReadOnly(queue, directory);
+    return await syncDirectory(queue, opened);
+  }
+  await syncFile(queue, directory);
+  await invoke(queue, fremovexattrCall, [directory, noAttribute], directory.path).catch((error: unknown) => {
+    // It has none, or its filesystem knows no such attributes, as NFS.
+    if (!isErrno(error, 'ENODATA', 'ENOTSUP', 'EPERM', 'EACCES')) throw error;
+  });
+}
+
+/**
+ * Waits until the disk has the file's content, be it in the disk's cache. What the filesystem knows of it may be in memory
+ * (sync_file_range(2)): durable it becomes by a commit of the filesystem's journal (`journal.ts`).
+ * @throws KernelError EIO if it could not be written
+ */
+export async function writeOut(queue: DiskQueue, file: Descriptor): Promise<void> {
+  await invoke(queue, syncFileRangeCall, [file, 0n, 0n, SYNC_FILE_RANGE_WRITE_AND_WAIT], file.path);
 }
 
 /**
@@ -174,7 +210,7 @@ export class DirectorySync {
     }
     if (this.#persistent.has(path)) this.#held.set(path, directory);
     try {
-      await syncFile(queue, directory);
+      await syncDirectory(queue, directory);
     } finally {
       if (!this.#persistent.has(path)) directory.closeLater();
     }

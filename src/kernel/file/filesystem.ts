@@ -4,6 +4,7 @@ import { type Descriptor, type Openable, openFile, openReadOnly } from '../call/
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { type IoctlRequest, ioctl, type LentMemory } from '../call/ioctl.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
+import { filesystemType } from './filesystem-type.ts';
 import type { ByteRange } from './sparse.ts';
 import { readXfs } from './xfs.ts';
 
@@ -54,7 +55,7 @@ const XFS_EOFBLOCKS_VERSION = 1;
  */
 export async function finishUnlinks(queue: DiskQueue, directory: string): Promise<void> {
   const { type } = await queue.run(() => statfs(directory, { bigint: true }));
-  if (type !== xfsMagic) return;
+  if (type !== filesystemType.xfs) return;
   await using root = await openReadOnly(queue, directory);
   const argument = Buffer.alloc(eofBlocksBytes);
   argument.writeUInt32LE(XFS_EOFBLOCKS_VERSION, 0);
@@ -106,15 +107,14 @@ export async function reflinkWhole(queue: DiskQueue, from: Descriptor, to: Descr
   await ioctl(queue, to, FICLONE, from);
 }
 
-/** f_type of statfs(2) for filesystems whose files can always share blocks, or never. */
-const sharingByMagic: ReadonlyMap<bigint, boolean> = new Map([
-  [0x9123683en, true], // btrfs
-  [0xca451a4en, true], // bcachefs
-  [0xef53n, false], // ext2, ext3, ext4
-  [0xf2f52010n, false], // F2FS
-  [0x01021994n, false], // tmpfs
+/** Types of filesystems whose files can always share blocks, or never. */
+const sharingByType: ReadonlyMap<bigint, boolean> = new Map([
+  [filesystemType.btrfs, true],
+  [filesystemType.bcachefs, true],
+  [filesystemType.ext4, false],
+  [filesystemType.f2fs, false],
+  [filesystemType.tmpfs, false],
 ]);
-const xfsMagic = 0x58465342n;
 
 /**
  * Answers if files of the directory's filesystem can share blocks, without writing to it.
@@ -122,7 +122,7 @@ const xfsMagic = 0x58465342n;
  */
 export async function seesReflink(queue: DiskQueue, directory: string): Promise<boolean | undefined> {
   const { type } = await queue.run(() => statfs(directory, { bigint: true }));
-  if (type !== xfsMagic) return sharingByMagic.get(type);
+  if (type !== filesystemType.xfs) return sharingByType.get(type);
   await using root = await openReadOnly(queue, directory);
   return (await readXfs(queue, root)).hasSharing;
 }

@@ -44,7 +44,7 @@ const STATX_MNT_ID = 0x1000;
 const STATX_ATTR_MOUNT_ROOT = 0x2000n;
 const statxBytes = 256;
 /** The unit of st_blocks, independent of the filesystem's block size (stat(2)). */
-const statBlockBytes = 512n;
+export const statBlockBytes = 512n;
 
 const openat2Call = systemCall<readonly [number | Lent, string, Uint8Array, number]>('openat2', 437, [
   'int',
@@ -102,6 +102,11 @@ function openCached(
   const how = openHow(flags, resolve | RESOLVE_CACHED);
   const fd = invokeNowUnless(osConstants.errno.EAGAIN, openat2Call, [root, path, how, how.length], where);
   return fd === undefined ? undefined : new Descriptor(fd, where, undefined);
+}
+
+/** Opens (O_PATH) a path that the kernel has in its cache; symlinks are followed. Never waits. @returns undefined if it has not */
+export function openIfCached(path: string): Descriptor | undefined {
+  return openCached(AT_FDCWD, path, { flags: openFlags.O_PATH, resolve: 0n, where: path });
 }
 
 /** struct open_how. */

@@ -19,7 +19,7 @@ export async function makeSubvolumeWritable(queue: DiskQueue, directory: Descrip
     await ioctl(queue, directory, BTRFS_IOC_SUBVOL_GETFLAGS, flags);
   } catch (error) {
     // Another filesystem, or no root of a subvolume.
-    if (isErrno(error, 'ENOTTY', 'EINVAL', 'EOPNOTSUPP')) return false;
+    if (isErrno(error, 'ENOTTY', 'EINVAL', 'ENOTSUP')) return false;
     throw error;
   }
   const before = flags.readBigUInt64LE();

@@ -5,7 +5,16 @@ import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
 /** xfs_fs.h: XFS_IOC_FSGEOMETRY, its result, and the flags in that. */
 const XFS_IOC_FSGEOMETRY: IoctlRequest = { name: 'XFS_IOC_FSGEOMETRY', number: 0x8100587e };
 const geometryBytes = 256;
-const at = { blockBytes: 0, groupBlocks: 8, groupCount: 12, logBlocks: 16, inodeBytes: 24, logStart: 56, flags: 92 };
+const at = {
+  blockBytes: 0,
+  groupBlocks: 8,
+  groupCount: 12,
+  logBlocks: 16,
+  inodeBytes: 24,
+  realtimeBlocks: 40,
+  logStart: 56,
+  flags: 92,
+};
 const XFS_FSOP_GEOM_FLAGS_FINOBT = 1 << 18;
 const XFS_FSOP_GEOM_FLAGS_RMAPBT = 1 << 19;
 const XFS_FSOP_GEOM_FLAGS_REFLINK = 1 << 20;
@@ -20,6 +29,8 @@ export interface MountedXfs {
   readonly groupCount: number;
   /** 0: the log lies on another device. */
   readonly logBlocks: number;
+  /** 0: all content lies on the device of the filesystem. */
+  readonly realtimeBlocks: bigint;
   readonly hasFreeInodes: boolean;
   readonly hasOwners: boolean;
   readonly hasSharing: boolean;
@@ -36,6 +47,7 @@ export async function readXfs(queue: DiskQueue, directory: Descriptor): Promise<
     groupBlocks: geometry.readUInt32LE(at.groupBlocks),
     groupCount: geometry.readUInt32LE(at.groupCount),
     logBlocks: geometry.readBigUInt64LE(at.logStart) === 0n ? 0 : geometry.readUInt32LE(at.logBlocks),
+    realtimeBlocks: geometry.readBigUInt64LE(at.realtimeBlocks),
     hasFreeInodes: (flags & XFS_FSOP_GEOM_FLAGS_FINOBT) !== 0,
     hasOwners: (flags & XFS_FSOP_GEOM_FLAGS_RMAPBT) !== 0,
     hasSharing: (flags & XFS_FSOP_GEOM_FLAGS_REFLINK) !== 0,

@@ -37,9 +37,11 @@ function redact(message: string, options: readonly string[]): string {
       .split('')
       .map((unit, at) => (struck.has(at) ? omitted : unit))
       .join('');
-  for (const { 0: word, index } of left().matchAll(/[^\s…'"`:;,()]+/g)) {
+  for (const { 0: word, index } of left().matchAll(/[^\s\u2026'"`:;,()]+/g)) {
     const isPart = given.some((option) => option.includes(word));
     if (isPart || (hasDigits && /^[-+]?[0-9]/.test(word))) strike(index, word.length);
   }
-  return left().replace(/…+/g, omitted).trim();
+  return left()
+    .replace(/\u2026+/g, omitted)
+    .trim();
 }

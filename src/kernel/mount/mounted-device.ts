@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
+import { kernelNameOf } from '../block/device-node.ts';
+import type { DeviceNumber } from '../device.ts';
 import { sysfsNames } from '../file/sysfs.ts';
 
 /**
@@ -17,4 +19,10 @@ export function isMountedAnywhere(fsType: FilesystemType, devicePath: string): b
 /** The type of the filesystem on a device that the kernel has in use, mounted or not; undefined: it has none. */
 export function liveFilesystem(devicePath: string): FilesystemType | undefined {
   return filesystemTypes.find((fsType) => isMountedAnywhere(fsType, devicePath));
+}
+
+/** The same by the number of the device, which may be gone. */
+export function liveFilesystemOn(device: DeviceNumber): FilesystemType | undefined {
+  const name = kernelNameOf(device);
+  return name === undefined ? undefined : liveFilesystem(name);
 }

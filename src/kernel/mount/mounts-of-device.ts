@@ -1,9 +1,8 @@
-import { constants, readlinkSync, statSync } from 'node:fs';
+import { constants, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { kernelNameOf } from '../block/device-node.ts';
 import { openFile } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { ignoreMissing } from '../call/errno.ts';
 import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
 import { type DeviceNumber, deviceNumber, sameDevice } from '../device.ts';
 import { statusOf } from '../file/path.ts';
@@ -35,9 +34,9 @@ export async function mountsOfDevices(
 ): Promise<ShowsDevice> {
   const mounts = table.filter(isBtrfs);
   const live = mounts.length === 0 || devices?.length === 0 ? new Map<string, string>() : liveBtrfs();
-  const names = new Map(devices?.map((device) => [`${device.major}:${device.minor}`, kernelName(device)]));
+  const names = new Map(devices?.map((device) => [`${device.major}:${device.minor}`, kernelNameOf(device)]));
   const filesystemOn = (device: DeviceNumber) =>
-    live.get(names.get(`${device.major}:${device.minor}`) ?? kernelName(device) ?? '');
+    live.get(names.get(`${device.major}:${device.minor}`) ?? kernelNameOf(device) ?? '');
   if (!(devices?.some(filesystemOn) ?? live.size > 0)) return byNumber;
   const shown = await filesystemsShown(queue, mounts, live, mayAsk);
   const found = new Set(shown.values());
@@ -55,7 +54,7 @@ export async function mountsOfDevices(
 export async function deviceOfBtrfs(queue: DiskQueue, mount: Mount): Promise<DeviceNumber | undefined> {
   const live = liveBtrfs();
   const named = await deviceAt(queue, mount.source);
-  if (named !== undefined && live.has(kernelName(named) ?? '')) return named;
+  if (named !== undefined && live.has(kernelNameOf(named) ?? '')) return named;
   const filesystem = await askFilesystem(queue, [mount]);
   const member = [...live].find(([, id]) => id === filesystem);
   return member && (await deviceAt(queue, `/dev/${member[0]}`));
@@ -79,7 +78,7 @@ async function filesystemsShown(
   const counts = new Map<string, number>();
   for (const [number, [mount]] of groups) {
     const device = mount && (await deviceAt(queue, mount.source));
-    const filesystem = device && live.get(kernelName(device) ?? '');
+    const filesystem = device && live.get(kernelNameOf(device) ?? '');
     if (filesystem === undefined) continue;
     named.set(number, filesystem);
     counts.set(filesystem, (counts.get(filesystem) ?? 0) + 1);
@@ -119,14 +118,6 @@ function liveBtrfs(): ReadonlyMap<string, string> {
   // Its directory `features` has no devices.
   for (const id of sysfsNames(root)) for (const name of sysfsNames(`${root}/${id}/devices`)) live.set(name, id);
   return live;
-}
-
-function kernelName({ major, minor }: DeviceNumber): string | undefined {
-  try {
-    return basename(readlinkSync(`/sys/dev/block/${major}:${minor}`));
-  } catch (error) {
-    return ignoreMissing(error);
-  }
 }
 
 /** The block device that a path leads to. A name in /dev lies in memory. */

@@ -12,8 +12,8 @@ import {
   placeMount,
   unmountNow,
 } from '../mount/mount.ts';
-import { type NfsOptions, nfsVersions } from './options.ts';
-import { askServer, defaultNfsPort, isReached, type NfsServer, type ReachedServer } from './server.ts';
+import { type NfsOptions, type NfsVersion, nfsVersions } from './options.ts';
+import { askServer, defaultNfsPort, hasStatd, isReached, type NfsServer, type ReachedServer } from './server.ts';
 
 /** A directory that a server exports. */
 export interface NfsExport {
@@ -26,14 +26,16 @@ export interface NfsExport {
 export const askTimeoutMs = 5_000;
 
 export const nfsType = 'nfs4';
+/** The kernel's name for NFS 3. */
+const nfs3Type = 'nfs';
 
 /** The source of a mount of the export in the kernel's mount table. */
 export function nfsSource({ host, share }: NfsExport): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${share}`;
 }
 
-export function serverOf({ host }: NfsExport, { port = defaultNfsPort }: NfsOptions): NfsServer {
-  return { host, port };
+export function serverOf({ host }: NfsExport, { port = defaultNfsPort, version }: NfsOptions): NfsServer {
+  return { host, port, protocol: version === '3' ? 3 : 4 };
 }
 
 /** @throws Unavailable in a few seconds if the server does not answer. @param subject the volume or pool, for the message */
@@ -49,16 +51,18 @@ export async function requireServer(subject: string, server: NfsServer): Promise
  */
 export function nfsParameters(
   { address, clientAddress }: ReachedServer,
-  { parameters, port }: NfsOptions,
-  version: string,
+  { parameters, port, version3 = [] }: NfsOptions,
+  version: NfsVersion,
 ): readonly MountParameter[] {
-  const proto: readonly MountParameter[] = parameters.some(([key]) => key === 'proto')
-    ? []
-    : [['proto', isIPv6(address) ? 'tcp6' : 'tcp']];
+  const protocol = isIPv6(address) ? 'tcp6' : 'tcp';
+  const proto: readonly MountParameter[] = parameters.some(([key]) => key === 'proto') ? [] : [['proto', protocol]];
+  // The kernel itself asks the server's mountd, whose port it asks of the server's rpcbind.
+  const own: readonly MountParameter[] =
+    version === '3' ? [['mountproto', protocol], ...version3] : [['clientaddr', clientAddress]];
   return [
     ['vers', version],
     ['addr', address],
-    ['clientaddr', clientAddress],
+    ...own,
     ...(port === undefined ? [] : ([['port', `${port}`]] as const)),
     ...proto,
     ['nosharecache'],
@@ -79,16 +83,29 @@ export async function mountExport(queue: DiskQueue, mount: NfsMount): Promise<De
   const { attributes, exported, options, subject } = mount;
   const reached = await requireServer(subject, serverOf(exported, options));
   const versions = options.version === undefined ? nfsVersions : [options.version];
+  if (options.version === '3') await requireLocks(subject, options);
   for (const [index, version] of versions.entries()) {
     const parameters = nfsParameters(reached, options, version);
     try {
-      return await mountDetached(queue, { fsType: nfsType, source: nfsSource(exported), parameters, attributes });
+      const fsType = version === '3' ? nfs3Type : nfsType;
+      return await mountDetached(queue, { fsType, source: nfsSource(exported), parameters, attributes });
     } catch (error) {
       if (index + 1 < versions.length && isErrno(error, 'EPROTONOSUPPORT')) continue;
       throw explainNfs(error, mount, reached);
     }
   }
   throw new InternalError(`${subject}: no version of NFS was tried.`);
+}
+
+/**
+ * The kernel makes locks of NFS 3 only with a daemon that tells it when a server has restarted; it finds out at the first lock.
+ * mount.nfs(8) starts the daemon, which a driver must not do: it belongs to the node.
+ */
+async function requireLocks(subject: string, { version3 = [] }: NfsOptions): Promise<void> {
+  if (version3.some(([key]) => key === 'nolock') || (await hasStatd())) return;
+  throw new FailedPrecondition(
+    `${subject}: NFS 3 makes locks only while rpc.statd runs on the node: start it there (nfs-common, rpc-statd.service), or add the mount option nolock, with which a lock holds on its own node alone.`,
+  );
 }
 
 /** Explains the kernel's refusal of a mount. Its words are not passed on: they may have an option in them (X02). */
@@ -159,9 +176,11 @@ export async function openNfsDirectory(queue: DiskQueue, wanted: NfsDirectory): 
 
 /** Options of a volume win over those of its pool. */
 export function mergeNfsOptions(pool: NfsOptions, volume: NfsOptions): NfsOptions {
+  const version3 = [...(pool.version3 ?? []), ...(volume.version3 ?? [])];
   return {
     parameters: [...pool.parameters, ...volume.parameters],
     version: volume.version ?? pool.version,
     port: volume.port ?? pool.port,
+    ...(version3.length > 0 && { version3 }),
   };
 }

@@ -19,6 +19,11 @@ test('options that users of other drivers have are taken, and what is for mount.
     parameters: [['hard'], ['timeo', '600'], ['retrans', '2'], ['noresvport'], ['nconnect', '4']],
     version: '4.1',
     port: 12_049,
+    version3: [['nolock']],
+  });
+  assert.deepEqual(parse('vers=3,mountport=20048,nolock,mountproto=tcp'), {
+    ...{ parameters: [], version: '3', port: undefined },
+    version3: [['mountport', '20048'], ['nolock']],
   });
   assert.deepEqual(parse('minorversion=2,vers=4'), { parameters: [], version: undefined, port: undefined });
 });
@@ -27,6 +32,8 @@ test('what would reach another server, another version or another cache is refus
   for (const secret of [
     'addr=6.6.6.6',
     'mountaddr=6.6.6.6',
+    'mountport=x',
+    'mounthost=6.6.6.6',
     'clientaddr=6.6.6.6',
     'proto=udp',
     'sec=xyzzy',
@@ -38,7 +45,7 @@ test('what would reach another server, another version or another cache is refus
     assert.match(parsed.mistake, /^option 2 of 2 is none that a volume on NFS takes/);
     assert.doesNotMatch(parsed.mistake, /6\.6|xyzzy|udp|1h/);
   }
-  for (const version of ['vers=3', 'nfsvers=4.0', 'minorversion=0', 'vers'])
+  for (const version of ['vers=2', 'nfsvers=4.0', 'minorversion=3', 'minorversion=0', 'vers'])
     assert.ok('mistake' in parse(version), version);
   assert.ok('mistake' in parse('port=70000'));
 });

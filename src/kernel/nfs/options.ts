@@ -25,7 +25,6 @@ const wordsForOthers: ReadonlySet<string> = new Set([
   'bg',
   'fg',
   'lock',
-  'nolock',
   'intr',
   'nointr',
   'tcp',
@@ -33,17 +32,23 @@ const wordsForOthers: ReadonlySet<string> = new Set([
   'nosharecache',
 ]);
 const keysForOthers: ReadonlySet<string> = new Set(['retry', 'mountproto', 'mountvers']);
+/** Options of NFS 3; they mean nothing in NFS 4. */
+const isOfVersion3 = ([key, value]: Parameter) =>
+  value === undefined ? key === 'nolock' : key === 'mountport' && number.test(value);
 
-/** The versions of NFS 4 that are mounted, the better one first. */
+/** The versions that are tried if no version is asked for, the better one first. */
 export const nfsVersions = ['4.2', '4.1'] as const;
-export type NfsVersion = (typeof nfsVersions)[number];
+const allVersions = [...nfsVersions, '3'] as const;
+export type NfsVersion = (typeof allVersions)[number];
 
 export interface NfsOptions {
   readonly parameters: readonly Parameter[];
-  /** Undefined: the best that the server has. */
+  /** Undefined: the best of NFS 4 that the server has. */
   readonly version: NfsVersion | undefined;
   /** Undefined: 2049. */
   readonly port: number | undefined;
+  /** Options for a mount of NFS 3 alone; unset: none. */
+  readonly version3?: readonly Parameter[];
 }
 
 /** Options with which each request ends: after 5 s it is sent again, after another 10 s it fails. */
@@ -58,20 +63,25 @@ export function softly({ parameters, ...options }: NfsOptions): NfsOptions {
  */
 export function parseNfsOptions(given: readonly Parameter[]): NfsOptions | { readonly mistake: string } {
   const parameters: Parameter[] = [];
+  const version3: Parameter[] = [];
   let version: NfsVersion | undefined;
   let port: number | undefined;
   for (const [index, parameter] of given.entries()) {
     const [key, value] = parameter;
     const wrong = (why: string) => ({ mistake: `option ${index + 1} of ${given.length} ${why}` });
     if (value === undefined ? wordsForOthers.has(key) : keysForOthers.has(key)) continue;
+    if (isOfVersion3(parameter)) {
+      version3.push(parameter);
+      continue;
+    }
     if (key === 'vers' || key === 'nfsvers') {
-      const found = nfsVersions.find((each) => each === value);
+      const found = allVersions.find((each) => each === value);
       if (found === undefined && value !== '4')
-        return wrong('asks for a version of NFS that is not mounted: 4.2 and 4.1 are');
+        return wrong('asks for a version of NFS that is not mounted: 4.2, 4.1 and 3 are');
       version = found;
     } else if (key === 'minorversion') {
       version = nfsVersions.find((each) => each === `4.${value}`);
-      if (version === undefined) return wrong('asks for a version of NFS that is not mounted: 4.2 and 4.1 are');
+      if (version === undefined) return wrong('asks for a version of NFS that is not mounted: 4.2, 4.1 and 3 are');
     } else if (value === undefined ? flags.has(key) : valued.get(key)?.test(value) === true) {
       if (key === 'port') port = Number(value);
       else parameters.push(parameter);
@@ -80,5 +90,5 @@ export function parseNfsOptions(given: readonly Parameter[]): NfsOptions | { rea
     }
   }
   if (port !== undefined && (port < 1 || port > 65_535)) return { mistake: 'the option port is no port of TCP' };
-  return { parameters, version, port };
+  return { parameters, version, port, ...(version3.length > 0 && { version3 }) };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodeNullReply, encodeNullCall, type NullReply } from './rpc.ts';
+import { decodeGetPort, decodeNullReply, encodeGetPort, encodeNullCall, type NullReply } from './rpc.ts';
 
 const xid = 0x89abcdef;
 
@@ -14,6 +14,22 @@ function reply(...words: readonly number[]): Buffer {
 test('the call that does nothing is one record of ten words (RFC 5531)', () => {
   const expected = '80000028 89abcdef 00000000 00000002 000186a3 00000004 00000000 00000000 00000000 00000000 00000000';
   assert.equal(encodeNullCall(xid).toString('hex'), expected.replaceAll(' ', ''));
+});
+
+test('the call of NFS 3, and the question for a port, differ in these words (RFC 1813, RFC 1833)', () => {
+  const words = (bytes: Buffer) =>
+    Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readUInt32BE(4 * index));
+  assert.deepEqual(words(encodeNullCall(xid, 3)).slice(4, 7), [100_003, 3, 0]);
+  const question = words(encodeGetPort(xid, 100_024, 1));
+  assert.deepEqual(question.slice(4, 7), [100_000, 2, 3]);
+  assert.deepEqual(question.slice(11), [100_024, 1, 6, 0]);
+});
+
+test('the port of a program is read, and 0 for one that is not there', () => {
+  assert.equal(decodeGetPort(reply(xid, 1, 0, 0, 0, 0, 33_333), xid), 33_333);
+  assert.equal(decodeGetPort(reply(xid, 1, 0, 0, 0, 0, 0), xid), 0);
+  const others = [reply(xid, 1, 0, 0, 0, 0), reply(1, 1, 0, 0, 0, 0, 33_333), reply(xid, 1, 0, 0, 0, 1)];
+  for (const bytes of others) assert.equal(decodeGetPort(bytes, xid), undefined);
 });
 
 test('its reply is read, however much of it has come', () => {

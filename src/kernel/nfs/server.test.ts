@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { askServer, type ReachedServer, type UnreachedServer } from './server.ts';
+import { askServer, hasStatd, type ReachedServer, type UnreachedServer } from './server.ts';
 
 type Answer = ReachedServer | UnreachedServer;
 
@@ -41,6 +41,19 @@ function answering(...words: readonly number[]): (socket: Socket) => void {
 
 test('a server that answers is reached, and sees this machine by an address', async () => {
   assert.deepEqual(await ask(answering(0, 0, 0, 0)), { address: '127.0.0.1', clientAddress: '127.0.0.1' });
+});
+
+test('rpc.statd is found by rpcbind, and is not there without that', async () => {
+  const asked = async (serve: (socket: Socket) => void) => {
+    const server = createServer(serve).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const found = await hasStatd((server.address() as AddressInfo).port);
+    server.close();
+    return found;
+  };
+  assert.equal(await asked(answering(0, 0, 0, 0, 33_333)), true);
+  assert.equal(await asked(answering(0, 0, 0, 0, 0)), false);
+  assert.equal(await asked((socket) => socket.destroy()), false);
 });
 
 test('a server that cannot be used says why', async () => {

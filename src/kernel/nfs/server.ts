@@ -3,13 +3,15 @@ import { lookup } from 'node:dns/promises';
 import { connect, isIP } from 'node:net';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import { DiskQueue } from '../call/disk-queue.ts';
-import { decodeNullReply, encodeNullCall } from './rpc.ts';
+import { decodeGetPort, decodeNullReply, encodeGetPort, encodeNullCall, type NfsProtocol } from './rpc.ts';
 
 /** A server of NFS, by the name that its users have for it. */
 export interface NfsServer {
   /** A name, an IPv4 address, or an IPv6 address without brackets. */
   readonly host: string;
   readonly port: number;
+  /** NFS 4 unless it says 3. */
+  readonly protocol?: NfsProtocol | undefined;
 }
 
 export const defaultNfsPort = 2049;
@@ -38,7 +40,7 @@ export async function askServer(server: NfsServer, timeoutMs: number): Promise<R
   const untilMs = performance.now() + timeoutMs;
   const address = await addressOf(server.host, timeoutMs);
   if (typeof address !== 'string') return address;
-  return call({ host: address, port: server.port }, Math.max(1, untilMs - performance.now()));
+  return call({ ...server, host: address }, Math.max(1, untilMs - performance.now()));
 }
 
 export function isReached(answer: ReachedServer | UnreachedServer): answer is ReachedServer {
@@ -58,7 +60,7 @@ async function addressOf(host: string, timeoutMs: number): Promise<string | Unre
   }
 }
 
-function call({ host, port }: NfsServer, timeoutMs: number): Promise<ReachedServer | UnreachedServer> {
+function call({ host, port, protocol = 4 }: NfsServer, timeoutMs: number): Promise<ReachedServer | UnreachedServer> {
   const xid = randomInt(1, 2 ** 32);
   return new Promise((resolve) => {
     const socket = connect({ host, port });
@@ -76,13 +78,13 @@ function call({ host, port }: NfsServer, timeoutMs: number): Promise<ReachedServ
     }, timeoutMs);
     socket.once('connect', () => {
       isConnected = true;
-      socket.write(encodeNullCall(xid));
+      socket.write(encodeNullCall(xid, protocol));
     });
     socket.on('data', (bytes: Buffer) => {
       received = Buffer.concat([received, bytes]);
       const reply = decodeNullReply(received, xid);
       if (reply.state === 'success') return end({ address: host, clientAddress: socket.localAddress ?? host });
-      if (reply.state === 'refused') return end({ why: notVersion4(reply.versions) });
+      if (reply.state === 'refused') return end({ why: notVersion(protocol, reply.versions) });
       if (reply.state === 'foreign') return end(foreign);
     });
     socket.once('end', () => end(foreign));
@@ -90,9 +92,36 @@ function call({ host, port }: NfsServer, timeoutMs: number): Promise<ReachedServ
   });
 }
 
-function notVersion4(versions: readonly [number, number] | undefined): string {
+const rpcbindPort = 111;
+const statdProgram = 100_024;
+const statdVersion = 1;
+
+/** Answers if rpc.statd(8) runs on this machine: without it the kernel makes no locks of NFS 3. */
+export function hasStatd(port = rpcbindPort, timeoutMs = 2_000): Promise<boolean> {
+  const xid = randomInt(1, 2 ** 32);
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    let received = Buffer.alloc(0);
+    const end = (answer: boolean) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(answer);
+    };
+    const timer = setTimeout(() => end(false), timeoutMs);
+    socket.once('connect', () => socket.write(encodeGetPort(xid, statdProgram, statdVersion)));
+    socket.on('data', (bytes: Buffer) => {
+      received = Buffer.concat([received, bytes]);
+      const found = decodeGetPort(received, xid);
+      if (found !== undefined) end(found > 0);
+    });
+    socket.once('end', () => end(false));
+    socket.once('error', () => end(false));
+  });
+}
+
+function notVersion(protocol: NfsProtocol, versions: readonly [number, number] | undefined): string {
   const has = versions === undefined ? '' : `: it has ${versions[0]} to ${versions[1]}`;
-  return `does not serve NFS 4${has}`;
+  return `does not serve NFS ${protocol}${has}`;
 }
 
 function codeOf(error: unknown): string {

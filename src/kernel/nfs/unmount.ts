@@ -24,7 +24,9 @@ export function isNfs({ fsType }: Pick<Mount, 'fsType'>): boolean {
 export function serverOfMount({ superOptions }: Pick<Mount, 'superOptions'>): NfsServer | undefined {
   const optionOf = (key: string) => superOptions.find((option) => option.startsWith(`${key}=`))?.slice(key.length + 1);
   const host = optionOf('addr');
-  return host === undefined ? undefined : { host, port: Number(optionOf('port') ?? defaultNfsPort) };
+  if (host === undefined) return undefined;
+  const protocol = optionOf('vers') === '3' ? 3 : 4;
+  return { host, port: Number(optionOf('port') ?? defaultNfsPort), protocol };
 }
 
 export async function isAnswering(server: NfsServer): Promise<boolean> {

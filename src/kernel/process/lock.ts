@@ -58,7 +58,7 @@ export async function tryLock(queue: DiskQueue, descriptor: Descriptor): Promise
     await invoke(queue, flockCall, [descriptor, LOCK_EX | LOCK_NB], descriptor.path);
     return true;
   } catch (error) {
-    if (isErrno(error, 'EWOULDBLOCK', 'EAGAIN')) return false;
+    if (isErrno(error, 'EAGAIN')) return false;
     throw error;
   }
 }
@@ -97,7 +97,7 @@ export async function isOpenElsewhere(queue: DiskQueue, path: string): Promise<b
     descriptor = await openFile(queue, path, constants.O_RDWR | constants.O_NONBLOCK);
   } catch (error) {
     // Another process has a lease on it, and therefore has it open (open(2), EWOULDBLOCK).
-    if (isErrno(error, 'EWOULDBLOCK', 'EAGAIN')) return true;
+    if (isErrno(error, 'EAGAIN')) return true;
     throw error;
   }
   await using file = descriptor;

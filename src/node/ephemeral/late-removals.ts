@@ -3,7 +3,7 @@ import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import { isSeenHere, removeUnmounted } from './unmounted.ts';
+import { isSeenHere } from './seen-here.ts';
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
@@ -70,7 +70,7 @@ export class LateRemovals {
       await this.#objects.claim([{ object: id }], 'a removal', async () => {
         if (!this.#waiting.has(id)) return;
         const found = await this.#pools.findEphemeral(id);
-        if (found !== undefined) await removeUnmounted(this.#queue, found.pool, id);
+        if (found !== undefined) await found.pool.remove(id);
         this.#waiting.delete(id);
       });
     } catch {

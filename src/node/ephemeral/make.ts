@@ -16,7 +16,6 @@ import { explainMountFailure } from '../mount/mount-volume.ts';
 import type { AttributeState, FilesystemParameter } from '../mount-options.ts';
 import type { PathHandle, Place } from '../path/path-handle.ts';
 import { inTurn } from './git-turns.ts';
-import { removeUnmounted } from './unmounted.ts';
 
 /** The place and the mount of a new volume, and its content. */
 export interface Making {
@@ -47,7 +46,7 @@ export async function makeAt(queue: DiskQueue, pool: Pool, spec: VolumeSpec, mak
     }
   } catch (error) {
     // If this fails, the next publish or unpublish removes it, or the next opening of the pool.
-    await removeUnmounted(queue, pool, spec.id).catch(() => undefined);
+    await pool.remove(spec.id).catch(() => undefined);
     throw error;
   }
 }

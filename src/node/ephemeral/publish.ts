@@ -14,7 +14,6 @@ import { planEphemeral } from '../plan.ts';
 import type { EphemeralAttributes } from './attributes.ts';
 import { makeAt } from './make.ts';
 import { type EphemeralRequest, isSameRequest } from './request.ts';
-import { removeUnmounted } from './unmounted.ts';
 
 /**
  * NodePublishVolume of a pod's inline volume: it is made, filled and mounted in one call. A volume that is mounted is
@@ -51,7 +50,7 @@ export async function publishEphemeral(
   // Not before: one that is mounted may have been made when more was allowed.
   const sizeBytes = allowedSize(attributes, maxInlineSizeBytes);
   // Refused if it is in use: then it is mounted at another target, or still open elsewhere.
-  if (existing !== undefined) await removeUnmounted(context.queue, existing.pool, volumeId);
+  if (existing !== undefined) await existing.pool.remove(volumeId);
   lateRemovals.drop(volumeId);
   await makeAt(context.queue, pool, specFor(request, { pool, notes, sizeBytes }), {
     place,

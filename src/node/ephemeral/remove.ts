@@ -3,7 +3,7 @@ import type { FoundVolume } from '../../pool/pools.ts';
 import { FailedPrecondition, HoldfastError, Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { InlineContext, NodeContext } from '../context.ts';
-import { isSeenHere, removeUnmounted } from './unmounted.ts';
+import { isSeenHere } from './seen-here.ts';
 
 /**
  * Removes the volume, as the end of its unpublish. In a pool that could not be opened it goes when that is opened, for
@@ -28,7 +28,7 @@ async function removeNowOrLater(
   id: VolumeId,
 ): Promise<void> {
   try {
-    await removeUnmounted(queue, pool, id);
+    await pool.remove(id);
   } catch (error) {
     if (!(error instanceof FailedPrecondition) || (await isSeenHere(queue, pool, id))) throw error;
     lateRemovals.add(id);

@@ -52,6 +52,8 @@ export interface VolumeMount {
   readonly beforehand: () => Promise<void>;
   /** It was last mounted with others: if it is mounted still, it keeps those, whatever this mount asks for. */
   readonly hasNewParameters: boolean;
+  /** No other node ever had the volume. */
+  readonly isFirstUse?: boolean;
 }
 
 /** The outcome of a mount. */
@@ -62,7 +64,7 @@ export interface MountOutcome {
 
 /**
  * Attaches the volume and mounts its filesystem. Nothing is ever formatted here: every volume was formatted when it was
- * created, so a filesystem that cannot be mounted is damaged or foreign (ST09). A damaged one is repaired, once, where
+ * created, or by its kind at its first use, so a filesystem that cannot be mounted is damaged or foreign (ST09). A damaged one is repaired, once, where
  * nothing can be lost by that; otherwise it is reported. One that is smaller than its device grows before a pod sees it.
  */
 export async function mountVolume(volume: VolumeAccess, mount: VolumeMount): Promise<MountOutcome> {
@@ -80,10 +82,10 @@ class DamagedFilesystem extends DataLoss {}
 
 /** @throws DamagedFilesystem */
 async function tryToMount(volume: VolumeAccess, mount: VolumeMount): Promise<MountOutcome> {
-  const { beforehand, fsType, secrets } = mount;
+  const { beforehand, fsType, isFirstUse = false, secrets } = mount;
   const { handle: volumeId, queue } = volume;
   const [attached, prepared] = await Promise.allSettled([
-    attachDeviceOf(volume, { persistent: false, secrets }),
+    attachDeviceOf(volume, { persistent: false, secrets, isFirstUse }),
     beforehand(),
   ]);
   if (attached.status === 'rejected') throw attached.reason;

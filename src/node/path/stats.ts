@@ -69,7 +69,8 @@ async function measure(context: NodeContext, id: VolumeHandle, path: string): Pr
   // Its pool's sickness is the cause of all others.
   if (isSick) return { usage: [], condition: pools };
   if (own.abnormal) return { usage: usage ?? [], condition: own };
-  if (usage === undefined) return { usage: [], condition: unreadable };
+  // The cause, if it is known.
+  if (usage === undefined) return { usage: [], condition: pools.abnormal ? pools : unreadable };
   return { usage, condition: pools };
 }
 

@@ -22,7 +22,7 @@ import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from 
  * @returns why the filesystem is still smaller than its volume; undefined: it is not
  */
 export async function stageVolume(context: NodeContext, request: StageRequest): Promise<string | undefined> {
-  const { demand, secrets, staging, volumeId } = request;
+  const { demand, isFirstUse, secrets, staging, volumeId } = request;
   const found = await context.volumes.require(volumeId, request.context, contextDemand(demand));
   const { access, volume } = found;
   requireFit(volume, demand);
@@ -84,7 +84,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   // Before anything is mounted: a mount beside an older call's note would look like that call's work.
   const beforehand = () => write(hasNewParameters ? earlierOptions : options);
   const { provisioning } = volume;
-  const mount = { ...demanded, ...{ beforehand, fsType, hasNewParameters, provisioning, secrets } };
+  const mount = { ...demanded, ...{ beforehand, fsType, hasNewParameters, isFirstUse, provisioning, secrets } };
   await hold();
   // Awaited here: the place and the handle are held open until then.
   const { notGrown } = await mountVolume(access, mount).catch(withdrawNote);

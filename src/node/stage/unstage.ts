@@ -1,7 +1,7 @@
-import { sameDevice } from '../../kernel/device.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { removeFileAt, statusOf } from '../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
-import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
+import { isMountedAnywhere, liveFilesystemOn } from '../../kernel/mount/mounted-device.ts';
 import { attachedDevices } from '../../pool/attached-device.ts';
 import { mountsOf } from '../../pool/attached-mounts.ts';
 import { detachUnseen } from '../../pool/detach-unseen.ts';
@@ -34,13 +34,14 @@ export async function unstageVolume(context: NodeContext, { volumeId, staging }:
   const id = parseHandle(volumeId);
   // No volume of ours has such an id, so nothing of it is mounted.
   if (id === undefined) return;
-  const isUndone = (await unstageFilesystem(context, staging, id)) || (await unstageDevice(context, staging, id));
+  const filesystem = await unstageFilesystem(context, staging, id);
+  const isUndone = filesystem.isUndone || (await unstageDevice(context, staging, id));
   const notes = await context.notes();
   const note = notes.read(id);
   // Never staged here, so there is nothing to undo, whatever is done with it there (US04).
   if (note !== undefined && note.path !== staging.path) return;
   if (!isUndone) await tidyUp(context, id, staging.path);
-  await notes.forget(id, await optionsThatLiveOn(context, id, notes));
+  await notes.forget(id, filesystem.livesOn ? await optionsThatLiveOn(context, id, notes) : undefined);
   await context.volumes.letGo(id, staging.path);
 }
 
@@ -54,13 +55,29 @@ async function optionsThatLiveOn(context: NodeContext, id: VolumeHandle, notes: 
   return devices.some(({ devicePath }) => isMountedAnywhere(fsType, devicePath)) ? options : undefined;
 }
 
-async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeHandle): Promise<boolean> {
+interface UndoneFilesystem {
+  readonly isUndone: boolean;
+  /** false: the kernel no longer has the filesystem. */
+  readonly livesOn: boolean;
+}
+
+async function unstageFilesystem(
+  context: NodeContext,
+  staging: TargetPath,
+  id: VolumeHandle,
+): Promise<UndoneFilesystem> {
   using place = await openPlace(context.queue, staging);
-  if (place === undefined) return false;
+  if (place === undefined) return { isUndone: false, livesOn: true };
   const { unmounted } = await unmountStaged(context, place, staging.path, id, 'mount');
   const volume = volumeOf(unmounted);
-  if (volume !== undefined) await detachUnmounted(context.queue, volume);
-  return unmounted.length > 0;
+  const livesOn = unmounted.length === 0 || unmounted.some(({ mounted }) => mayLiveOn(mounted?.device));
+  if (volume !== undefined) await detachUnmounted(context.queue, volume, livesOn);
+  return { isUndone: unmounted.length > 0, livesOn };
+}
+
+/** A look into sysfs, which opens nothing: to look for the volume's devices would keep one that is about to go. */
+function mayLiveOn(device: DeviceNumber | undefined): boolean {
+  return device === undefined || liveFilesystemOn(device) !== undefined;
 }
 
 async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeHandle): Promise<boolean> {

@@ -17,9 +17,10 @@ export class Adoptions {
   }
 
   async adopt(spec: AdoptionSpec): Promise<VolumeRecord> {
-    const { index, name, space, unsettled } = this.#parts;
+    const { generations, index, name, space, unsettled } = this.#parts;
     const { id, path } = spec;
     if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists already.`);
+    await generations.refuseMoved(id);
     const adoption = this.#adoption();
     const found = await adoption.examine(path).catch((error) => {
       throw error instanceof NotFound ? (this.#whoHas(path) ?? error) : error;
@@ -49,6 +50,7 @@ export class Adoptions {
     }
     await refuseInUse(this.#parts, record);
     await backend.provisioner.verify({ kind: 'volume', record });
+    await this.#parts.generations.forget(id);
     const ref = await unsettled.change([id], () => adoption.release(record, path));
     index.delete(id);
     backend.attacher.forget(id);

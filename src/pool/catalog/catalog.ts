@@ -36,6 +36,7 @@ import type {
 import { Adoptions } from './adoptions.ts';
 import { Creation } from './creation.ts';
 import { Deletion } from './deletion.ts';
+import { Moves } from './moves.ts';
 import type { CatalogParts } from './parts.ts';
 import { Repair } from './repair.ts';
 import { Snapshots } from './snapshots.ts';
@@ -59,6 +60,7 @@ export class Catalog implements Pool {
   readonly #deletion: Deletion;
   readonly #snapshots: Snapshots;
   readonly #repair: Repair;
+  readonly moves: Moves | undefined;
 
   constructor(parts: CatalogParts, settings: CatalogSettings) {
     this.#parts = parts;
@@ -69,6 +71,8 @@ export class Catalog implements Pool {
     this.#deletion = new Deletion(parts);
     this.#snapshots = new Snapshots(parts);
     this.#repair = new Repair(parts);
+    const { transfer } = parts.backend.extras;
+    this.moves = transfer && new Moves(parts, transfer);
     this.defaultFilesystem = settings.defaultFilesystem;
     this.trimming = settings.trimming;
   }
@@ -103,12 +107,24 @@ export class Catalog implements Pool {
     return this.#parts.index.get(id);
   }
 
+  /** Before a volume is used, changed or removed: its state is known, and this copy of it is the volume. */
+  async #usable(id: VolumeId): Promise<void> {
+    await this.#parts.unsettled.settle(id);
+    if (this.#parts.index.get(id) !== undefined) await this.moves?.requireUsable(id);
+  }
+
+  /** Before a volume is read: this copy is not one that was left. */
+  async #current(id: VolumeId): Promise<void> {
+    if (this.#parts.index.get(id) !== undefined) await this.moves?.requireCurrent(id);
+  }
+
   async list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]> {
     return this.#parts.index.list(after, limit, ({ ephemeral }) => ephemeral === undefined);
   }
 
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
     await this.#parts.unsettled.settle(spec.id, ...(source === undefined ? [] : [source.id]));
+    if (source?.type === 'volume') await this.#current(source.id);
     return this.#creation.create(spec, source);
   }
 
@@ -118,17 +134,17 @@ export class Catalog implements Pool {
   }
 
   async release(id: VolumeId, path: string | undefined): Promise<string> {
-    await this.#parts.unsettled.settle(id);
+    await this.#usable(id);
     return this.#adoptions.release(this.#volumes.require(id), path);
   }
 
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
-    await this.#parts.unsettled.settle(id);
+    await this.#usable(id);
     return this.#volumes.grow(id, sizeBytes);
   }
 
   async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
-    await this.#parts.unsettled.settle(id);
+    await this.#usable(id);
     return this.#volumes.modify(id, changes);
   }
 
@@ -137,7 +153,7 @@ export class Catalog implements Pool {
     publication: Publication | undefined,
     others: readonly Publication[] = [],
   ): Promise<VolumeRecord> {
-    await this.#parts.unsettled.settle(id);
+    await this.#usable(id);
     return this.#volumes.setPublication(id, publication, others);
   }
 
@@ -147,7 +163,7 @@ export class Catalog implements Pool {
   }
 
   async remove(id: VolumeId): Promise<void> {
-    await this.#parts.unsettled.settle(id);
+    await this.#usable(id);
     return this.#deletion.remove(id);
   }
 
@@ -167,6 +183,7 @@ export class Catalog implements Pool {
   async takeSnapshots(specs: readonly SnapshotSpec[], group?: GroupSpec): Promise<SnapshotRecord[]> {
     const groups = group === undefined ? [] : [group.id];
     await this.#parts.unsettled.settle(...groups, ...specs.flatMap(({ id, sourceId }) => [id, sourceId]));
+    for (const { sourceId } of specs) await this.#current(sourceId);
     return this.#snapshots.take(specs, group);
   }
 
@@ -214,12 +231,12 @@ export class Catalog implements Pool {
   }
 
   async repair(id: VolumeId, fsType: FilesystemType, secrets?: Secrets): Promise<void> {
-    await this.#parts.unsettled.settle(id);
+    await this.#usable(id);
     return this.#repair.repair(this.#volumes.require(id), fsType, secrets);
   }
 
   async attach(id: VolumeId, options: AttachOptions): Promise<Attachment> {
-    await this.#parts.unsettled.settle(id);
+    await this.#usable(id);
     const record = await this.#volumes.withKeyOf(id, options.secrets);
     this.#parts.space.willWrite(id);
     const attachment = await this.#backend.attacher.attach(record, options);

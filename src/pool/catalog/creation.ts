@@ -29,8 +29,9 @@ export class Creation {
   }
 
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
-    const { backend, index, name, space } = this.#parts;
+    const { backend, generations, index, name, space } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
+    await generations.refuseMoved(spec.id);
     const cloned = source === undefined ? undefined : await this.#find(source);
     const record = recordOf(spec, source, {
       blockSizeBytes: cloned?.from.record.blockSizeBytes ?? backend.blockSizeOf(spec),
@@ -38,8 +39,8 @@ export class Creation {
     });
     const isCopy = cloned !== undefined && backend.traits.snapshots === 'copy';
     if (isCopy && cloned.volumeId !== undefined) await refuseCopyInUse(this.#parts, cloned.volumeId);
-    const { layout = defaultLayout, wipe } = spec;
-    const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy, layout, wipe });
+    const { layout = defaultLayout, wipe, zone } = spec;
+    const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy, layout, wipe, zone });
     // A resumed copy needs no space for the part that an earlier try has copied.
     const copiedBytes = isCopy ? await draft.takenBytes() : 0n;
     const wholeBytes = storedBytes(record);
@@ -61,6 +62,7 @@ export class Creation {
       await this.#undo(draft);
       throw explainFull(error, name, spec.sizeBytes);
     }
+    this.#parts.untouched.add(record);
     index.put(record);
     return record;
   }

@@ -4,9 +4,10 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import { mountsOf } from '../attached-mounts.ts';
-import { deletedNow, purgeTime } from '../indexes/trash-entry.ts';
+import { deletedNow, purgeTime, type TrashEntry } from '../indexes/trash-entry.ts';
 import type { TrashedVolume } from '../pool.ts';
 import { refuseInUse } from './in-use.ts';
+import { parseMark } from './move-mark.ts';
 import type { CatalogParts } from './parts.ts';
 import { destroyUnreadable, isForWantOfRoom } from './unreadable.ts';
 
@@ -19,18 +20,23 @@ export class Deletion {
   }
 
   async remove(id: VolumeId): Promise<void> {
-    const { backend, index, trash, unsettled } = this.#parts;
+    const { backend, generations, index, trash, unsettled } = this.#parts;
     const record = index.get(id);
     if (record === undefined) {
       // A copy that was on its way is not wanted any more.
       if (backend.traits.snapshots === 'copy') await this.#discardDraft(id);
       await this.#shredLeft(id);
+      await backend.provisioner.removeUnknown?.(id);
       return;
     }
     await refuseInUse(this.#parts, record);
+    await generations.forget(id);
     const { undeleteSeconds = this.#parts.undeleteSeconds } = record;
     const deletion = undeleteSeconds === 0 ? undefined : deletedNow(undeleteSeconds, trash.poolAgeMs);
-    const { isKept, ref } = await unsettled.change([id], () => backend.provisioner.removeVolume(id, deletion));
+    const mayBeMarked = !this.#parts.untouched.delete(record);
+    const { isKept, ref } = await unsettled.change([id], () =>
+      backend.provisioner.removeVolume(id, deletion, mayBeMarked),
+    );
     index.delete(id);
     backend.attacher.forget(id);
     if (deletion !== undefined && isKept) trash.keep({ ...deletion, ref, record });
@@ -84,6 +90,7 @@ export class Deletion {
     trash.forget(entry);
     try {
       using _space = await space.holdAgain(entry);
+      await this.#noteGeneration(entry);
       await step('restore/commit', () => backend.provisioner.restore(entry));
       index.put(entry.record);
     } catch (error) {
@@ -92,6 +99,14 @@ export class Deletion {
       throw error;
     }
     return entry.record;
+  }
+
+  /** The copies that it has left behind in other pools are old ones again. */
+  async #noteGeneration({ record, ref }: TrashEntry): Promise<void> {
+    const { backend, generations } = this.#parts;
+    const text = await backend.extras.transfer?.markInTrash(ref);
+    const generation = text === undefined ? 0 : parseMark(text, `of the move of volume ${record.id}`).generation;
+    if (generation > (await generations.read(record.id))) await generations.write(record.id, generation);
   }
 
   async purge(id?: VolumeId): Promise<VolumeId[]> {

@@ -43,7 +43,9 @@ export async function refuseInUse(
   parts: Pick<CatalogParts, 'backend' | 'freezer'>,
   { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<void> {
-  await parts.freezer.endUnseen({ id, content, attached: await parts.backend.attacher.attached(id) });
-  const attached = await findUse(parts, id);
+  let attached = await findUse(parts, id);
+  if (attached === undefined) return;
+  const devices = await parts.backend.attacher.attached(id);
+  if ((await parts.freezer.endUnseen({ id, content, attached: devices })) > 0) attached = await findUse(parts, id);
   if (attached !== undefined) throw await attachedHere(id, attached);
 }

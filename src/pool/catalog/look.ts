@@ -7,7 +7,7 @@ import { RecordIndex } from '../indexes/record-index.ts';
 import { SnapshotIndex } from '../indexes/snapshot-index.ts';
 import { isOriginal } from '../indexes/trash-entry.ts';
 import type { PoolSettings } from '../settings.ts';
-import type { PoolContents, Wanted } from '../sight.ts';
+import { type PoolContents, type Wanted, wantsAttachments, wantsCapacity } from '../sight.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
 
 export interface RecordsLook {
@@ -43,7 +43,7 @@ export async function lookAtRecords(
     },
     counts: async () => new Map(),
   });
-  const survey = wanted === 'capacity' ? await space.survey() : undefined;
+  const survey = wantsCapacity(wanted) ? await space.survey() : undefined;
   return {
     records: volumes.records.toSorted(byAge),
     // A snapshot without the group that it names was never taken.
@@ -51,7 +51,7 @@ export async function lookAtRecords(
     damaged: [...volumes.damaged, ...snapshots.damaged, ...groups.damaged],
     capacity: survey?.capacity,
     disk: survey?.disk,
-    usedBytes: wanted === 'attachments' ? await usedBytesOf(source, volumes.records) : new Map(),
+    usedBytes: wantsAttachments(wanted) ? await usedBytesOf(source, volumes.records) : new Map(),
   };
 }
 

@@ -8,6 +8,7 @@ import type { PoolLog } from '../log.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
 import { Catalog, type CatalogSettings } from './catalog.ts';
 import { Deletion } from './deletion.ts';
+import { Generations } from './generations.ts';
 import type { CatalogParts } from './parts.ts';
 import { Snapshots } from './snapshots.ts';
 import { Trash } from './trash.ts';
@@ -60,6 +61,8 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
     ...{ name, backend, log, undeleteSeconds: options.undeleteSeconds, index, snapshotIndex, space, trash },
     freezer: new Freezer({ ...options, queue }),
     unsettled: new Unsettled({ backend, index, snapshotIndex, trash }),
+    generations: await Generations.open(options.dataDirectory, queue),
+    untouched: new WeakSet(),
   };
   try {
     await reconcile(parts);

@@ -6,6 +6,7 @@ import type { RecordIndex } from '../indexes/record-index.ts';
 import type { SnapshotIndex } from '../indexes/snapshot-index.ts';
 import type { PoolLog } from '../log.ts';
 import type { SpaceLedger } from '../space/space-ledger.ts';
+import type { Generations } from './generations.ts';
 import type { Trash } from './trash.ts';
 import type { Unsettled } from './unsettled.ts';
 
@@ -22,4 +23,7 @@ export interface CatalogParts {
   readonly freezer: Freezer;
   readonly trash: Trash;
   readonly unsettled: Unsettled;
+  readonly generations: Generations;
+  /** Records of volumes that this process has made, and not tried to delete: nothing of a deletion lies with them. */
+  readonly untouched: WeakSet<VolumeRecord>;
 }

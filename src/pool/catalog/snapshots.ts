@@ -38,6 +38,9 @@ export class Snapshots {
   async take(specs: readonly SnapshotSpec[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
     const { backend, space } = this.#parts;
     const snapshotter = snapshotterOf(this.#parts);
+    if (group !== undefined && snapshotter.noGroups !== undefined) {
+      throw new FailedPrecondition(`pool ${this.#parts.name} ${snapshotter.noGroups}.`);
+    }
     const takings = await Promise.all(specs.map((spec) => this.#begin(snapshotter, spec)));
     if (takings.length > 1) refuseUnfreezable(takings);
     using held = await space.hold(await this.#neededSpace(takings));
@@ -82,8 +85,8 @@ export class Snapshots {
   async remove(id: SnapshotId): Promise<void> {
     // A copy that was on its way is not wanted any more.
     await this.#discardCopies(new Set([id]));
-    if (this.#parts.snapshotIndex.get(id) === undefined) return;
-    await this.#discard([id]);
+    if (this.#parts.snapshotIndex.get(id) !== undefined) return await this.#discard([id]);
+    await this.#parts.backend.provisioner.removeUnknown?.(id);
   }
 
   /**

@@ -79,7 +79,7 @@ export class Freezer {
     this.#poolName = name;
     this.#freezes = new Freezes(dataDirectory, name, log);
     this.#longestMs = longestMs;
-    this.#thawQueue = queue.beside('thaw', 1);
+    this.#thawQueue = queue.beside('thaw', 1, true);
   }
 
   /**

@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isStillNamed, lockExclusively, lockHolders } from '../../kernel/process/lock.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import { pause } from '../../volume/flow/pause.ts';
 import type { LocationOptions } from './location.ts';
 
 const retryMs = 100;
@@ -38,7 +38,7 @@ export async function takeLock(
         'waiting for another driver to let a pool go',
       );
     }
-    await delay(retryMs, undefined, { signal: stopping }).catch(() => undefined);
+    await pause(retryMs, stopping);
   }
 }
 

@@ -1,8 +1,8 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { statBlockBytes } from '../../kernel/file/path.ts';
 import { smaller } from '../../volume/size.ts';
-import { statBlockBytes } from '../records/filesystem-space.ts';
 import { minimumLocationBytes } from './format.ts';
 import { type Trouble, tooFull } from './trouble.ts';
 

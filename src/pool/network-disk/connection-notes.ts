@@ -23,7 +23,7 @@ export interface ConnectionNote<C> {
 /** The form in which a kind stores its notes. */
 export interface NoteFormat<C> {
   /** The key with the target's name. */
-  readonly targetKey: 'nqn' | 'iqn';
+  readonly targetKey: 'nqn' | 'iqn' | 'disk';
   readonly schema: z.ZodType<StoredNote<C>>;
   readonly step: StepName;
 }

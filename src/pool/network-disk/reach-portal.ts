@@ -21,3 +21,9 @@ export function reachPortal({ address, port }: Portal): Promise<string | undefin
     );
   });
 }
+
+/** Tries the portals of a target together. @returns why not one can be reached; undefined: one can */
+export async function reachTarget(portals: readonly Portal[]): Promise<string | undefined> {
+  const answers = await Promise.all(portals.map(reachPortal));
+  return answers.includes(undefined) ? undefined : `cannot be reached: ${answers.join('; ')}`;
+}

@@ -93,6 +93,10 @@ export class NetworkDiskSide<C> implements NodeSide {
     );
   }
 
+  async isAnswering(): Promise<boolean> {
+    return this.#target.connections(this.#note).some(({ isLive }) => isLive);
+  }
+
   async condition(): Promise<Condition> {
     const connections = this.#target.connections(this.#note);
     const live = connections.filter(({ isLive }) => isLive).length;

@@ -32,10 +32,10 @@ type Named = Pick<VolumeOnNode, 'context' | 'handle'>;
 
 /** The part of a kind of network disk that differs from kind to kind. Methods that return no promise read memory alone. */
 export interface Target<C> {
-  /** Its nqn or iqn. */
+  /** Its nqn or iqn; for a disk of a cloud its id. */
   readonly name: string;
   /** The name's key in the log. */
-  readonly nameKey: 'nqn' | 'iqn';
+  readonly nameKey: 'nqn' | 'iqn' | 'disk';
   /** The word of its users for a device: `namespace`. */
   readonly noun: string;
   /** The key for the time after which the kernel gives up a target that is away. */

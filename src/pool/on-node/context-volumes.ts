@@ -13,20 +13,21 @@ import { shortPath } from '../../volume/short-path.ts';
 import { type PoolCondition, silentAfterMs, silentCondition } from '../condition.ts';
 import { detachUnseen } from '../detach-unseen.ts';
 import type { PoolLog } from '../log.ts';
-import type {
-  ContextDemand,
-  FoundOnNode,
-  NodeKind,
-  OwnedOnNode,
-  SeenAt,
-  VolumeAccess,
-  VolumeContext,
-  VolumeOnNode,
-  VolumeSource,
+import {
+  type ContextDemand,
+  type FoundOnNode,
+  fateOf,
+  type NodeKind,
+  type OwnedOnNode,
+  type SeenAt,
+  type VolumeAccess,
+  type VolumeContext,
+  type VolumeOnNode,
+  type VolumeSource,
 } from '../node-side.ts';
 import type { Attached, AttachOptions, Condition } from '../pool.ts';
 import { kindOfContext } from '../volume-context.ts';
-import { isAt, serverOfNote, volumeOf } from './noted-volume.ts';
+import { fateOfNote, isAt, serversOf, volumeOf } from './noted-volume.ts';
 import type { Server, Servers } from './servers.ts';
 import { type VolumeNote, VolumeNotes } from './volume-notes.ts';
 
@@ -38,6 +39,15 @@ export interface ContextVolumesOptions {
   /** For the node's own files and the directories of the container orchestrator. */
   readonly queue: DiskQueue;
   readonly log: PoolLog;
+}
+
+/** A server whose volumes this node uses. */
+export interface UsedServer {
+  readonly kind: string;
+  readonly server: string;
+  readonly volumes: number;
+  /** Answers if the server does; undefined: volumes of its kind have none. @throws Unavailable */
+  ask(): Promise<boolean | undefined>;
 }
 
 /**
@@ -60,6 +70,7 @@ export class ContextVolumes implements VolumeSource {
 
   async require(handle: VolumeHandle, given: VolumeContext, demand: ContextDemand): Promise<FoundOnNode> {
     const { kind, context } = kindOfContext(given, this.#options.kinds);
+    kind.requireHandle?.(handle, context);
     const volume = volumeOf(kind, { handle, context, provisioning: 'thin', ...kind.read(context, demand) });
     const note = this.#notes.read(handle);
     if (note !== undefined) await this.#requireSame(note, kind, volume);
@@ -135,6 +146,19 @@ export class ContextVolumes implements VolumeSource {
     );
   }
 
+  /** The servers of the volumes that this node uses. */
+  servers(): UsedServer[] {
+    return serversOf(this.#notes.all(), this.#options.kinds).map(({ kind, server, volumes }) => {
+      const [volume] = volumes;
+      const ask = async () => {
+        // One with too many calls that hang is not asked any more.
+        const { side } = await this.#options.servers.get(kind, volume);
+        return await side.isAnswering?.(volume);
+      };
+      return { kind: kind.name, server, volumes: volumes.length, ask };
+    });
+  }
+
   /** Finishes the work of a driver before this one: thaws filesystems, and detaches devices of volumes that are not in use. */
   async tidyUp(): Promise<void> {
     const { log } = this.#options;
@@ -169,13 +193,13 @@ export class ContextVolumes implements VolumeSource {
     if (!this.#isShared(kind, note)) this.#options.servers.forget(kind, volumeOf(kind, note.volume));
   }
 
-  /** Answers if other volumes of this node are on the same server. */
+  /** Answers if other volumes of this node share the fate of this one. */
   #isShared(kind: NodeKind, note: VolumeNote): boolean {
-    const server = kind.serverOf(volumeOf(kind, note.volume));
+    const fate = fateOf(kind, volumeOf(kind, note.volume));
     return this.#notes
       .all()
       .filter(({ volume, ...other }) => other.kind === note.kind && volume.handle !== note.volume.handle)
-      .some((other) => serverOfNote(other, kind) === server);
+      .some((other) => fateOfNote(other, kind) === fate);
   }
 
   /** @throws FailedPrecondition if the handle stands for another volume that is in use on this node */
@@ -213,7 +237,7 @@ export class ContextVolumes implements VolumeSource {
   }
 
   async #accessTo(kind: NodeKind, volume: VolumeOnNode): Promise<ContextVolume> {
-    return new ContextVolume(volume, kind, await this.#options.servers.get(kind, kind.serverOf(volume)));
+    return new ContextVolume(volume, kind, await this.#options.servers.get(kind, volume));
   }
 
   #kindOf(note: VolumeNote): NodeKind | undefined {

@@ -3,7 +3,8 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import type { NodeKind } from '../node-side.ts';
-import { isAt, serverOfNote } from './noted-volume.ts';
+import { type Finding, ok, warn } from '../sight.ts';
+import { isAt, serverOfNote, serversOf } from './noted-volume.ts';
 import { readNotes, type VolumeNote } from './volume-notes.ts';
 
 /** A volume that this node uses, and of which it has a note. */
@@ -53,4 +54,25 @@ export async function lookAtNotes(
     'reason' in note ? [`the note ${note.path} cannot be read: ${note.reason}`] : [],
   );
   return { volumes: volumes.sort((a, b) => (a.handle < b.handle ? -1 : 1)), problems };
+}
+
+/** Asks the servers of the volumes that this node uses, for `holdfast doctor`. */
+export async function checkServers(
+  dataDirectory: string,
+  kinds: readonly NodeKind[],
+  queue: DiskQueue,
+): Promise<Finding[]> {
+  const notes = (await readNotes(notesOfVolumes(dataDirectory), queue).catch(ignoreMissing)) ?? [];
+  const readable = notes.flatMap((note) => ('reason' in note ? [] : [note]));
+  const findings = serversOf(readable, kinds).map(async ({ kind, server, volumes }) => {
+    const [volume] = volumes;
+    if (kind.askServer === undefined) return [];
+    const check = `${kind.name} ${server}`;
+    const count = volumes.length === 1 ? '1 volume of this node' : `${volumes.length} volumes of this node`;
+    const reason = await kind.askServer(volume);
+    if (reason === undefined) return [ok(check, `answers; ${count}`)];
+    const advice = 'Start the server, or mend the way to it. Pods that use it wait, and can be ended.';
+    return [warn(check, `the server ${reason}; ${count}`, advice)];
+  });
+  return (await Promise.all(findings)).flat();
 }

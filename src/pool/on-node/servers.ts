@@ -1,10 +1,10 @@
-import { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { DiskQueue, SharedPlaces } from '../../kernel/call/disk-queue.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import { Freezer } from '../freeze/freezer.ts';
 import type { PoolLog } from '../log.ts';
-import type { NodeKind, NodeSide, VolumeOnNode } from '../node-side.ts';
+import { fateOf, type NodeKind, type NodeSide, type VolumeOnNode } from '../node-side.ts';
 
-/** A server that this node uses. */
+/** A server that this node uses, or the part of it that shares a fate. */
 export interface Server {
   readonly side: NodeSide;
   readonly queue: DiskQueue;
@@ -15,20 +15,25 @@ export interface Server {
 export interface ServerOptions {
   readonly dataDirectory: string;
   readonly log: PoolLog;
-  /** Worker threads for one server. */
+  /** Worker threads that one server can have. */
   readonly threadsEach: number;
-  /** Servers with separate threads; all others share those of one. */
-  readonly maxServers: number;
+  /** Worker threads of all servers. */
+  readonly threads: number;
   /** A call that has waited this long for its server is given up. */
   readonly silentAfterMs?: number;
+  /** Without a call for this long, the queue of a server is closed. */
+  readonly idleAfterMs?: number;
   /** The pause between two looks at the calls. */
   readonly tickMs?: number;
 }
 
 interface Entry {
+  readonly name: string;
   readonly queue: DiskQueue;
   readonly freezer: Freezer;
   readonly opening: Promise<NodeSide>;
+  /** By `performance.now()`. */
+  usedMs: number;
 }
 
 /** In the names of notes on freezes, in the place of a pool's name: no pool has such a name. */
@@ -37,30 +42,32 @@ const freezerName = '@servers';
 /** The limit of closed queues of a server that did not answer: after that it gets no threads any more. */
 const maxLostQueues = 2;
 
+/** Share of all threads that only servers with no call under way get. */
+const keptShare = 1 / 4;
+
 /**
  * The servers whose volumes this node uses. Each has a queue: one that hangs delays only its own volumes. Its calls are
  * given up after a time, since no other call for their volumes could run before; the threads that wait in the kernel
- * stay lost until the server answers, so each server can lose only a few.
+ * stay lost until the server answers, so each server can lose only a few, and all servers together only theirs.
  */
 export class Servers {
   readonly #options: ServerOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #lost = new Map<string, DiskQueue[]>();
-  readonly #shared: DiskQueue;
-  readonly #sharedFreezer: Freezer;
+  readonly #places: SharedPlaces;
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    this.#shared = new DiskQueue('other servers', options.threadsEach);
-    this.#sharedFreezer = this.#freezerOf(this.#shared);
-    this.#timer = setInterval(() => this.#giveUp(), options.tickMs ?? 5_000).unref();
+    this.#places = new SharedPlaces(options.threads, Math.floor(options.threads * keptShare));
+    this.#timer = setInterval(() => this.#look(), options.tickMs ?? 5_000).unref();
   }
 
   /** @throws Unavailable if too many calls to it hang */
-  async get(kind: NodeKind, server: string): Promise<Server> {
-    const key = `${kind.name} ${server}`;
-    const entry = this.#entries.get(key) ?? this.#open(key, kind, server);
+  async get(kind: NodeKind, volume: VolumeOnNode): Promise<Server> {
+    const key = keyOf(kind, volume);
+    const entry = this.#entries.get(key) ?? this.#open(key, kind, kind.serverOf(volume));
+    entry.usedMs = performance.now();
     try {
       return { side: await entry.opening, queue: entry.queue, freezer: entry.freezer };
     } catch (error) {
@@ -71,26 +78,29 @@ export class Servers {
   }
 
   #open(key: string, kind: NodeKind, server: string): Entry {
-    const { dataDirectory, log, maxServers, threadsEach } = this.#options;
+    const { dataDirectory, log, threadsEach } = this.#options;
+    const name = `${kind.name} ${server}`;
     // Threads that wait in the kernel come back when the server answers.
     const lost = (this.#lost.get(key) ?? []).filter(({ isIdle }) => !isIdle);
-    this.#lost.set(key, lost);
-    if (lost.length >= maxLostQueues) throw silentServer(kind, server, this.#silentAfterMs);
-    const queue = this.#entries.size < maxServers ? new DiskQueue(key, threadsEach) : this.#shared;
-    const freezer = queue === this.#shared ? this.#sharedFreezer : this.#freezerOf(queue);
-    const entry = { queue, freezer, opening: kind.open({ server, dataDirectory, queue, log }) };
+    if (lost.length === 0) this.#lost.delete(key);
+    else this.#lost.set(key, lost);
+    if (lost.length >= maxLostQueues) throw silentServer(name, this.#silentAfterMs);
+    const queue = new DiskQueue(name, threadsEach, this.#places);
+    const freezer = new Freezer({ dataDirectory, queue, log, name: freezerName });
+    const opening = kind.open({ server, dataDirectory, queue, log });
+    const entry = { name, queue, freezer, opening, usedMs: performance.now() };
     this.#entries.set(key, entry);
     return entry;
   }
 
-  #freezerOf(queue: DiskQueue): Freezer {
-    const { dataDirectory, log } = this.#options;
-    return new Freezer({ dataDirectory, queue, log, name: freezerName });
+  /** No volume of this node shares the fate of this one any more. */
+  forget(kind: NodeKind, last: VolumeOnNode): void {
+    this.#entries.delete(keyOf(kind, last));
   }
 
-  /** Nothing of the server is used on this node any more. */
-  forget(kind: NodeKind, last: VolumeOnNode): void {
-    this.#entries.delete(`${kind.name} ${kind.serverOf(last)}`);
+  /** The queues that there are now. */
+  get queues(): readonly DiskQueue[] {
+    return [...this.#entries.values()].map(({ queue }) => queue);
   }
 
   /** Connections and mounts stay: volumes in use stay in use. */
@@ -102,21 +112,37 @@ export class Servers {
     return this.#options.silentAfterMs ?? 60_000;
   }
 
-  #giveUp(): void {
+  #look(): void {
     const now = performance.now();
-    for (const [key, { queue }] of this.#entries) {
-      const sinceMs = queue.anyBusySinceMs;
-      if (queue === this.#shared || sinceMs === undefined || now - sinceMs < this.#silentAfterMs) continue;
-      this.#entries.delete(key);
-      this.#lost.set(key, [...(this.#lost.get(key) ?? []), queue]);
-      this.#options.log.warn({ server: key }, 'a server does not answer: giving up the calls that wait for it');
-      queue.close(new Unavailable(`${key} has not answered for ${this.#silentAfterMs / 1000} s; try again.`));
+    for (const [key, entry] of this.#entries) {
+      const { queue, usedMs } = entry;
+      const busySinceMs = queue.anyBusySinceMs ?? queue.starvedSinceMs;
+      if (busySinceMs !== undefined && now - busySinceMs >= this.#silentAfterMs) this.#giveUp(key, entry);
+      // A volume whose stage failed has left it.
+      else if (queue.isIdle && now - usedMs >= (this.#options.idleAfterMs ?? 600_000)) this.#entries.delete(key);
     }
+  }
+
+  #giveUp(key: string, { name, queue }: Entry): void {
+    const isStarved = queue.anyBusySinceMs === undefined;
+    const seconds = this.#silentAfterMs / 1000;
+    this.#entries.delete(key);
+    if (isStarved) {
+      queue.close(new Unavailable(`calls for ${name} wait until one of the other servers of this node answers.`));
+      return;
+    }
+    this.#lost.set(key, [...(this.#lost.get(key) ?? []), queue]);
+    this.#options.log.warn({ server: name }, 'a server does not answer: giving up the calls that wait for it');
+    queue.close(new Unavailable(`${name} has not answered for ${seconds} s; try again.`));
   }
 }
 
-function silentServer({ name }: NodeKind, server: string, silentAfterMs: number): Unavailable {
+function keyOf(kind: NodeKind, volume: VolumeOnNode): string {
+  return `${kind.name} ${fateOf(kind, volume)}`;
+}
+
+function silentServer(name: string, silentAfterMs: number): Unavailable {
   return new Unavailable(
-    `${name} ${server} has not answered several calls for ${silentAfterMs / 1000} s each: calls for its volumes wait until it does.`,
+    `${name} has not answered several calls for ${silentAfterMs / 1000} s each: calls for its volumes wait until it does.`,
   );
 }

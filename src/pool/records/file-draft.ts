@@ -1,14 +1,12 @@
 import { mkdir, rename, rm, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
-import { syncFile } from '../../kernel/file/file.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type SnapshotRecord, serializeSnapshot } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import type { Clone, Draft, Recorded } from '../backend.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
-import { writeNewFile } from './durable-file.ts';
 import { moveAway } from './file-removal.ts';
 import type { FileParts } from './file-store.ts';
 import { allocatedBytesOf } from './filesystem-space.ts';
@@ -43,7 +41,8 @@ abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FilePar
   }
 
   takenBytes(): Promise<bigint> {
-    return allocatedBytesOf(this.parts.queue, this.data);
+    const data = this.#isInPlace ? join(this.place, basename(this.data)) : this.data;
+    return allocatedBytesOf(this.parts.queue, data);
   }
 
   abstract clone(source: Recorded): Clone;
@@ -70,12 +69,12 @@ export abstract class VolumeFileDraft<Parts extends FileParts> extends FileDraft
   }
 
   async writeRecord(record: VolumeRecord): Promise<void> {
-    const { queue } = this.parts;
+    const { order, queue } = this.parts;
     await step('create/record', async () => {
       const path = join(this.directory, 'volume.json');
       // A resumed draft may have one from a try that was cut short.
       if (this.isResumable) await queue.run(() => rm(path, { force: true }));
-      await writeNewFile(queue, path, serializeRecord(record));
+      await order.newFile(path, serializeRecord(record));
     });
   }
 }
@@ -86,11 +85,11 @@ export abstract class SnapshotFileDraft<Parts extends FileParts> extends FileDra
   }
 
   async complete(record: SnapshotRecord): Promise<void> {
-    const { queue, syncs } = this.parts;
-    await syncFile(queue, this.data);
+    const { order, queue } = this.parts;
+    await order.content(this.data);
     const path = join(this.directory, 'snapshot.json');
     await queue.run(() => unlink(path)).catch(ignoreMissing);
-    await writeNewFile(queue, path, serializeSnapshot(record));
-    await syncs.sync(queue, this.directory);
+    await order.newFile(path, serializeSnapshot(record));
+    await order.names(this.directory);
   }
 }

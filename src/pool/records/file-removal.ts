@@ -2,8 +2,7 @@ import { lstat, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
-import { syncFile } from '../../kernel/file/file.ts';
-import { finishAll } from '../../volume/flow/finish-all.ts';
+import { syncDirectory } from '../../kernel/file/file.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { Provisioner, Removed } from '../backend.ts';
@@ -31,35 +30,35 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
   }
 
   /** The mark is written before the rename that deletes: what lies in the trash without one is destroyed. */
-  async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
+  async removeVolume(id: VolumeId, deletion: Deletion | undefined, mayBeMarked = true): Promise<Removed> {
     await this.parts.beforeChange?.();
-    const { layout, queue } = this.parts;
+    const { layout, order, queue } = this.parts;
     const ref = layout.newTrash(id);
     const isKept = deletion !== undefined && (await this.#markDeleted(id, deletion));
     const mark = join(layout.volume(id), deletionFileName);
     await step('remove/trash', async () => {
-      // A mark of an earlier deletion: one that was cut short, or undone.
-      if (deletion === undefined) await queue.run(() => unlink(mark)).catch(ignoreMissing);
+      // One that was cut short, or undone.
+      if (deletion === undefined && mayBeMarked) await queue.run(() => unlink(mark)).catch(ignoreMissing);
       await this.#moveToTrash(layout.volume(id), ref);
-      await this.#syncWithTrash(layout.volumes);
+      await order.moved(layout.volumes, layout.trash);
     });
     return { ref, isKept };
   }
 
   async removeSnapshot(id: SnapshotId): Promise<TrashRef> {
     await this.parts.beforeChange?.();
-    const { layout } = this.parts;
+    const { layout, order } = this.parts;
     const ref = layout.newTrash(id);
     await this.#moveToTrash(layout.snapshot(id), ref);
-    await this.#syncWithTrash(layout.snapshots);
+    await order.moved(layout.snapshots, layout.trash);
     return ref;
   }
 
   async restore({ record, ref }: TrashEntry): Promise<void> {
     await this.parts.beforeChange?.();
-    const { layout, queue } = this.parts;
+    const { layout, order, queue } = this.parts;
     await queue.run(() => rename(ref, layout.volume(record.id)));
-    await this.#syncWithTrash(layout.volumes);
+    await order.moved(layout.volumes, layout.trash);
   }
 
   async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
@@ -70,7 +69,7 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
   async unmark(ref: TrashRef): Promise<void> {
     const { queue } = this.parts;
     await queue.run(() => unlink(join(ref, deletionFileName))).catch(ignoreMissing);
-    await syncFile(queue, ref);
+    await syncDirectory(queue, ref);
   }
 
   async isMarked(ref: TrashRef): Promise<boolean> {
@@ -125,11 +124,6 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
   async #moveToTrash(path: string, ref: TrashRef): Promise<void> {
     const { queue, reserve } = this.parts;
     await unlessGone(queue, path, () => reserve.withReserve(queue, () => queue.run(() => rename(path, ref))));
-  }
-
-  async #syncWithTrash(directory: string): Promise<void> {
-    const { layout, queue, syncs } = this.parts;
-    await finishAll([syncs.sync(queue, directory), syncs.sync(queue, layout.trash)]);
   }
 }
 

@@ -6,6 +6,7 @@ import { type GroupId, parseGroupId, parseVolumeId, type SnapshotId, type Volume
 import { serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type GroupRecord, serializeGroup } from '../../volume/snapshot-record.ts';
 import type { RecordStore } from '../backend.ts';
+import type { CommitOrder } from './commit-order.ts';
 import { overwriteFile, replaceFile } from './durable-file.ts';
 import { FileRecords } from './file-records.ts';
 import { isThere } from './gone.ts';
@@ -17,6 +18,7 @@ export interface FileParts {
   readonly layout: Layout;
   readonly syncs: DirectorySync;
   readonly reserve: ReservedSpace;
+  readonly order: CommitOrder;
   /** Runs before an object gets its place, or leaves it: throws if the pool is no longer this driver's. */
   readonly beforeChange?: () => Promise<void>;
 }

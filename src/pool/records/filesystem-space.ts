@@ -1,20 +1,17 @@
-import { stat, statfs } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { finishUnlinks, syncFilesystem } from '../../kernel/file/filesystem.ts';
+import { filesystemType } from '../../kernel/file/filesystem-type.ts';
 import { statusOf } from '../../kernel/file/path.ts';
+import { UsageOfPath } from '../../kernel/file/usage.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { StorageSpace } from '../backend.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
 import { freeInBackingFile } from '../space/space.ts';
 import type { Layout } from './layout.ts';
 import type { ReservedSpace } from './reserved-space.ts';
-
-export const statBlockBytes = 512n;
-/** statfs(2). */
-const BTRFS_SUPER_MAGIC = 0x9123683en;
 
 /** A volume takes three, and those that are made at the same time take theirs. */
 const fewestInodes = 16n;
@@ -31,17 +28,42 @@ export interface SpaceParts {
 /** The common part of all kinds whose volumes lie on a filesystem. */
 export abstract class FilesystemSpace<Parts extends SpaceParts> {
   protected readonly parts: Parts;
+  readonly #inside: UsageOfPath;
+  readonly #host: UsageOfPath | undefined;
 
   constructor(parts: Parts) {
+    const { backingFile, layout, queue } = parts;
     this.parts = parts;
+    this.#inside = new UsageOfPath(queue, layout.root);
+    this.#host = backingFile === undefined ? undefined : new UsageOfPath(queue, dirname(backingFile));
   }
 
   get reservedBytes(): bigint {
     return this.parts.reserve.bytes;
   }
 
-  storage(): Promise<StorageSpace> {
-    return readFilesystemSpace(this.parts);
+  async storage(): Promise<StorageSpace> {
+    const { backingFile, queue, reserve } = this.parts;
+    const [inside, host, backing] = await Promise.all([
+      this.#inside.read(),
+      this.#host?.read(),
+      backingFile === undefined ? undefined : statusOf(queue, backingFile),
+    ]);
+    const filesystemBytes = inside.blocks * inside.bsize;
+    const freeBytes = inside.bavail * inside.bsize + reserve.bytes;
+    const takenBytes = (inside.blocks - inside.bfree) * inside.bsize - reserve.bytes;
+    const isCountedLate = inside.type === filesystemType.btrfs;
+    // btrfs makes inodes as it needs them, and counts none.
+    const isOutOfInodes = inside.files > 0n && inside.ffree < fewestInodes;
+    const sight = { filesystemBytes, freeBytes, takenBytes, isCountedLate, isOutOfInodes };
+    if (host === undefined || backing === undefined) return sight;
+    const bounded = freeInBackingFile({
+      freeBytes,
+      backingSizeBytes: backing.sizeBytes,
+      backingAllocatedBytes: backing.allocatedBytes,
+      hostFreeBytes: host.bavail * host.bsize + reserve.hostBytes,
+    });
+    return { ...sight, freeBytes: bounded };
   }
 
   async sync(): Promise<void> {
@@ -59,29 +81,6 @@ export abstract class FilesystemSpace<Parts extends SpaceParts> {
     const id = basename(ref).split('.')[0] ?? '';
     return parseVolumeId(id) ?? parseSnapshotId(id);
   }
-}
-
-async function readFilesystemSpace({ backingFile, layout, queue, reserve }: SpaceParts): Promise<StorageSpace> {
-  const [inside, host, backing] = await Promise.all([
-    queue.run(() => statfs(layout.root, { bigint: true })),
-    backingFile === undefined ? undefined : queue.run(() => statfs(dirname(backingFile), { bigint: true })),
-    backingFile === undefined ? undefined : queue.run(() => stat(backingFile, { bigint: true })),
-  ]);
-  const filesystemBytes = inside.blocks * inside.bsize;
-  const freeBytes = inside.bavail * inside.bsize + reserve.bytes;
-  const takenBytes = (inside.blocks - inside.bfree) * inside.bsize - reserve.bytes;
-  const isCountedLate = inside.type === BTRFS_SUPER_MAGIC;
-  // btrfs makes inodes as it needs them, and counts none.
-  const isOutOfInodes = inside.files > 0n && inside.ffree < fewestInodes;
-  const sight = { filesystemBytes, freeBytes, takenBytes, isCountedLate, isOutOfInodes };
-  if (host === undefined || backing === undefined) return sight;
-  const bounded = freeInBackingFile({
-    freeBytes,
-    backingSizeBytes: backing.size,
-    backingAllocatedBytes: backing.blocks * statBlockBytes,
-    hostFreeBytes: host.bavail * host.bsize + reserve.hostBytes,
-  });
-  return { ...sight, freeBytes: bounded };
 }
 
 /** 0 for a file that is missing. */

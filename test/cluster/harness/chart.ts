@@ -1,6 +1,7 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chart, type Values } from '../../deploy/helm.ts';
+import { runDirectoryOf } from './host-directories.ts';
 import { images, type Sidecar, sidecarImage } from './images.ts';
 
 /** The cluster that a copy of our chart is for. */
@@ -20,6 +21,7 @@ export function makeChart({ dataDirectory, hasPodNetwork, makeDirectory }: Chart
   const file = join(copy, 'templates', 'daemon-set.yaml');
   const changes: [string, string][] = [
     ['path: {{ .Values.dataDir }}\n            type: DirectoryOrCreate', `path: ${dataDirectory}`],
+    ['path: /run/holdfast\n', `path: ${runDirectoryOf(dataDirectory)}\n`],
     ...(hasPodNetwork
       ? []
       : [['      hostPID:', '      hostNetwork: true\n      hostPID:'] satisfies [string, string]]),

@@ -20,6 +20,7 @@ import { killProcess, processes, processFile } from './processes.ts';
 import { waitFor } from './waiting.ts';
 
 const parent = '/var/tmp';
+/** Nothing else may begin with it: what has no owner is removed, with its processes. */
 const prefix = 'holdfast-cluster-';
 
 /** The kubelet's directory, which has to be this one: Kubernetes' own suite has it built in. */

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ClusterDirectory } from './directory.ts';
+import { hostDirectories } from './host-directories.ts';
 import { machineImages } from './images.ts';
 import type { Kubectl } from './kubectl.ts';
 import { killProcess, type ProcessView, processes, processFile } from './processes.ts';
@@ -149,7 +150,7 @@ export class Driver {
       kind: 'DaemonSet',
       metadata: { name: 'holdfast' },
       spec: {
-        template: { spec: { volumes: [{ name: 'data', hostPath: { path: this.dataDirectory, type: 'Directory' } }] } },
+        template: { spec: { volumes: hostDirectories(this.dataDirectory) } },
       },
     };
   }

@@ -14,7 +14,9 @@ export const images = {
 
 /** A sidecar's image is its program and nothing else. */
 export const sidecars = ['csi-provisioner', 'csi-snapshotter', 'csi-resizer'] as const;
-export type Sidecar = (typeof sidecars)[number];
+/** Of volumes that nodes reach over a network. */
+export const networkSidecars = [...sidecars, 'csi-attacher'] as const;
+export type Sidecar = (typeof networkSidecars)[number];
 
 /** The image of a sidecar, as pods name it. */
 export function sidecarImage(sidecar: Sidecar): string {
@@ -29,19 +31,23 @@ export function machineImages(driver: string = images.driver): object[] {
   };
   return [
     renamed(imageRepository(), driver),
-    ...sidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
+    ...networkSidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
   ];
 }
 
 const projectRoot = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Makes the images of our pods as OCI archives in `directory`; their files. */
-export async function makeImages(programs: string, directory: string): Promise<string[]> {
+export async function makeImages(
+  programs: string,
+  directory: string,
+  wanted: readonly Sidecar[] = sidecars,
+): Promise<string[]> {
   const archives = [
     await makeImage(directory, { name: images.busybox }, fillWithBusybox),
     await makeImage(directory, { name: images.pause, entrypoint: ['/bin/sleep', '2147483647'] }, fillWithBusybox),
   ];
-  for (const sidecar of sidecars) {
+  for (const sidecar of wanted) {
     const fill = (root: string) => copyFileSync(join(programs, sidecar), join(root, sidecar));
     archives.push(await makeImage(directory, { name: sidecarImage(sidecar), entrypoint: [`/${sidecar}`] }, fill));
   }

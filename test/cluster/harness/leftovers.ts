@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mountsBelow } from '../../support/left-behind.ts';
 import { kubeletDirectory } from './directory.ts';
+import { runDirectoryOf } from './host-directories.ts';
 import type { Kubectl } from './kubectl.ts';
 import { loopsInto } from './loops.ts';
 
@@ -39,7 +40,7 @@ function filesIn(pool: string): string[] {
 }
 
 function notesIn(dataDirectory: string): string[] {
-  const directory = join(dataDirectory, 'node');
+  const directory = join(runDirectoryOf(dataDirectory), 'node');
   return existsSync(directory)
     ? readdirSync(directory)
         .map((name) => join(directory, name))

@@ -45,6 +45,7 @@ const sources = {
   'csi-provisioner': { package: `${csi}/external-provisioner/v6/cmd/csi-provisioner`, seconds: 20 },
   'csi-resizer': { package: `${csi}/external-resizer/v2/cmd/csi-resizer`, seconds: 10 },
   'csi-snapshotter': { package: `${csi}/external-snapshotter/v8/cmd/csi-snapshotter`, seconds: 15 },
+  'csi-attacher': { package: `${csi}/external-attacher/v4/cmd/csi-attacher`, seconds: 15 },
   'snapshot-controller': { package: `${csi}/external-snapshotter/v8/cmd/snapshot-controller`, seconds: 10 },
   agnhost: { package: 'k8s.io/kubernetes/test/images/agnhost', seconds: 10 },
   ginkgo: { package: 'github.com/onsi/ginkgo/v2/ginkgo', seconds: 6 },
@@ -71,6 +72,9 @@ export const clusterPrograms: readonly Program[] = [
   'csi-snapshotter',
   'snapshot-controller',
 ];
+
+/** What serves volumes that nodes reach over a network besides. */
+export const networkPrograms: readonly Program[] = ['csi-attacher'];
 
 /** What Kubernetes' own suite needs besides. */
 export const suitePrograms: readonly Program[] = ['agnhost', 'ginkgo', 'e2e.test'];

@@ -24,7 +24,7 @@ export interface Known {
   readonly taints: Map<string, unknown[]>;
   /** The uids of nodes that were registered anew. */
   readonly uids: Map<string, string>;
-  /** `USER LIST` of who may look at what. */
+  /** `USER LIST` of who may look at what, `USER VERB:LIST` of who may change it. */
   readonly viewers: Set<string>;
   /** PersistentVolumeClaims, by namespace and name. */
   readonly claims: Map<string, Record<string, unknown>>;
@@ -204,7 +204,9 @@ export class ApiDouble implements AsyncDisposable {
 
   #accessReview(spec: unknown): object {
     const { resourceAttributes, user } = access.parse(spec);
-    return { status: { allowed: this.known.viewers.has(`${user} ${resourceAttributes.resource}`) } };
+    const { resource, verb } = resourceAttributes;
+    const right = verb === 'get' ? resource : `${verb}:${resource}`;
+    return { status: { allowed: this.known.viewers.has(`${user} ${right}`) } };
   }
 
   #review(spec: unknown): object {
@@ -242,7 +244,11 @@ function versionOf(object: unknown): string {
 
 const access = z.object({
   user: z.string(),
-  resourceAttributes: z.object({ group: z.literal('holdfast.csi.dev'), verb: z.literal('get'), resource: z.string() }),
+  resourceAttributes: z.object({
+    group: z.literal('holdfast.csi.dev'),
+    verb: z.enum(['create', 'get', 'update', 'delete']),
+    resource: z.string(),
+  }),
 });
 
 const nodePatch = z.tuple([

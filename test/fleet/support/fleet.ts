@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { DriverProcess } from '../../support/driver.ts';
+import { type DriverOptions, DriverProcess } from '../../support/driver.ts';
 import { Scratch } from '../../support/scratch.ts';
 import type { ApiDouble, TokenFacts } from './api-double.ts';
 import type { ControllerProcess } from './controller-process.ts';
@@ -9,11 +9,13 @@ export class LinkedNode implements AsyncDisposable {
   readonly name: string;
   readonly scratch: Scratch;
   #driver: DriverProcess | undefined;
+  readonly #pools: readonly string[];
   readonly #controllers: string;
   readonly #tokenPath: string;
   readonly #authorityPath: string;
 
-  private constructor(name: string, scratch: Scratch, controllers: string) {
+  private constructor(name: string, scratch: Scratch, controllers: string, pools: readonly string[]) {
+    this.#pools = pools;
     this.name = name;
     this.scratch = scratch;
     this.#controllers = controllers;
@@ -23,16 +25,28 @@ export class LinkedNode implements AsyncDisposable {
   }
 
   /** The kubelet's part: the token, and the controller's certificate. */
-  static prepare(api: ApiDouble, name: string, controllers: readonly ControllerProcess[], facts: TokenFacts = {}) {
+  static prepare(
+    api: ApiDouble,
+    name: string,
+    controllers: readonly ControllerProcess[],
+    facts: TokenFacts = {},
+    pools: readonly string[] = ['default'],
+  ) {
     const addresses = controllers.map(({ port }) => `127.0.0.1:${port}`).join(',');
-    const node = new LinkedNode(name, new Scratch(`fleet-${name}`), addresses);
+    const node = new LinkedNode(name, new Scratch(`fleet-${name}`), addresses, pools);
     node.giveToken(api.token({ node: name, ...facts }));
     node.trust(authorityIn(api));
     return node;
   }
 
-  static async start(api: ApiDouble, name: string, controllers: readonly ControllerProcess[], facts?: TokenFacts) {
-    const node = LinkedNode.prepare(api, name, controllers, facts);
+  static async start(
+    api: ApiDouble,
+    name: string,
+    controllers: readonly ControllerProcess[],
+    facts?: TokenFacts,
+    pools?: readonly string[],
+  ) {
+    const node = LinkedNode.prepare(api, name, controllers, facts, pools);
     try {
       await node.startDriver();
       return node;
@@ -55,14 +69,20 @@ export class LinkedNode implements AsyncDisposable {
     writeFileSync(this.#authorityPath, authority);
   }
 
-  async startDriver(): Promise<void> {
+  async startDriver({ command, environment }: Pick<DriverOptions, 'command' | 'environment'> = {}): Promise<void> {
+    const [first = ''] = this.#pools;
+    const places = this.#pools.map(
+      (name) => `  ${name}: { directory: ${this.scratch.join(name === first ? 'pool' : name)} }\n`,
+    );
     this.#driver = await DriverProcess.start(this.scratch, {
-      config: `pools:\n  default: { directory: ${this.scratch.join('pool')} }\n`,
+      ...(command !== undefined && { command }),
+      config: `defaultPool: ${first}\npools:\n${places.join('')}`,
       environment: {
         HOLDFAST_NODE_ID: this.name,
         HOLDFAST_CONTROLLER: this.#controllers,
         HOLDFAST_CONTROLLER_CA: this.#authorityPath,
         HOLDFAST_CONTROLLER_TOKEN: this.#tokenPath,
+        ...environment,
       },
     });
   }

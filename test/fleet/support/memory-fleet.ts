@@ -155,6 +155,7 @@ export class MemoryReplica {
       },
       isForgottenByClass: async () => this.isForgottenByClass,
       attach: 'none',
+      movedTo: () => undefined,
       sendClaim: undefined,
     },
     { log },

@@ -36,6 +36,10 @@ export class Viewer {
   see(controller: ControllerProcess, path: string): Promise<Seen> {
     return ask(this.#api, controller, path, { headers: { 'x-holdfast-token': this.token } });
   }
+
+  post(controller: ControllerProcess, path: string): Promise<Seen> {
+    return ask(this.#api, controller, path, { method: 'POST', headers: { 'x-holdfast-token': this.token } });
+  }
 }
 
 export async function ask(api: ApiDouble, controller: ControllerProcess, path: string, asking: Asking): Promise<Seen> {

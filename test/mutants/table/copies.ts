@@ -179,7 +179,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'a btrfs in use is known by its device, whatever name its mounts have',
     file: 'src/kernel/mount/mounts-of-device.ts',
-    text: '    const filesystem = device && live.get(kernelName(device) ??',
+    text: '    const filesystem = device && live.get(kernelNameOf(device) ??',
     replacement: '    const filesystem = device && live.get(mount.source.slice(5) ??',
     killer: 'test/kernel/mounts-of-device.test.ts',
     only: 'known by the device',

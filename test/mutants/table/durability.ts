@@ -3,19 +3,21 @@ import type { Mutant } from '../mutant.ts';
 const killer = 'test/durability/operations.test.ts';
 const openings = 'test/durability/openings.test.ts';
 
+const order = 'test/pool/commit-order.test.ts';
+
 /** Each step that puts something on the disk before somebody relies on it. */
 export const durabilityMutants: readonly Mutant[] = [
   {
-    name: 'fsync of a new image',
+    name: 'the content of a new image is on the disk before its rename',
     file: 'src/pool/kinds/image/image-maker.ts',
-    text: '    await syncFile(this.#options.queue, image);\n',
+    text: '    await this.#options.order.content(image);\n',
     replacement: '',
     killer,
   },
   {
-    name: 'fsync of a cloned image',
+    name: 'the content of a cloned image is on the disk before its rename',
     file: 'src/pool/kinds/image/image-maker.ts',
-    text: '    await syncFile(queue, path);\n',
+    text: '    await order.content(path);\n',
     replacement: '',
     killer,
   },
@@ -41,16 +43,73 @@ export const durabilityMutants: readonly Mutant[] = [
     killer,
   },
   {
+    name: 'content is written out where one journal has the rest',
+    file: 'src/pool/records/commit-order.ts',
+    text: '    await writeOut(this.#queue, opened);\n',
+    replacement: '',
+    killer: order,
+  },
+  {
+    name: 'a record is written out where one journal has the rest',
+    file: 'src/pool/records/commit-order.ts',
+    text: '      await writeOut(this.#queue, file);\n',
+    replacement: '',
+    killer: order,
+  },
+  {
+    name: 'a write-out is waited for',
+    file: 'src/kernel/file/file.ts',
+    text: 'SYNC_FILE_RANGE_WRITE_AND_WAIT = 7',
+    replacement: 'SYNC_FILE_RANGE_WRITE_AND_WAIT = 0',
+    killer: order,
+  },
+  {
+    name: 'a directory of a filesystem that has failed is not durable',
+    file: 'src/kernel/file/file.ts',
+    text: "    if (!isErrno(error, 'ENODATA', 'ENOTSUP', 'EPERM', 'EACCES')) throw error;",
+    replacement: '    void error;',
+    killer: order,
+  },
+  {
+    name: 'a directory on NFS, which knows no such attributes, is synced too',
+    file: 'src/kernel/file/file.ts',
+    text: "'ENODATA', 'ENOTSUP', 'EPERM'",
+    replacement: "'ENODATA', 'EPERM'",
+    killer: 'test/kernel/file.test.ts',
+    only: 'without attributes',
+  },
+  {
+    name: 'a journal on another disk keeps no order of the content',
+    file: 'src/kernel/file/journal.ts',
+    text: 'name.startsWith(prefix) && /^\\d+$/.test(name.slice(prefix.length))',
+    replacement: "name !== ''",
+    killer: order,
+  },
+  {
+    name: 'an ext4 without a journal keeps no order',
+    file: 'src/kernel/file/journal.ts',
+    text: 'if (type === filesystemType.ext4) return hasJournalOfExt4(queue, directory);',
+    replacement: 'if (type === filesystemType.ext4) return true;',
+    killer: order,
+  },
+  {
+    name: 'a filesystem whose order is not known is synced file by file',
+    file: 'src/kernel/file/journal.ts',
+    text: 'if (type !== filesystemType.xfs) return false;',
+    replacement: 'if (type !== filesystemType.xfs) return true;',
+    killer: order,
+  },
+  {
     name: "sync of a new volume's draft",
     file: 'src/pool/kinds/image/drafts.ts',
-    text: 'this.writeRecord(record).then(() => syncs.sync(queue, this.directory)),',
+    text: 'this.writeRecord(record).then(() => order.names(this.directory)),',
     replacement: 'this.writeRecord(record),',
     killer,
   },
   {
     name: "sync of a cloned volume's draft",
     file: 'src/pool/kinds/image/drafts.ts',
-    text: '    await syncs.sync(queue, this.directory);\n',
+    text: '    await order.names(this.directory);\n',
     replacement: '',
     killer,
   },
@@ -66,7 +125,7 @@ export const durabilityMutants: readonly Mutant[] = [
     name: 'sync of the directories after delete',
     file: 'src/pool/records/file-removal.ts',
     text: `layout.volume(id), ref);
-      await this.#syncWithTrash(layout.volumes);`,
+      await order.moved(layout.volumes, layout.trash);`,
     replacement: 'layout.volume(id), ref);',
     killer,
   },
@@ -74,28 +133,28 @@ export const durabilityMutants: readonly Mutant[] = [
     name: 'sync of the directories after trash restore',
     file: 'src/pool/records/file-removal.ts',
     text: `layout.volume(record.id)));
-    await this.#syncWithTrash(layout.volumes);`,
+    await order.moved(layout.volumes, layout.trash);`,
     replacement: 'layout.volume(record.id)));',
     killer,
   },
   {
     name: 'the mark of what can be brought back goes durably before the rest',
     file: 'src/pool/records/file-removal.ts',
-    text: '    await syncFile(queue, ref);\n',
+    text: '    await syncDirectory(queue, ref);\n',
     replacement: '',
     killer,
   },
   {
-    name: 'fsync of snapshot data',
+    name: 'the content of a snapshot is on the disk before its rename',
     file: 'src/pool/records/file-draft.ts',
-    text: '    await syncFile(queue, this.data);\n',
+    text: '    await order.content(this.data);\n',
     replacement: '',
     killer,
   },
   {
     name: "sync of a snapshot's draft",
     file: 'src/pool/records/file-draft.ts',
-    text: '    await syncs.sync(queue, this.directory);\n',
+    text: '    await order.names(this.directory);\n',
     replacement: '',
     killer,
   },
@@ -110,7 +169,7 @@ export const durabilityMutants: readonly Mutant[] = [
   {
     name: 'sync of the directories after a snapshot is deleted',
     file: 'src/pool/records/file-removal.ts',
-    text: '    await this.#syncWithTrash(layout.snapshots);\n',
+    text: '    await order.moved(layout.snapshots, layout.trash);\n',
     replacement: '',
     killer,
   },

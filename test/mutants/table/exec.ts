@@ -12,6 +12,14 @@ const words = { file: 'src/pool/kinds/exec/run-program.ts', killer: unit, only: 
 /** Volumes that programs of the user's make reachable. */
 export const execMutants: readonly Mutant[] = [
   {
+    name: 'a message about a volume is cut to what CSI allows, on the node too',
+    file: 'src/node/service.ts',
+    text: 'message: shortMessage(message)',
+    replacement: 'message',
+    killer: 'test/exec/json.test.ts',
+    only: 'may look at its volumes',
+  },
+  {
     name: 'the children of a program end with it at its deadline',
     ...run,
     text: "['timeout', '--signal', 'KILL',",

@@ -3,6 +3,10 @@ import type { Mutant } from '../mutant.ts';
 const options = { file: 'src/kernel/nfs/options.ts', killer: 'src/kernel/nfs/options.test.ts' } as const;
 const rpc = { file: 'src/kernel/nfs/rpc.ts', killer: 'src/kernel/nfs/rpc.test.ts' } as const;
 const server = { file: 'src/kernel/nfs/server.ts', killer: 'src/kernel/nfs/server.test.ts' } as const;
+const names = {
+  file: 'src/pool/kinds/nfs/volume-names.ts',
+  killer: 'src/pool/kinds/nfs/volume-names.test.ts',
+} as const;
 const config = { file: 'src/pool/kinds/nfs/values.ts', killer: 'src/pool/kinds/nfs/config.test.ts' } as const;
 
 /** Volumes on NFS, as far as no server is needed. */
@@ -56,5 +60,37 @@ export const nfsMutants: readonly Mutant[] = [
     killer: 'src/pool/kinds/nfs/node.test.ts',
     text: 'mount.source.startsWith(below)',
     replacement: 'mount.source.startsWith(source)',
+  },
+  {
+    name: 'no name of a volume on NFS is made inside of another volume',
+    ...names,
+    text: 'if (!isLast && status.isDirectory()) continue;',
+    replacement: 'if (!isLast) continue;',
+  },
+  {
+    name: 'a name that a volume on NFS has is not taken from it',
+    ...names,
+    text: "if (isLast && owner === 'none') return;",
+    replacement: 'if (isLast) return;',
+  },
+  {
+    name: 'a name on NFS goes with its own volume alone',
+    ...names,
+    text: 'if (found === undefined || idIn(found) !== id) return;',
+    replacement: 'if (found === undefined) return;',
+  },
+  {
+    name: 'no value of a claim adds a step to a name on NFS',
+    file: 'src/pool/kinds/nfs/parameters.ts',
+    killer: 'src/pool/kinds/nfs/parameters.test.ts',
+    text: "value === '' || value.includes('/')",
+    replacement: "value === ''",
+  },
+  {
+    name: 'a claim whose PersistentVolume is exchanged is bound again',
+    file: 'src/cli/convert.ts',
+    killer: 'src/cli/nfs-persistent-volume.test.ts',
+    text: ', uid: z.string().optional()',
+    replacement: '',
   },
 ];

@@ -222,6 +222,12 @@ export type EphemeralFacts`,
     replacement: '',
   },
   {
+    name: 'the notes of an earlier version are taken over',
+    ...notes,
+    text: '      if (loaded !== undefined) await this.#write(loaded.id, loaded.note);\n',
+    replacement: '',
+  },
+  {
     name: 'a digest stands for the mode, too',
     ...notes,
     text: "JSON.stringify([mode, content.type === 'mount'",

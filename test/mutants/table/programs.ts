@@ -32,8 +32,8 @@ export const programMutants: readonly Mutant[] = [
   {
     name: 'an output that was cut is not taken for all of it',
     ...run,
-    text: "if (stdout.isCut && keep === 'all')",
-    replacement: "if (stdout.isCut && keep !== 'all')",
+    text: "if (keep === 'all') onceLonger",
+    replacement: "if (keep !== 'all') onceLonger",
   },
   {
     name: 'the memory for an output has bounds',
@@ -131,5 +131,12 @@ export const programMutants: readonly Mutant[] = [
     killer: 'src/pool/catalog/unreadable.test.ts',
     text: '    if (!isForWantOfRoom(error)) throw error;\n',
     replacement: '',
+  },
+  {
+    name: 'a program of a user that writes without end is killed at once',
+    file: 'src/command/run.ts',
+    text: 'if (inGroup && exitCode === null && signalCode === null) killGroup(subprocess.pid);',
+    replacement: 'void [exitCode, signalCode];',
+    killer: 'test/command/run.test.ts',
   },
 ];

@@ -87,8 +87,16 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'the mark of an earlier deletion goes',
     ...removal,
-    text: '      if (deletion === undefined) await queue.run(() => unlink(mark)).catch(ignoreMissing);\n',
+    text: '      if (deletion === undefined && mayBeMarked) await queue.run(() => unlink(mark)).catch(ignoreMissing);\n',
     replacement: '',
+    killer: 'test/pool/trash-purge.test.ts',
+    only: 'has no mark of an earlier deletion',
+  },
+  {
+    name: 'only a volume that this process has made and never changed is known to have no mark',
+    file: 'src/pool/catalog/deletion.ts',
+    text: '!this.#parts.untouched.delete(record)',
+    replacement: 'false',
     killer: 'test/pool/trash-purge.test.ts',
     only: 'has no mark of an earlier deletion',
   },
@@ -166,8 +174,8 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'what a volume was before its repair never goes for its space',
     ...trash,
-    text: 'return this.entries().filter((entry) => !isOriginal(entry));',
-    replacement: 'return this.entries().filter((entry) => entry !== undefined || isOriginal(entry));',
+    text: '=> !isOriginal(entry) && !this',
+    replacement: '=> (entry !== undefined || isOriginal(entry)) && !this',
     killer: 'test/pool/trash-purge.test.ts',
     only: 'is never what a volume was before its repair',
   },

@@ -193,8 +193,8 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'a volume of the name is looked for in every pool',
     file: 'src/controller/volumes/provision.ts',
-    text: '    ...pools.known().filter((other) => other !== likely),\n',
-    replacement: '',
+    text: ', ...pools.known().filter((other) => other !== likely)];',
+    replacement: '];',
     killer: 'test/grpc/controller-replay.test.ts',
     only: 'no longer the default',
   },

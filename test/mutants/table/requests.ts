@@ -44,7 +44,7 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'an unknown parameter is refused',
     ...parameters,
-    text: "  refuseUnknown(parameters, 'parameter', parameterKeys, hintAt);\n",
+    text: "  refuseUnknown(parameters, 'parameter', known, (key) => hintAt(key, known));\n",
     replacement: '',
   },
   {
@@ -74,7 +74,7 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'parameters that are overridden are right in themselves',
     ...request,
-    text: '  parseParameters(request.parameters);\n',
+    text: '  parseParameters(request.parameters, ownParameters);\n',
     replacement: '',
   },
   {
@@ -344,8 +344,8 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'only XFS tells by places what changed',
     ...blocks,
-    text: "return type === XFS_SUPER_MAGIC ? 'delta' : 'allocated';",
-    replacement: "return type > 0n * XFS_SUPER_MAGIC ? 'delta' : 'allocated';",
+    text: "return type === filesystemType.xfs ? 'delta' : 'allocated';",
+    replacement: "return type > 0n * filesystemType.xfs ? 'delta' : 'allocated';",
     only: 'SM04',
   },
   {

@@ -131,8 +131,8 @@ export const sicknessMutants: readonly Mutant[] = [
   {
     name: 'a pool never has more worker threads than its share',
     ...queue,
-    text: 'if (this.#running.size < this.#limit) this.#begin',
-    replacement: 'if (this.#running.size < Infinity) this.#begin',
+    text: ' && this.#running.size < this.#limit) {',
+    replacement: ') {',
   },
   {
     name: 'a queue has a place',
@@ -143,8 +143,8 @@ export const sicknessMutants: readonly Mutant[] = [
   {
     name: 'what waits in a queue gets its place',
     ...queue,
-    text: '      if (next !== undefined) this.#begin(next, this.#running);\n',
-    replacement: '',
+    text: '      this.#fill();\n    });',
+    replacement: '    });',
   },
   {
     name: 'a device of another pool is left alone by a pool whose disk cannot be asked',

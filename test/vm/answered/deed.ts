@@ -115,6 +115,17 @@ function creating(name: string, content: Content, on?: Deed['on']): Deed {
   };
 }
 
+function deleting(name: string, on?: Deed['on']): Deed {
+  return {
+    name,
+    ...(on === undefined ? {} : { on }),
+    prepare: (place) => made(volumeIn(place)),
+    act: (place) => volumeIn(place).delete(),
+    check: async (place) =>
+      assert.equal(await listed(place, volumeIn(place).id), undefined, 'a deleted volume is there'),
+  };
+}
+
 /** What df(1) shows in a directory is its project's limit. */
 async function hasLimit(volume: GuestVolume, bytes: bigint): Promise<void> {
   await volume.use();
@@ -127,6 +138,7 @@ export const deeds: readonly Deed[] = [
   creating('create', 'ext4'),
   creating('create-block', 'block'),
   creating('create-plain', 'block', 'copying'),
+  creating('create-on-ext4', 'ext4', 'copying'),
   {
     ...creating('create-directory', 'directory', 'directories'),
     check: (place) => hasLimit(volumeIn(place, 'directory'), sizeBytes),
@@ -162,13 +174,8 @@ export const deeds: readonly Deed[] = [
     check: (place) =>
       restores(place, memberIdFor(groupIdFor(nodeId, place.pool), volumeIdFor(nodeId, place.pool, place.pool))),
   },
-  {
-    name: 'delete',
-    prepare: (place) => made(volumeIn(place)),
-    act: (place) => volumeIn(place).delete(),
-    check: async (place) =>
-      assert.equal(await listed(place, volumeIn(place).id), undefined, 'a deleted volume is there'),
-  },
+  deleting('delete'),
+  deleting('delete-on-ext4', 'copying'),
   {
     name: 'delete-kept',
     async prepare(place) {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The kernel's iSCSI target (LIO) on the loopback device of the virtual machine, and the initiator's programs.
-# target.sh install DIRECTORY_OF_OPEN_ISCSI         puts it where a package would, and starts iscsid
+# The kernel's iSCSI target (LIO) on the loopback device of the virtual machine, or on TARGET_ADDRESS, and the initiator's programs.
+# target.sh install DIRECTORY_OF_OPEN_ISCSI [NAME]  puts it where a package would, and starts iscsid
 # target.sh make                                    the target and its portal, open to every initiator
 # target.sh backing DIRECTORY NAME FILESYSTEM       an image of 320 MiB, as a backing store with a fixed serial number
 # target.sh map LUN NAME | unmap LUN                makes a store a logical unit, and no longer
@@ -15,7 +15,7 @@ PATH="$PATH:/usr/sbin:/sbin"
 iqn=iqn.2026-01.dev.holdfast:target
 config=/sys/kernel/config/target
 group=$config/iscsi/$iqn/tpgt_1
-portal=127.0.0.1:3260
+portal=${TARGET_ADDRESS:-127.0.0.1}:3260
 
 case "$1" in
   install)
@@ -23,7 +23,7 @@ case "$1" in
     cp -a "$2/usr/lib/." /usr/lib/
     mkdir -p /etc/iscsi /run/lock/iscsi
     cp -a "$2/etc/iscsi/." /etc/iscsi/
-    echo 'InitiatorName=iqn.2026-01.dev.holdfast:node' >/etc/iscsi/initiatorname.iscsi
+    echo "InitiatorName=iqn.2026-01.dev.holdfast:${3:-node}" >/etc/iscsi/initiatorname.iscsi
     # Nobody starts it here but this script.
     sed -i 's/^iscsid.startup.*/iscsid.startup = false/' /etc/iscsi/iscsid.conf
     ip link set lo up

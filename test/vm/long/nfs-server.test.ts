@@ -6,7 +6,7 @@ import { nfsServer } from '../nfs/server.ts';
 import type { GuestNode } from '../node/guest-node.ts';
 import { type NodeSetup, startNode } from '../node/start-node.ts';
 
-/** One server, by two ways: packets of the first can be dropped. */
+/** Two servers: packets of the second pool's can be dropped. */
 const setup: NodeSetup = {
   config: `
 defaultPool: well
@@ -53,9 +53,12 @@ describe('T07: an NFS server that is gone hurts only its own volumes', () => {
     await node.vm.run(
       `(cat ${volume.targetPath}/file; ls ${volume.targetPath}/missing) >/tmp/waited 2>&1 </dev/null &`,
     );
-    const stats = await volume.stats();
-    assert.equal(stats.volume_condition?.abnormal, true);
-    assert.match(stats.volume_condition?.message ?? '', /does not answer|has not answered/);
+    // What was found a moment ago is told for a second.
+    await eventually(async () => {
+      const { volume_condition } = await volume.stats();
+      assert.equal(volume_condition?.abnormal, true);
+      assert.match(volume_condition.message, /does not answer|has not answered/);
+    });
     const leftAtMs = performance.now();
     await left.leave();
     t.diagnostic(`unpublished and unstaged without the server in ${(performance.now() - leftAtMs).toFixed(0)} ms`);

@@ -4,7 +4,14 @@ import { VolatileDisk } from '../disk/volatile-disk.ts';
 import { bundlePrograms } from '../machine/bundle.ts';
 import { bootVirtualMachine, type VirtualMachine } from '../machine/virtual-machine.ts';
 
-const programs = ['contract-in-guest', 'crash-in-guest', 'layer-in-guest', 'lvm-in-guest', 'power-in-guest'];
+const programs = [
+  'contract-in-guest',
+  'crash-in-guest',
+  'layer-in-guest',
+  'lvm-in-guest',
+  'move-in-guest',
+  'power-in-guest',
+];
 const sizeBytes = 4 * 2 ** 30;
 /** On a busy machine; alone it takes a few minutes. */
 const timeoutMs = 3_600_000;

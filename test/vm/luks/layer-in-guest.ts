@@ -144,6 +144,21 @@ describe('encrypted volumes', () => {
     });
   });
 
+  test('a mapper that goes only when a program closes it is told, and made again after that', async () => {
+    await withPool(async (pool) => {
+      const { id } = await pool.create(volumeSpec('held', encrypted));
+      const attachment = await attachDevice(pool, id, { persistent: false });
+      const held = openSync(attachment.devicePath, 'r');
+      try {
+        await attachment.release();
+        await refused(attachDevice(pool, id, { persistent: true }), FailedPrecondition);
+      } finally {
+        closeSync(held);
+      }
+      await use(pool, id, new Secrets({}), () => undefined);
+    });
+  });
+
   test('EN01: the number of a mapper that has gone is that of the next one, which is not opened in its place', async () => {
     const queue = new DiskQueue('still', 1);
     const mapper = await DeviceMapper.open(queue);

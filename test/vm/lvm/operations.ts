@@ -15,13 +15,10 @@ export interface Operation {
 }
 
 const mebibyte = 1n << 20n;
-const block = { type: 'block' } as const;
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
-const snapshotOf = (name: string) => snapshotIdFor('node', name);
+export const idOf = (name: string) => volumeIdFor('node', 'test', name);
+export const snapshotOf = (name: string) => snapshotIdFor('node', name);
 /** Small: what is deleted is wiped. */
 const sizeBytes = 8n * mebibyte;
-const spec = (name: string, changes: Partial<VolumeSpec> = {}) =>
-  volumeSpec(name, { content: block, sizeBytes, ...changes });
 const nothing = async () => undefined;
 
 async function create(pool: Pool, made: VolumeSpec, source?: Parameters<Pool['create']>[1]): Promise<void> {
@@ -47,88 +44,97 @@ async function use(pool: Pool, name: string): Promise<void> {
   await pool.detach(attachment);
 }
 
-export const operations: Readonly<Record<string, Operation>> = {
-  create: {
-    prepare: nothing,
-    run: (pool, name) =>
-      create(pool, spec(name, { content: { type: 'mount', fsType: 'ext4' }, sizeBytes: 16n * mebibyte })),
-    check: exists,
-  },
-  remove: {
-    prepare: (pool, name) => create(pool, spec(name)),
-    run: (pool, name) => pool.remove(idOf(name)),
-    check: isGone,
-  },
-  undelete: {
-    prepare: (pool, name) => create(pool, spec(name, { undeleteSeconds: 3600 })),
-    run: async (pool, name) => {
-      await pool.remove(idOf(name));
-      if ((await pool.find(idOf(name))) === undefined) await pool.restore(idOf(name));
+/** @param content of the volumes, and of the one that is created */
+export function operationsOn(content: VolumeSpec['content'], created = content) {
+  const spec = (name: string, changes: Partial<VolumeSpec> = {}) =>
+    volumeSpec(name, { content, sizeBytes, ...changes });
+  return {
+    create: {
+      prepare: nothing,
+      run: (pool, name) => create(pool, spec(name, { content: created, sizeBytes: 16n * mebibyte })),
+      check: exists,
     },
-    check: exists,
-  },
-  purge: {
-    prepare: async (pool, name) => {
-      await create(pool, spec(name, { undeleteSeconds: 3600 }));
-      await pool.remove(idOf(name));
+    remove: {
+      prepare: (pool, name) => create(pool, spec(name)),
+      run: (pool, name) => pool.remove(idOf(name)),
+      check: isGone,
     },
-    run: (pool, name) => pool.purge(idOf(name)),
-    check: async (pool) => assert.deepEqual(await pool.trash(), []),
-  },
-  grow: {
-    prepare: (pool, name) => create(pool, spec(name)),
-    run: (pool, name) => pool.grow(idOf(name), 12n * mebibyte),
-    check: async (pool, name) => assert.equal((await pool.find(idOf(name)))?.sizeBytes, 12n * mebibyte),
-  },
-  snapshot: {
-    prepare: (pool, name) => create(pool, spec(name)),
-    run: snapshot,
-    check: async (pool, name) => assert.equal((await pool.findSnapshot(snapshotOf(name)))?.name, name),
-  },
-  restored: {
-    prepare: async (pool, name) => {
-      await create(pool, spec(name));
-      await snapshot(pool, name);
+    undelete: {
+      prepare: (pool, name) => create(pool, spec(name, { undeleteSeconds: 3600 })),
+      run: async (pool, name) => {
+        await pool.remove(idOf(name));
+        if ((await pool.find(idOf(name))) === undefined) await pool.restore(idOf(name));
+      },
+      check: exists,
     },
-    run: (pool, name) => {
-      const source = { type: 'snapshot', id: snapshotOf(name) } as const;
-      return create(pool, spec(`${name}-restored`, { sizeBytes: 12n * mebibyte }), source);
+    purge: {
+      prepare: async (pool, name) => {
+        await create(pool, spec(name, { undeleteSeconds: 3600 }));
+        await pool.remove(idOf(name));
+      },
+      run: (pool, name) => pool.purge(idOf(name)),
+      check: async (pool) => assert.deepEqual(await pool.trash(), []),
     },
-    check: (pool, name) => exists(pool, `${name}-restored`),
-  },
-  group: {
-    prepare: (pool, name) => create(pool, spec(name)),
-    run: async (pool, name) => {
-      const group = { id: groupIdFor('node', name), name, parameters: {} };
-      if ((await pool.findGroup(group.id)) !== undefined) return;
-      await pool.takeSnapshots([{ id: snapshotOf(name), name, sourceId: idOf(name), parameters: {} }], group);
+    grow: {
+      prepare: (pool, name) => create(pool, spec(name)),
+      run: (pool, name) => pool.grow(idOf(name), 12n * mebibyte),
+      check: async (pool, name) => assert.equal((await pool.find(idOf(name)))?.sizeBytes, 12n * mebibyte),
     },
-    check: async (pool, name) => {
-      const group = await pool.findGroup(groupIdFor('node', name));
-      assert.deepEqual(group?.memberIds, [snapshotOf(name)]);
+    snapshot: {
+      prepare: (pool, name) => create(pool, spec(name)),
+      run: snapshot,
+      check: async (pool, name) => assert.equal((await pool.findSnapshot(snapshotOf(name)))?.name, name),
     },
-  },
-  'remove a group': {
-    prepare: async (pool, name) => {
-      await create(pool, spec(name));
-      const group = { id: groupIdFor('node', name), name, parameters: {} };
-      await pool.takeSnapshots([{ id: snapshotOf(name), name, sourceId: idOf(name), parameters: {} }], group);
+    restored: {
+      prepare: async (pool, name) => {
+        await create(pool, spec(name));
+        await snapshot(pool, name);
+      },
+      run: (pool, name) => {
+        const source = { type: 'snapshot', id: snapshotOf(name) } as const;
+        return create(pool, spec(`${name}-restored`, { sizeBytes: 12n * mebibyte }), source);
+      },
+      check: (pool, name) => exists(pool, `${name}-restored`),
     },
-    run: (pool, name) => pool.removeGroup(groupIdFor('node', name)),
-    check: async (pool, name) => {
-      assert.equal(await pool.findGroup(groupIdFor('node', name)), undefined);
-      assert.equal(await pool.findSnapshot(snapshotOf(name)), undefined);
+    group: {
+      prepare: (pool, name) => create(pool, spec(name)),
+      run: async (pool, name) => {
+        const group = { id: groupIdFor('node', name), name, parameters: {} };
+        if ((await pool.findGroup(group.id)) !== undefined) return;
+        await pool.takeSnapshots([{ id: snapshotOf(name), name, sourceId: idOf(name), parameters: {} }], group);
+      },
+      check: async (pool, name) => {
+        const group = await pool.findGroup(groupIdFor('node', name));
+        assert.deepEqual(group?.memberIds, [snapshotOf(name)]);
+      },
     },
-  },
-  use: {
-    prepare: async (pool, name) => {
-      await create(pool, spec(name));
-      await use(pool, name);
+    'remove a group': {
+      prepare: async (pool, name) => {
+        await create(pool, spec(name));
+        const group = { id: groupIdFor('node', name), name, parameters: {} };
+        await pool.takeSnapshots([{ id: snapshotOf(name), name, sourceId: idOf(name), parameters: {} }], group);
+      },
+      run: (pool, name) => pool.removeGroup(groupIdFor('node', name)),
+      check: async (pool, name) => {
+        assert.equal(await pool.findGroup(groupIdFor('node', name)), undefined);
+        assert.equal(await pool.findSnapshot(snapshotOf(name)), undefined);
+      },
     },
-    run: use,
-    check: async (pool, name) => assert.deepEqual(await pool.attached(idOf(name)), []),
-  },
-};
+    use: {
+      prepare: async (pool, name) => {
+        await create(pool, spec(name));
+        await use(pool, name);
+      },
+      run: use,
+      check: async (pool, name) => assert.deepEqual(await pool.attached(idOf(name)), []),
+    },
+  } as const satisfies Readonly<Record<string, Operation>>;
+}
+
+export const operations: Readonly<Record<string, Operation>> = operationsOn(
+  { type: 'block' },
+  { type: 'mount', fsType: 'ext4' },
+);
 
 /** Removes all that an operation may have left on purpose. */
 export async function clear(pool: Pool, kept: string): Promise<void> {

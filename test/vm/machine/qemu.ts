@@ -27,12 +27,16 @@ export interface QemuOptions {
   readonly memoryMiB: number;
   readonly clock: Clock;
   readonly network: Network | undefined;
+  /** How many NVMe disks can be plugged in while it runs. */
+  readonly nvmePorts: number;
 }
 
 /** A network card: this machine is 10.0.2.2 there, and it is 10.0.2.15 (QEMU's user networking). */
 export interface Network {
-  /** TCP ports of the machine that are to be reached at 127.0.0.1 of this one, under the same number. */
+  /** TCP ports of the machine that are reached at an address of this one, under the same number. */
   readonly forwardedPorts: readonly number[];
+  /** That address: 127.0.0.1 unless it says another. */
+  readonly forwardedAddress?: string;
 }
 
 /**
@@ -71,12 +75,14 @@ function qemuArguments(options: QemuOptions): string[] {
     ...networkArguments(options.network),
     ...(drives.some(({ bus }) => bus === 'scsi') ? ['-device', 'virtio-scsi-pci'] : []),
     ...drives.flatMap(driveArguments),
+    ...Array.from({ length: options.nvmePorts }, (_, at) => portArguments(at)).flat(),
   ];
 }
 
 function networkArguments(network: Network | undefined): string[] {
   if (network === undefined) return [];
-  const forwarded = network.forwardedPorts.map((port) => `hostfwd=tcp:127.0.0.1:${port}-:${port}`);
+  const { forwardedAddress = '127.0.0.1', forwardedPorts } = network;
+  const forwarded = forwardedPorts.map((port) => `hostfwd=tcp:${forwardedAddress}:${port}-:${port}`);
   return [
     '-netdev',
     ['user', 'id=network', ...forwarded].join(','),
@@ -123,6 +129,35 @@ function diskDevice({ bus, name, sectorBytes, serial }: Drive) {
 export async function removeDrive(monitorPath: string, { name }: Drive): Promise<void> {
   using monitor = await Monitor.connect(monitorPath);
   await monitor.execute('device_del', { id: `disk-${name}` });
+  await monitor.happened('DEVICE_DELETED');
+  await monitor.execute('blockdev-del', { 'node-name': name });
+}
+
+/** A place into which a disk can be plugged, as a slot of PCI Express. */
+function portArguments(at: number): string[] {
+  return ['-device', `pcie-root-port,id=port${at},chassis=${at + 1},slot=${at + 1}`];
+}
+
+/** An NVMe disk with its own controller, as clouds attach them. */
+export interface NvmeDisk {
+  readonly name: string;
+  readonly serial: string;
+  /** Its blocks: a file of this machine. */
+  readonly path: string;
+  readonly port: number;
+}
+
+export async function plugNvme(monitorPath: string, { name, path, port, serial }: NvmeDisk): Promise<void> {
+  using monitor = await Monitor.connect(monitorPath);
+  const file = { driver: 'file', filename: path, locking: 'off' };
+  await monitor.execute('blockdev-add', { driver: 'raw', 'node-name': name, file });
+  await monitor.execute('device_add', { driver: 'nvme', id: `nvme-${name}`, drive: name, serial, bus: `port${port}` });
+}
+
+/** Waits until the machine has let it go. */
+export async function unplugNvme(monitorPath: string, { name }: Pick<NvmeDisk, 'name'>): Promise<void> {
+  using monitor = await Monitor.connect(monitorPath);
+  await monitor.execute('device_del', { id: `nvme-${name}` });
   await monitor.happened('DEVICE_DELETED');
   await monitor.execute('blockdev-del', { 'node-name': name });
 }

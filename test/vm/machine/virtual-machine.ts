@@ -10,7 +10,16 @@ import type { Scratch } from '../../support/scratch.ts';
 import type { Loss, VolatileDisk } from '../disk/volatile-disk.ts';
 import { makeInitramfs } from './initramfs.ts';
 import { Link, MachineGone } from './link.ts';
-import { addDrive, type Clock, type Network, removeDrive, startQemu } from './qemu.ts';
+import {
+  addDrive,
+  type Clock,
+  type Network,
+  type NvmeDisk,
+  plugNvme,
+  removeDrive,
+  startQemu,
+  unplugNvme,
+} from './qemu.ts';
 import { type Outcome, type RunningCommand, runCommand, startCommand } from './run-command.ts';
 import type { Tasks } from './tasks.ts';
 
@@ -31,6 +40,8 @@ export interface MachineOptions {
   readonly clock?: Clock;
   /** It has none, unless this says so. */
   readonly network?: Network;
+  /** How many NVMe disks can be plugged in while it runs: none, unless it says so. */
+  readonly nvmePorts?: number;
 }
 
 /**
@@ -76,7 +87,7 @@ export class VirtualMachine implements AsyncDisposable {
 
   /** Starts it, and waits until it does what it is told. */
   async boot(): Promise<void> {
-    const { clock = 'host', memoryMiB = 1024, network, scratch } = this.#options;
+    const { clock = 'host', memoryMiB = 1024, network, nvmePorts = 0, scratch } = this.#options;
     const agentSocketPath = scratch.join(`agent-${++this.boots}`);
     const server = createServer().listen(agentSocketPath);
     const connected = once(server, 'connection', { signal: AbortSignal.timeout(bootPatienceMs) });
@@ -90,6 +101,7 @@ export class VirtualMachine implements AsyncDisposable {
       memoryMiB,
       clock,
       network,
+      nvmePorts,
     });
     this.#qemu = qemu;
     qemu.once('exit', () => this.#link?.cut());
@@ -164,6 +176,15 @@ export class VirtualMachine implements AsyncDisposable {
   /** Puts a disk back that was pulled; it may get another name there. */
   putBack(disk: VolatileDisk): Promise<void> {
     return addDrive(this.#monitorPath, disk);
+  }
+
+  /** Plugs an NVMe disk into the running machine. */
+  plugNvme(disk: NvmeDisk): Promise<void> {
+    return plugNvme(this.#monitorPath, disk);
+  }
+
+  unplugNvme(disk: Pick<NvmeDisk, 'name'>): Promise<void> {
+    return unplugNvme(this.#monitorPath, disk);
   }
 
   /** Resets the machine, as its button does; the disks have power all along. */

@@ -7,12 +7,12 @@ import { ContextHarness } from '../../support/context-harness.ts';
 import { mountCapability } from '../../support/node-volume.ts';
 
 /** node mortal.mjs DIRECTORY up|down CONTEXT [CRASH-POINT] */
-export async function liveMortally(kind: NodeKind): Promise<void> {
+export async function liveMortally(kind: NodeKind, fsType = 'xfs'): Promise<void> {
   const [, , path = '', work = '', context = '{}', point] = process.argv;
   const scratch = { path, join: (...names: string[]) => join(path, ...names), [Symbol.dispose]: () => undefined };
   rmSync(join(path, 'csi.sock'), { force: true });
   await using harness = await ContextHarness.open([kind], scratch);
-  const volume = harness.volume('mortal', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+  const volume = harness.volume('mortal', mountCapability('SINGLE_NODE_WRITER', [], fsType));
   if (point !== undefined) armCrashPoint(JSON.parse(point) as CrashPoint);
   if (work === 'up') {
     const volume_context = JSON.parse(context) as Record<string, string>;

@@ -10,7 +10,14 @@ const sizeBytes = 4 * 2 ** 30;
 const timeoutMs = 1800_000;
 
 /** All that run in the virtual machine. */
-export const programs = ['pool-in-guest', 'lock-in-guest'];
+export const programs = [
+  'pool-in-guest',
+  'lock-in-guest',
+  'killed-in-guest',
+  'mortal',
+  'node-killed-in-guest',
+  'mortal-node',
+];
 
 /** Works with a machine that has the kernel's NFS server at 10.77.0.1, which exports a filesystem on a disk. */
 export async function withNfsServer<T>(work: (vm: VirtualMachine) => Promise<T>): Promise<T> {
@@ -27,7 +34,10 @@ export async function succeedsOnNfs(...names: readonly string[]): Promise<string
   return await withNfsServer(async (vm) => {
     const said: string[] = [];
     for (const name of names) {
-      const { code, stderr, stdout } = await vm.attempt(`${process.execPath} ${directory}${name}.mjs`, { timeoutMs });
+      // A test starts it.
+      const environment = `HOLDFAST_TEST_STATD='${nfsServer(vm, 'statd')}'`;
+      const command = `${environment} ${process.execPath} ${directory}${name}.mjs`;
+      const { code, stderr, stdout } = await vm.attempt(command, { timeoutMs });
       assert.equal(code, 0, `${stdout}\n${stderr}\n${vm.console()}`);
       said.push(`${name}: ${/^ℹ pass .*$/m.exec(stdout)?.[0] ?? stdout.slice(-200)}`);
     }

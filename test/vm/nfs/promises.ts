@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
@@ -126,6 +126,65 @@ export function describeNfs(): void {
         assert.doesNotMatch(error.message, /xyzzy/);
         return true;
       });
+    });
+
+    test('CV10: the names that a class gives are links to volumes, and go with them', async () => {
+      using scratch = new Scratch('nfs');
+      const pool = await openTestNfs(scratch);
+      const names = join(onServer, basename(scratch.path), 'names');
+      const parameters = { subDir: 'shop/data', mountPermissions: '0750' };
+      const record = await pool.create(specOf('named', { parameters }));
+      const other = specOf('other', { parameters });
+      await assert.rejects(pool.create(other), (error: Error) => {
+        assert.ok(error instanceof FailedPrecondition);
+        assert.match(error.message, new RegExp(`shop/data is the name of volume ${record.id}`));
+        return true;
+      });
+      const unmount = await mountOnNode(volumeWith(contextOf(pool, record), record.id), scratch.join('m'));
+      writeFileSync(scratch.join('m', 'file'), 'written');
+      assert.equal(statSync(scratch.join('m')).mode & 0o777, 0o750);
+      await unmount();
+      assert.equal(readFileSync(join(names, 'shop', 'data', 'file'), 'utf8'), 'written');
+      await pool.remove(record.id);
+      await pool.create(other);
+      assert.deepEqual(readdirSync(join(names, 'shop', 'data')), []);
+      await pool.purge();
+      assert.deepEqual(readdirSync(join(names, 'shop')), ['data']);
+      await pool.remove(other.id);
+      await pool.purge();
+      assert.deepEqual(readdirSync(names), []);
+      await pool.close();
+    });
+
+    test('NFS 3 is mounted where it is asked for, and with locks only while rpc.statd runs', async () => {
+      using scratch = new Scratch('nfs');
+      // The server that has it, by the path that it has there: NFS 4 has a root of exports.
+      const third = { server: '10.79.0.1', share: onServer, mountOptions: 'nfsvers=3' };
+      const mounted = (mountOptions: string) =>
+        mountOnNode(volumeWith({ ...third, mountOptions }, 'third'), scratch.join('m'));
+      await assert.rejects(mounted('nfsvers=3'), (error: Error) => {
+        assert.ok(error instanceof FailedPrecondition);
+        assert.match(error.message, /^volume third: NFS 3 makes locks only while rpc\.statd runs on the node/);
+        return true;
+      });
+      const flock = () => execFileSync('flock', ['--nonblock', scratch.join('m', 'third'), 'true']);
+      const unmount = await mounted('nfsvers=3,nolock');
+      const mount = (await readMountTable(queue)).find(({ target }) => target === scratch.join('m'));
+      assert.equal(mount?.fsType, 'nfs');
+      assert.ok(mount.superOptions.includes('vers=3'));
+      writeFileSync(scratch.join('m', 'third'), 'written');
+      flock();
+      await unmount();
+      assert.equal(readFileSync(join(onServer, 'third'), 'utf8'), 'written');
+      execFileSync('sh', ['-c', process.env['HOLDFAST_TEST_STATD'] ?? assert.fail('no command')]);
+      const withLocks = await mounted('nfsvers=3');
+      flock();
+      await withLocks();
+      // The other one has NFS 4 alone.
+      await assert.rejects(
+        mountOnNode(volumeWith({ server, share, mountOptions: 'nfsvers=3' }, 'third'), scratch.join('m')),
+        /does not serve NFS 3|cannot be mounted/,
+      );
     });
 
     test('a second driver is kept out, and told who has the pool', async () => {

@@ -1,14 +1,23 @@
 #!/bin/sh
 # The kernel's NFS server, in a network namespace of the virtual machine, so that its packets can be dropped.
 # server.sh DIRECTORY_OF_NFS_PROGRAMS COMMAND
-#   make DEVICE   a filesystem on it, exported as /export by 10.77.0.1 and 10.79.0.1
-#   start, stop   the server's threads; stopped, it refuses connections
-#   cut, heal     drops all packets to it and from it, and ends that
+#   make DEVICE   a filesystem on it, exported as /export by 10.77.0.1, and by another server, 10.79.0.1, which has NFS 3 too
+#   alone DEVICE  the same export by one server, in the network of the machine
+#   statd         what locks of NFS 3 need of a client
+#   start, stop   the threads of the first server; stopped, it refuses connections
+#   cut, heal     drops all packets to the first server and from it, and ends that
 #   second-client, cut-second, heal-second   the same for another client, in the network namespace nfs2
 set -eu
 programs="$1/usr/sbin"
 export LD_LIBRARY_PATH="$1/usr/lib/x86_64-linux-gnu"
+rpcbind="$1/../rpcbind/sbin/rpcbind"
 inside() { nsenter --net=/run/netns/nfs "$@"; }
+
+# What a package would have made.
+make_rpc_user() {
+  grep -q ^_rpc: /etc/passwd || echo '_rpc:x:998:65534::/run/rpcbind:/usr/sbin/nologin' >>/etc/passwd
+  mkdir -p /var/lib/nfs/sm /var/lib/nfs/sm.bak /var/lib/nfs/statd/sm /var/lib/nfs/statd/sm.bak
+}
 
 start() {
   inside "$programs/rpc.nfsd" --no-nfs-version 3 --nfs-version 4.2 8
@@ -28,12 +37,6 @@ case "$2" in
     inside ip addr add 10.77.0.1/24 dev server
     inside ip link set server up
     inside ip link set lo up
-    # Another way to the same server, as 10.79.0.1.
-    ip link add client-b type veth peer name server-b netns nfs
-    ip addr add 10.79.0.2/24 dev client-b
-    ip link set client-b up
-    inside ip addr add 10.79.0.1/24 dev server-b
-    inside ip link set server-b up
     inside mount -t nfsd nfsd /proc/fs/nfsd
     touch /var/lib/nfs/etab /var/lib/nfs/rmtab
     # The machine's own root cannot be exported, so the filesystem is the root of all that the server has.
@@ -42,6 +45,49 @@ case "$2" in
     inside "$programs/rpc.mountd" --no-nfs-version 3
     inside "$programs/exportfs" -ra
     start
+    # With another name: a client of two addresses of one server sends everything to the first one (RFC 8881, 2.10.5).
+    ip netns add nfs-b
+    ip link add client-b type veth peer name server-b netns nfs-b
+    ip addr add 10.79.0.2/24 dev client-b
+    ip link set client-b up
+    make_rpc_user
+    nsenter --net=/run/netns/nfs-b unshare --mount --uts sh -eu <<EOF
+hostname nfs-b
+# Programs of the machine find its rpcbind there.
+mount -t tmpfs tmpfs /run
+mkdir -p /run/rpcbind
+ip addr add 10.79.0.1/24 dev server-b
+ip link set server-b up
+ip link set lo up
+$rpcbind
+$1/sbin/rpc.statd --no-notify
+mount -t nfsd nfsd /proc/fs/nfsd
+$programs/rpc.mountd
+$programs/exportfs -ra
+$programs/rpc.nfsd --nfs-version 3 --nfs-version 4.2 8
+EOF
+    ;;
+  alone)
+    modprobe nfsd
+    mkfs.ext4 -q -F "$3"
+    mkdir -p /srv/files /var/lib/nfs/v4recovery
+    mount "$3" /srv/files
+    mkdir -p /srv/files/export
+    mount -t nfsd nfsd /proc/fs/nfsd
+    touch /var/lib/nfs/etab /var/lib/nfs/rmtab
+    # insecure: QEMU's network gives connections another port.
+    echo '/srv/files 10.0.0.0/8(rw,fsid=0,sync,no_subtree_check,no_root_squash,insecure)' >/etc/exports
+    printf '[nfsd]\nlease-time=10\ngrace-time=10\n' >/etc/nfs.conf
+    "$programs/rpc.mountd" --no-nfs-version 3
+    "$programs/exportfs" -ra
+    "$programs/rpc.nfsd" --no-nfs-version 3 --nfs-version 4.2 8
+    ;;
+  statd)
+    ip link set lo up
+    make_rpc_user
+    mkdir -p /run/rpcbind
+    "$rpcbind"
+    "$1/sbin/rpc.statd" --no-notify
     ;;
   start) start ;;
   stop) inside "$programs/rpc.nfsd" 0 ;;

@@ -1,7 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import type { VirtualMachine } from '../machine/virtual-machine.ts';
 
-type Command = 'start' | 'stop' | 'cut' | 'heal' | 'second-client' | 'cut-second' | 'heal-second' | `make ${string}`;
+type Command =
+  | 'start'
+  | 'statd'
+  | 'stop'
+  | 'cut'
+  | 'heal'
+  | 'second-client'
+  | 'cut-second'
+  | 'heal-second'
+  | `make ${string}`;
 
 /** The command of the shell in a virtual machine that does something to its NFS server (server.sh). */
 export function nfsServer(vm: VirtualMachine, command: Command): string {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The kernel's NVMe target over TCP, on the loopback device of the virtual machine.
+# The kernel's NVMe target over TCP, on the loopback device of the virtual machine, or on TARGET_ADDRESS.
 # target.sh make DIRECTORY                    the subsystem and its port
 # target.sh namespace DIRECTORY NSID UUID FILESYSTEM     a namespace of 320 MiB in it
 # target.sh grow DIRECTORY NSID SIZE
@@ -20,7 +20,7 @@ case "$1" in
     echo 1 >$subsystem/attr_allow_any_host
     echo tcp >$port/addr_trtype
     echo ipv4 >$port/addr_adrfam
-    echo 127.0.0.1 >$port/addr_traddr
+    echo "${TARGET_ADDRESS:-127.0.0.1}" >$port/addr_traddr
     echo 4420 >$port/addr_trsvcid
     ln -s $subsystem $port/subsystems/$nqn
     ;;

@@ -12,6 +12,8 @@
 {{- include "holdfast.checkConfig" (dict "root" $root "found" $found "bounds" $bounds "pools" $pools "key" (printf "nodeGroups.%s.config" $name) "config" (dig "config" dict ($group | default dict))) }}
 {{- end }}
 {{- include "holdfast.checkInstallation" . }}
+{{- include "holdfast.checkFiles" . }}
+{{- include "holdfast.checkDisks" . }}
 {{- include "holdfast.checkClasses" (dict "root" $root "found" $found "pools" $pools) }}
 {{- range $class := $root.Values.storageClasses }}
 {{- range $parameter := list "undelete" "forgetNodeAfter" }}
@@ -29,6 +31,9 @@
 {{- $values := .root.Values }}
 {{- $kube := .root.Capabilities.KubeVersion.Version }}
 {{- $hasController := include "holdfast.hasController" .root }}
+{{- if and $values.moveBetweenNodes (not $hasController) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "moveBetweenNodes" "text" "needs the controller, which introduces the nodes to each other") }}
+{{- end }}
 {{- if and $values.oneNode $hasController }}
 {{- include "holdfast.problem" (dict "found" $found "key" "oneNode" "text" "set only one of oneNode and controller.enabled: with oneNode there is no controller") }}
 {{- end }}
@@ -89,6 +94,84 @@
 {{- include "holdfast.problem" (dict "found" $found "key" (printf "nodeGroups.%s.values" $name) "text" (printf "%s belongs to another group, too: a node has one driver" $value)) }}
 {{- end }}
 {{- $all = append $all $value }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* dict "root" … "found" …: the driver for volumes on NFS. */}}
+{{- define "holdfast.checkFiles" -}}
+{{- $found := .found }}
+{{- $values := .root.Values }}
+{{- $config := $values.files.config | default dict }}
+{{- if and $config (not $values.files.enabled) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "files.config" "text" "needs files.enabled: true, otherwise nothing reads it") }}
+{{- end }}
+{{- if $values.files.enabled }}
+{{- $pools := dig "pools" dict $config | default dict }}
+{{- if empty $pools }}
+{{- include "holdfast.problem" (dict "found" $found "key" "files.config.pools" "text" "needs a pool, such as {files: {kind: nfs, server: nas.example.com, share: /export/kubernetes}}") }}
+{{- end }}
+{{- if ne "required" (dig "attach" "required" $config) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "files.config.attach" "text" "must be required, as the CSIDriver object says") }}
+{{- end }}
+{{- range $name, $pool := $pools }}
+{{- $kind := dig "kind" "image" ($pool | default dict) }}
+{{- if not (has $kind (list "nfs" "exec")) }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "files.config.pools.%s" $name) "text" (printf "kind %s lies on one node: move it to config.pools" $kind)) }}
+{{- end }}
+{{- end }}
+{{- $names := list }}
+{{- range $class := $values.storageClasses }}{{ $names = append $names $class.name }}{{ end }}
+{{- range $class := $values.files.storageClasses }}
+{{- $key := printf "files.storageClasses: class %s" $class.name }}
+{{- if has $class.name $names }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" "there are two classes of this name") }}
+{{- end }}
+{{- $names = append $names $class.name }}
+{{- $pool := dig "parameters" "pool" "" $class }}
+{{- if and $pool (not (empty $pools)) (not (hasKey $pools $pool)) }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" (printf "there is no pool %s in files.config.pools" $pool)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* dict "root" … "found" …: the driver for disks of a network and of a cloud. */}}
+{{- define "holdfast.checkDisks" -}}
+{{- $found := .found }}
+{{- $values := .root.Values }}
+{{- $config := $values.disks.config | default dict }}
+{{- if and $config (not $values.disks.enabled) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "disks.config" "text" "needs disks.enabled: true, otherwise nothing reads it") }}
+{{- end }}
+{{- if $values.disks.enabled }}
+{{- $pools := dig "pools" dict $config | default dict }}
+{{- if ne "required" (dig "attach" "required" $config) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "disks.config.attach" "text" "must be required, as the CSIDriver object says") }}
+{{- end }}
+{{- range $name, $pool := $pools }}
+{{- $kind := dig "kind" "image" ($pool | default dict) }}
+{{- if eq $kind "nfs" }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "disks.config.pools.%s" $name) "text" "kind nfs is of files: move it to files.config.pools") }}
+{{- else if ne $kind "aws-ebs" }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "disks.config.pools.%s" $name) "text" (printf "kind %s lies on one node: move it to config.pools" $kind)) }}
+{{- end }}
+{{- end }}
+{{- if and $values.disks.storageClasses (empty $pools) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "disks.storageClasses" "text" "need a pool in disks.config.pools, such as {ebs: {kind: aws-ebs, poolId: prod-eu}}") }}
+{{- end }}
+{{- $names := list "holdfast-disks" }}
+{{- range $class := concat $values.storageClasses (ternary $values.files.storageClasses list $values.files.enabled) }}{{ $names = append $names $class.name }}{{ end }}
+{{- range $class := $values.disks.storageClasses }}
+{{- $key := printf "disks.storageClasses: class %s" $class.name }}
+{{- if has $class.name $names }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" "there are two classes of this name") }}
+{{- end }}
+{{- $names = append $names $class.name }}
+{{- $pool := dig "parameters" "pool" "" $class }}
+{{- if and $pool (not (empty $pools)) (not (hasKey $pools $pool)) }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" (printf "there is no pool %s in disks.config.pools" $pool)) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -15,8 +15,8 @@ export const diskColumns = [
   { title: 'WHY NOT, OR ITS NAME', wraps: true },
 ] as const;
 
-/** @param contested sections for one disk that several free disks match */
-export function diskRow(disk: DiskItem, contested: readonly string[]): string[] {
+/** @param contested sections for one disk that several free disks match; undefined: not known, nor what takes a disk */
+export function diskRow(disk: DiskItem, contested: readonly string[] | undefined): string[] {
   const { bus, free, links, model, path, reasons, rotational, sections = [], serial, sizeBytes } = disk;
   return [
     path,
@@ -27,7 +27,10 @@ export function diskRow(disk: DiskItem, contested: readonly string[]): string[] 
     printable(serial ?? '-'),
     free ? 'yes' : 'no',
     printable(
-      [free ? nameOf(path, links) : reasons.join('; '), ...(free ? takers(sections, contested) : [])].join('; '),
+      [
+        free ? nameOf(path, links) : reasons.join('; '),
+        ...(free && contested !== undefined ? takers(sections, contested) : []),
+      ].join('; '),
     ),
   ];
 }

@@ -65,6 +65,7 @@ export function volumeDetails(volume: VolumeItem, now: Date, node?: string): str
     ['Snapshots', snapshots.map((cut) => `${cut.id} (${snapshotFacts(cut, now).join(', ')})`)],
     ['Published to', publication === undefined ? [] : [printable(publication.nodeId)]],
     ['State', [state]],
+    ['Condition', volume.condition === undefined ? [] : [printable(volume.condition)]],
     ['Device', devices.map(({ path, readonly }) => `${path}${mark(readonly)}`)],
     ['Staged at', stagedAt.map(printable)],
     ['Published at', publishedAt.map(({ path, readonly }) => `${printable(path)}${mark(readonly)}`)],

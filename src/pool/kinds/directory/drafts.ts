@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { copyTree } from '../../../command/copy-tree.ts';
 import { CommandError } from '../../../command/run.ts';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
-import { syncFile } from '../../../kernel/file/file.ts';
 import { syncFilesystem } from '../../../kernel/file/filesystem.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
@@ -31,18 +30,18 @@ export class DirectoryVolumeDraft extends VolumeFileDraft<DirectoryParts> implem
   }
 
   async make(record: VolumeRecord): Promise<void> {
-    const { queue, syncs } = this.parts;
+    const { order } = this.parts;
     await step('create/data', () => makeData(this.parts, this.directory, record.sizeBytes));
-    await syncFile(queue, this.data);
+    await order.names(this.data);
     await this.writeRecord(record);
-    await syncs.sync(queue, this.directory);
+    await order.names(this.directory);
   }
 
   async complete(record: VolumeRecord): Promise<void> {
-    const { projects, queue, syncs } = this.parts;
+    const { order, projects } = this.parts;
     await step('create/identity', async () => projects?.limitIn(this.directory, record.sizeBytes));
     await this.writeRecord(record);
-    await syncs.sync(queue, this.directory);
+    await order.names(this.directory);
   }
 }
 

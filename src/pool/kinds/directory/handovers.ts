@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
-import { syncFile } from '../../../kernel/file/file.ts';
+import { syncDirectory } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import { withTimeout } from '../../../volume/flow/with-timeout.ts';
@@ -146,7 +146,7 @@ export class Handovers {
         if (!this.#stop.signal.aborted) throw error;
         throw new Unavailable(`volume ${id} is adopted; its files are put into its quota project at the next start.`);
       });
-      await syncFile(queue, layout.volume(id));
+      await syncDirectory(queue, layout.volume(id));
       await this.end(id);
     });
   }

@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { DirectorySync } from '../../../kernel/file/file.ts';
 import { seesReflink } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
@@ -11,6 +12,7 @@ import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
 import { lookInLocation } from '../../location/look.ts';
+import { CommitOrder } from '../../records/commit-order.ts';
 import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
 import { type Finding, fail, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
@@ -74,7 +76,8 @@ async function readContents(
 
 /** Nothing is assigned, so where the numbers begin makes no difference. */
 function readProjects(queue: DiskQueue, layout: Layout, quota: ProjectQuota, poolName: string): Promise<Projects> {
-  return Projects.read({ queue, layout, quota, poolName, poolId: '' });
+  const order = new CommitOrder(queue, new DirectorySync(), false);
+  return Projects.read({ queue, layout, order, quota, poolName, poolId: '' });
 }
 
 /** A container may outlive the unstage of its volume, and only its own mount table has the directory then. */

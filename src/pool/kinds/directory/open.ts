@@ -1,12 +1,14 @@
 import { realpath } from 'node:fs/promises';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { DirectorySync } from '../../../kernel/file/file.ts';
+import { hasOneJournal } from '../../../kernel/file/journal.ts';
 import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
 import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
 import { Held } from '../../../volume/held.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { openLocation } from '../../location/location.ts';
 import { canReflink } from '../../location/reflink.ts';
+import { CommitOrder } from '../../records/commit-order.ts';
 import { Layout } from '../../records/layout.ts';
 import { openPoolFile, readPoolFile } from '../../records/pool-file.ts';
 import { ReservedInodes } from '../../records/reserved-inodes.ts';
@@ -50,14 +52,15 @@ export async function openDirectoryBackend(options: DirectoryPoolOptions): Promi
     });
     const reserve = new ReservedSpace(layout.reserve, { inodes: new ReservedInodes(layout.inodes) });
     await reserve.acquire(queue);
+    const order = new CommitOrder(queue, syncs, await hasOneJournal(queue, layout.root));
     const place = await placeOf(queue, root, layout.root);
     const hasQuota = options.quota !== 'none' && isEnforced;
-    const notes = { queue, layout, quota, poolName: name, poolId: poolFile.id };
+    const notes = { queue, layout, order, quota, poolName: name, poolId: poolFile.id };
     const projects = hasQuota ? await Projects.read(notes) : undefined;
-    const handovers = new Handovers({ ...{ name, queue, layout, syncs, reserve, projects }, log: options.log });
+    const handovers = new Handovers({ ...{ name, queue, layout, order, syncs, reserve, projects }, log: options.log });
     const canShareBlocks = await reserve.withReserve(queue, () => canReflink(queue, layout.drafts));
     const programs = queue.beside('copy', copiesAtOnce);
-    const parts = { name, queue, layout, syncs, reserve, place, projects, handovers, canShareBlocks, programs };
+    const parts = { name, queue, layout, order, syncs, reserve, place, projects, handovers, canShareBlocks, programs };
     const facts = { pool_id: poolFile.id, root: layout.root, quota: hasQuota ? 'enforced' : 'none' };
     return { backend: new DirectoryBackend({ ...parts, held }), facts };
   } catch (error) {

@@ -7,7 +7,7 @@ import { writeProject } from '../../../kernel/file/project-id.ts';
 import type { ProjectQuota, ProjectUsage } from '../../../kernel/file/project-quota.ts';
 import { writeProjectOfTree } from '../../../kernel/file/project-tree.ts';
 import { ResourceExhausted } from '../../../volume/errors.ts';
-import { writeNewFile } from '../../records/durable-file.ts';
+import type { CommitOrder } from '../../records/commit-order.ts';
 import type { Layout } from '../../records/layout.ts';
 
 /** Lies beside a volume's data, and says which project that is: a number in decimal. */
@@ -22,6 +22,7 @@ const noLimits = { bytes: 0n, inodes: 0n };
 export interface ProjectsOptions {
   readonly queue: DiskQueue;
   readonly layout: Layout;
+  readonly order: CommitOrder;
   readonly quota: ProjectQuota;
   readonly poolName: string;
   readonly poolId: string;
@@ -80,7 +81,7 @@ export class Projects {
   async reserve(directory: string): Promise<number> {
     const id = await this.#allocate();
     try {
-      await writeNewFile(this.#options.queue, join(directory, projectFileName), `${id}\n`);
+      await this.#options.order.newFile(join(directory, projectFileName), `${id}\n`);
     } catch (error) {
       this.#taken.delete(id);
       throw error;

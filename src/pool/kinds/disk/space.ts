@@ -1,6 +1,7 @@
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
+import { SpaceById } from '../../space/space-by-id.ts';
 import type { DiskLabel } from './label/disk-label.ts';
 import type { ObjectState } from './label/payload.ts';
 import { idOfObject } from './names.ts';
@@ -15,13 +16,14 @@ const reasons: Readonly<Record<ObjectState, string>> = {
 };
 
 /** All of the disk, or nothing. Data is named by an id, or by the name of what the disk has. */
-export class DiskSpace implements SpaceSource {
+export class DiskSpace extends SpaceById implements SpaceSource {
   readonly sharesBlocks = false;
   readonly reservedBytes = 0n;
   readonly isForVolumesAlone: true = true;
   readonly #label: Pick<DiskLabel, 'obstacle' | 'payload'>;
 
   constructor(label: Pick<DiskLabel, 'obstacle' | 'payload'>) {
+    super();
     this.#label = label;
   }
 
@@ -41,21 +43,7 @@ export class DiskSpace implements SpaceSource {
     };
   }
 
-  async sync(): Promise<void> {}
-
   async settle(): Promise<void> {}
-
-  dataOfVolume(id: VolumeId): DataRef {
-    return id;
-  }
-
-  dataOfSnapshot(id: DataRef): DataRef {
-    return id;
-  }
-
-  dataInTrash(ref: TrashRef): DataRef {
-    return ref;
-  }
 
   idInTrash(ref: TrashRef): VolumeId | undefined {
     return idOfObject(ref);
@@ -67,10 +55,4 @@ export class DiskSpace implements SpaceSource {
     const found = id === undefined ? objectNamed(payload, data) : volumeOf(payload, id);
     return found === undefined ? 0n : payload.data.lengthBytes;
   }
-
-  async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
-    return { sharedBytes: 0n, unsharedBytes: await this.allocatedBytes(data) };
-  }
-
-  async *places(): ReturnType<SpaceSource['places']> {}
 }

@@ -51,9 +51,11 @@ export class ProgramCalls {
       throw new InternalError(`${this.about} failed in ${verb}: ${why}; see the log of the driver.`);
     }
     if (answer.status === 'Not supported') return undefined;
-    const message = answer.message === '' ? '' : `: ${shown(answer.message)}`;
-    if (answer.status === 'Failure') throw new Unavailable(`${this.about} failed in ${verb}${message}`);
-    if (exitCode === 0) return answer;
+    const message = answer.message === '' ? '' : shown(answer.message);
+    if (answer.status === 'Failure') {
+      throw new Unavailable(`${this.about} failed in ${verb}${message === '' ? '' : `: ${message}`}`);
+    }
+    if (exitCode === 0) return { ...answer, message };
     throw new InternalError(`${this.about} says Success in ${verb}, and ended with ${endOf(exitCode)}.`);
   }
 

@@ -6,6 +6,7 @@ import { sameDevice } from '../../../kernel/device.ts';
 import { didYouMean } from '../../../settings/nearest.ts';
 import { accessModes } from '../../../volume/capability.ts';
 import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
+import { TurnsByKey } from '../../../volume/flow/turns.ts';
 import { deviceContent, seenOnDevice } from '../../device-content.ts';
 import type { PoolLog } from '../../log.ts';
 import type { NodeKind, NodeSideContext } from '../../node-side.ts';
@@ -51,8 +52,9 @@ export function execNodeKind(programs: Programs, node: ExecNode | undefined): No
       return seenOnDevice({ mount });
     },
     isOwnMount: (target) => node !== undefined && target.startsWith(`${node.mountsDirectory}/`),
+    serverOf: ({ context }) => readExecContext(context).program,
     // Each volume is alone: a program that hangs for one hinders no other.
-    serverOf: ({ context, handle }) => `${readExecContext(context).program} ${handle}`,
+    fateOf: ({ context, handle }) => `${readExecContext(context).program} ${handle}`,
     async checkNode(queue) {
       const { requireTrusted } = await import('./program-file.ts');
       const findings: Finding[] = [];
@@ -90,7 +92,10 @@ export async function openExecNode(options: ExecNodeOptions): Promise<ExecNode> 
   const notes = await ExecNotes.open(directory, queue, log);
   await queue.run(() => mkdir(locksDirectory, { recursive: true, mode: 0o700 }));
   const resolved = programs.size === 0 ? mountsDirectory : await queue.run(() => resolvedDirectory(mountsDirectory));
-  return { nodeName, programs, notes, locksDirectory, mountsDirectory: resolved, log };
+  return {
+    ...{ nodeName, programs, notes, locksDirectory, log },
+    ...{ mountsDirectory: resolved, turns: new TurnsByKey(), withoutLook: new Set() },
+  };
 }
 
 /** The path of a directory as the mount table has it: the kubelet's directory may be a symbolic link. */

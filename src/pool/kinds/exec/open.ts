@@ -5,6 +5,7 @@ import { InternalError } from '../../../volume/errors.ts';
 import { Held } from '../../../volume/held.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { openLocation } from '../../location/location.ts';
+import { CommitOrder } from '../../records/commit-order.ts';
 import { Layout } from '../../records/layout.ts';
 import { openPoolFile } from '../../records/pool-file.ts';
 import { ReservedSpace } from '../../records/reserved-space.ts';
@@ -38,7 +39,9 @@ export async function openExecBackend(options: ExecOpenOptions): Promise<ReadyBa
     // Programs take no thread of the records.
     const beside = queue.beside('program', 1);
     const storage = new StorageCalls(program, { queue: beside, locks, log }, options.options);
-    const parts = { name, queue, layout, syncs, reserve, storage, log };
+    // A program runs between its draft and the rename: the draft is durable before.
+    const order = new CommitOrder(queue, syncs, false);
+    const parts = { name, queue, layout, order, syncs, reserve, storage, log };
     const facts = { pool_id: poolFile.id, root: layout.root, program: programName };
     return {
       backend: new ExecBackend({ ...parts, poolId: poolFile.id, held, program, options: options.options }),

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
 import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
-import { Turns } from '../../../volume/flow/turns.ts';
+import { TurnsByKey } from '../../../volume/flow/turns.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
 import type { Clone, NewData, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
@@ -108,18 +108,11 @@ function isRecent({ createdAt }: VolumeRecord): boolean {
 class Ids {
   /** Directories of tries of this process. */
   readonly drafts = new Set<string>();
-  readonly #turns = new Map<VolumeId, { readonly turns: Turns; users: number }>();
+  readonly #turns = new TurnsByKey<VolumeId>();
   readonly #onTheirWay = new Map<VolumeId, number>();
 
-  async inTurn<T>(id: VolumeId, work: () => Promise<T>): Promise<T> {
-    const entry = this.#turns.get(id) ?? { turns: new Turns(), users: 0 };
-    this.#turns.set(id, entry);
-    entry.users++;
-    try {
-      return await entry.turns.run(work);
-    } finally {
-      if (--entry.users === 0) this.#turns.delete(id);
-    }
+  inTurn<T>(id: VolumeId, work: () => Promise<T>): Promise<T> {
+    return this.#turns.run(id, work);
   }
 
   begin(id: VolumeId): void {

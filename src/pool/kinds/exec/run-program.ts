@@ -70,12 +70,12 @@ export async function runProgram(
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     // Without what the program wrote.
-    if (error.exitCode !== undefined) {
+    if (error.limit === 'output') {
       throw new InternalError(
-        `${about} wrote more than ${outputLimitBytes >> 10} KiB to its standard output in ${verb}.`,
+        `${about} was killed in ${verb}: it wrote more than ${outputLimitBytes >> 10} KiB to its standard output, or 16 MiB to its standard error.`,
       );
     }
-    if (error.message.includes('did not finish')) {
+    if (error.limit === 'time') {
       throw new Unavailable(
         `${about} did not finish ${verb} within ${timeoutMs / 1000} s: it was killed with its children. It is called again.`,
       );

@@ -6,9 +6,10 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { openDirectory } from '../../../kernel/file/path.ts';
 import { unmount } from '../../../kernel/mount/mount.ts';
 import { liveFilesystem } from '../../../kernel/mount/mounted-device.ts';
-import { OutOfRange, Unavailable } from '../../../volume/errors.ts';
-import { Turns } from '../../../volume/flow/turns.ts';
-import { fileNameOf } from '../../../volume/handle.ts';
+import { HoldfastError, OutOfRange, Unavailable } from '../../../volume/errors.ts';
+import type { TurnsByKey } from '../../../volume/flow/turns.ts';
+import { withTimeout } from '../../../volume/flow/with-timeout.ts';
+import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import type { PoolLog } from '../../log.ts';
 import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts';
@@ -27,11 +28,22 @@ export interface ExecNode {
   readonly nodeName: string;
   readonly programs: ReadonlyMap<string, ProgramConfig>;
   readonly notes: ExecNotes;
+  /** By handle. They outlive a queue that hung. */
+  readonly turns: TurnsByKey<VolumeHandle>;
   readonly locksDirectory: string;
+  /** Names of programs that do not look at their volumes (`condition`). */
+  readonly withoutLook: Set<string>;
   /** In the kubelet's directory, whose mounts outlive the container of the driver. */
   readonly mountsDirectory: string;
   readonly log: PoolLog;
 }
+
+/** Calls for the volume wait for such a look. */
+const longestLookMs = 10_000;
+/** Statistics wait for it: a volume that says nothing for 3 s is called silent. */
+const patientMs = 2_000;
+
+const itIsThere: Condition = { abnormal: false, message: 'What the program of this volume made is there.' };
 
 /** One volume that a program makes reachable: no other volume waits for its calls. */
 export class ExecSide implements NodeSide {
@@ -40,21 +52,23 @@ export class ExecSide implements NodeSide {
   readonly #context: NodeSideContext;
   /** For what must go on while calls wait for the volume itself. */
   readonly #beside: DiskQueue;
-  readonly #turns = new Turns();
   /** No call of a driver before this one runs any more. */
   #isSettled = false;
   /** The device that the last stage did not get, as it was in use for something else. */
   #refusedPath: string | undefined;
+  /** The program's look at the volume that is under way, and what the last one found. */
+  #looking: Promise<Condition | undefined> | undefined;
+  #looked: Condition | undefined;
 
   constructor(node: ExecNode, context: NodeSideContext) {
     this.#node = node;
     this.#context = context;
     this.#beside = context.queue.beside('program', 1);
-    this.name = `program ${context.server.split(' ')[0]}`;
+    this.name = `program ${context.server}`;
   }
 
   attach(volume: VolumeOnNode, { secrets }: AttachOptions): Promise<Attachment> {
-    return this.#turns.run(async () => {
+    return this.#node.turns.run(volume.handle, async () => {
       const { calls, place, verbs } = this.#parts(volume);
       await this.#settle(volume, calls);
       const note = await this.#current(volume);
@@ -87,7 +101,7 @@ export class ExecSide implements NodeSide {
   }
 
   forget(volume: VolumeOnNode): Promise<void> {
-    return this.#turns.run(async () => {
+    return this.#node.turns.run(volume.handle, async () => {
       const note = this.#noteOf(volume) ?? (await this.#leftWithoutNote(volume));
       if (note === undefined) return;
       const { calls, place, verbs } = this.#parts(volume);
@@ -98,7 +112,7 @@ export class ExecSide implements NodeSide {
   }
 
   grow(volume: VolumeOnNode, newBytes: bigint): Promise<bigint> {
-    return this.#turns.run(async () => {
+    return this.#node.turns.run(volume.handle, async () => {
       const { calls, place, verbs } = this.#parts(volume);
       const device = this.#noteOf(volume)?.device;
       const oldBytes = device === undefined ? 0n : await this.#sizeOf(device);
@@ -115,8 +129,34 @@ export class ExecSide implements NodeSide {
 
   async condition(volume: VolumeOnNode): Promise<Condition> {
     const isThere = (await this.attached(volume)).length > 0;
-    if (isThere) return { abnormal: false, message: 'What the program of this volume made is there.' };
+    if (isThere) return (await this.#programsLook(volume)) ?? itIsThere;
     return { abnormal: true, message: 'What the program of this volume made is gone: start its pods again.' };
+  }
+
+  /** A look that takes longer goes on, and the next question gets its answer; until then the one before counts. */
+  async #programsLook(volume: VolumeOnNode): Promise<Condition | undefined> {
+    this.#looking ??= this.#look(volume).finally(() => {
+      this.#looking = undefined;
+    });
+    const answer = await withTimeout(patientMs, this.#looking);
+    return answer === 'late' ? this.#looked : answer;
+  }
+
+  /** undefined: the program does not look at its volumes. It is asked for that once, until the driver starts again. */
+  async #look(volume: VolumeOnNode): Promise<Condition | undefined> {
+    const { calls, place, verbs } = this.#parts(volume, longestLookMs);
+    const { name } = calls.program;
+    if (this.#node.withoutLook.has(name)) return undefined;
+    try {
+      const found = await verbs.condition(place, this.#noteOf(volume)?.device?.path);
+      if (found === undefined) this.#node.withoutLook.add(name);
+      this.#looked = found;
+      return found;
+    } catch (error) {
+      if (!(error instanceof HoldfastError)) throw error;
+      this.#looked = { abnormal: true, message: `The condition of this volume is not known: ${error.message}` };
+      return this.#looked;
+    }
   }
 
   /** Before anything is looked at: it could be another one a moment later. */
@@ -329,7 +369,7 @@ export class ExecSide implements NodeSide {
   }
 
   /** @throws Unavailable if the configuration has lost the program */
-  #parts(volume: VolumeOnNode): Parts {
+  #parts(volume: VolumeOnNode, longestMs = Number.POSITIVE_INFINITY): Parts {
     const place = this.#place(volume);
     const program = this.#node.programs.get(place.context.program);
     if (program === undefined) {
@@ -338,7 +378,8 @@ export class ExecSide implements NodeSide {
       );
     }
     const { locksDirectory, log } = this.#node;
-    const calls = new ProgramCalls(program, { queue: this.#beside, locks: locksDirectory, log }, volume.handle);
+    const limited = { ...program, timeoutMs: Math.min(program.timeoutMs, longestMs) };
+    const calls = new ProgramCalls(limited, { queue: this.#beside, locks: locksDirectory, log }, volume.handle);
     return { calls, place, verbs: verbsOf(calls) };
   }
 }

@@ -1,4 +1,7 @@
+import { z } from 'zod';
+import { parseInput } from '../../../volume/parse-input.ts';
 import { Secrets } from '../../../volume/secrets.ts';
+import type { Condition } from '../../pool.ts';
 import type { Answer } from './answer.ts';
 import type { Passed, ProgramCalls } from './calls.ts';
 import { type FlexVolume, flexOptions } from './flexvolume.ts';
@@ -30,6 +33,8 @@ export interface Verbs {
   /** For a device that is larger now. @returns undefined: it cannot */
   grow(volume: ExecVolume, device: string | undefined, sizes: Sizes): Promise<Answer | undefined>;
   growFilesystem(volume: ExecVolume, device: string | undefined, sizes: Sizes): Promise<Answer | undefined>;
+  /** The program's own look at the volume. @returns undefined: it does not look */
+  condition(volume: ExecVolume, device: string | undefined): Promise<Condition | undefined>;
 }
 
 export interface Sizes {
@@ -41,7 +46,9 @@ export function verbsOf(calls: ProgramCalls): Verbs {
   return calls.program.protocol === 'json' ? new JsonVerbs(calls) : new FlexVerbs(calls);
 }
 
-/** Requests on standard input: stage, unstage and resize. */
+const conditionAnswer = z.looseObject({ abnormal: z.boolean() });
+
+/** Requests on standard input: stage, unstage, resize and condition. */
 class JsonVerbs implements Verbs {
   readonly #calls: ProgramCalls;
 
@@ -82,6 +89,15 @@ class JsonVerbs implements Verbs {
   }
 
   async growFilesystem(): Promise<undefined> {}
+
+  async condition(volume: ExecVolume, device: string | undefined): Promise<Condition | undefined> {
+    const where = device === undefined ? { directory: volume.mountDirectory } : { device };
+    const answer = await this.#call('condition', volume, where);
+    if (answer === undefined) return undefined;
+    const parsed = parseInput(conditionAnswer, answer.fields);
+    if ('mistakes' in parsed) throw this.#calls.wrong('answers condition without abnormal: true or false.');
+    return { abnormal: parsed.data.abnormal, message: answer.message };
+  }
 
   get #hasDevice(): boolean {
     return this.#calls.program.presents === 'device';
@@ -190,6 +206,8 @@ class FlexVerbs implements Verbs {
     const where = device === undefined ? volume.mountDirectory : volume.deviceDirectory;
     return this.#call('expandfs', [flexOptions(volume), device ?? '', where, ...inWords(sizes)]);
   }
+
+  async condition(): Promise<undefined> {}
 
   /** Asked once for each stage and unstage: the program may be a newer one by then. */
   async #attaches(): Promise<boolean> {

@@ -3,6 +3,7 @@ import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { type ExtentPage, readExtents } from '../../../kernel/file/fiemap.ts';
+import { filesystemType } from '../../../kernel/file/filesystem-type.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { type ByteRange, nextData } from '../../../kernel/file/sparse.ts';
 import { FailedPrecondition, NotFound } from '../../../volume/errors.ts';
@@ -16,9 +17,6 @@ import type { Layout } from '../../records/layout.ts';
 import type { ImageParts } from './image-backend.ts';
 import { imageOf, openImage } from './image-file.ts';
 
-/** statfs(2). */
-const XFS_SUPER_MAGIC = 0x58465342n;
-
 /**
  * The trait for changed blocks. The places of blocks on the disk show changes where snapshots share blocks, and where a
  * block of a file without a writer stays in its place as long as the file exists: then a place that two snapshots share
@@ -31,7 +29,7 @@ export async function changedBlocksIn(
 ): Promise<Traits['changedBlocks']> {
   if (snapshots !== 'reflink') return 'allocated';
   const { type } = await queue.run(() => statfs(layout.snapshots, { bigint: true }));
-  return type === XFS_SUPER_MAGIC ? 'delta' : 'allocated';
+  return type === filesystemType.xfs ? 'delta' : 'allocated';
 }
 
 /** @throws NotFound */

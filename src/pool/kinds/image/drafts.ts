@@ -25,13 +25,13 @@ export class ImageVolumeDraft extends VolumeFileDraft<ImageParts> implements Vol
 
   /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
   async make(record: VolumeRecord, data: NewData): Promise<void> {
-    const { maker, queue, syncs } = this.parts;
+    const { maker, order } = this.parts;
     this.#isClone = data.provisioning === 'thin';
     const image = await step('create/data', () => maker.create(this.data, data));
     try {
       await finishAll([
         maker.complete(this.id, data, image),
-        this.writeRecord(record).then(() => syncs.sync(queue, this.directory)),
+        this.writeRecord(record).then(() => order.names(this.directory)),
       ]);
     } finally {
       image.closeLater();
@@ -39,9 +39,9 @@ export class ImageVolumeDraft extends VolumeFileDraft<ImageParts> implements Vol
   }
 
   async complete(record: VolumeRecord, data: Parameters<VolumeDraft['complete']>[1]): Promise<void> {
-    const { maker, queue, syncs } = this.parts;
+    const { maker, order } = this.parts;
     await finishAll([step('create/identity', () => maker.adopt(data, this.data)), this.writeRecord(record)]);
-    await syncs.sync(queue, this.directory);
+    await order.names(this.directory);
   }
 
   withDevice<T>(blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T> {

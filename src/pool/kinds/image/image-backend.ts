@@ -18,6 +18,7 @@ import { ImageRepairer } from './repairer.ts';
 import type { Templates } from './templates.ts';
 import { ImageThickness } from './thickness.ts';
 import { imageTraits } from './traits.ts';
+import { ImageTransfer } from './transfer.ts';
 
 const repairsAtOnce = 2;
 
@@ -56,13 +57,13 @@ export class ImageBackend implements Backend {
   readonly #options: ImageBackendOptions;
 
   constructor(options: ImageBackendOptions) {
-    const { cloning, layout, log, queue, syncs } = options;
+    const { cloning, layout, log, order, queue, syncs } = options;
     this.#options = options;
     this.queue = queue;
     this.traits = { ...imageTraits, snapshots: cloning, changedBlocks: options.changedBlocks };
     this.attacher = new ImageAttacher(queue, layout);
     const { formatQueue, templates } = options;
-    const maker = new ImageMaker({ queue, formatQueue, syncs, snapshots: cloning, templates, log });
+    const maker = new ImageMaker({ queue, formatQueue, order, syncs, snapshots: cloning, templates, log });
     const programs = queue.beside('repair', repairsAtOnce);
     const parts: ImageParts = { ...options, maker, attacher: this.attacher, programs };
     this.records = new FileStore(options);
@@ -78,6 +79,7 @@ export class ImageBackend implements Backend {
       changedRanges: (request, find) => changedBlocks(parts, request, find),
       thickness: new ImageThickness(parts),
       repairer: new ImageRepairer(parts),
+      transfer: new ImageTransfer(parts, this.provisioner),
     };
   }
 

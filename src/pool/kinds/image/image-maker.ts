@@ -15,6 +15,7 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, NewData } from '../../backend.ts';
 import type { PoolLog } from '../../log.ts';
+import type { CommitOrder } from '../../records/commit-order.ts';
 import { copyImage } from './copy.ts';
 import { ReflinkClone } from './reflink-clone.ts';
 import type { Filling, TemplateRequest } from './template.ts';
@@ -30,6 +31,7 @@ export interface ImageMakerOptions {
   /** mkfs runs here: a child process takes no worker thread, but a dead disk must not collect hundreds of them. */
   readonly formatQueue: DiskQueue;
   readonly syncs: DirectorySync;
+  readonly order: CommitOrder;
   readonly snapshots: 'reflink' | 'copy';
   /** The templates for new filesystems. */
   readonly templates: Templates | undefined;
@@ -56,7 +58,7 @@ export class ImageMaker {
     }
   }
 
-  /** Gives a new image its size, and formats it unless it is a block volume's. Durable. */
+  /** Gives a new image its size, and formats it unless it is a block volume's. On the disk before the rename that commits it. */
   async complete(id: VolumeId, data: NewData, image: Descriptor): Promise<void> {
     const { blockSizeBytes, content } = data;
     const { path } = image;
@@ -75,12 +77,12 @@ export class ImageMaker {
         // are there, so they are not allocated twice.
         if ((await statusOf(queue, image)).allocatedBytes === 0n) await this.#allocate(image, data);
         await resizeFile(queue, image, data.sizeBytes);
-        await this.#format({ ...request, path });
+        await this.#format({ ...request, path, isZeroed: true });
       });
     } else {
       await resizeFile(queue, image, data.sizeBytes);
     }
-    await syncFile(this.#options.queue, image);
+    await this.#options.order.content(image);
   }
 
   /**
@@ -127,17 +129,17 @@ export class ImageMaker {
 
   /**
    * Turns a clone into a volume: it gets its own size and, where two filesystems of one identity could not be mounted side by
-   * side, its own identity. Durable.
+   * side, its own identity. It is on the disk before the rename that commits it.
    */
   async adopt(data: Omit<NewData, 'mkfsArguments'>, path: string): Promise<void> {
-    const { formatQueue, queue } = this.#options;
+    const { formatQueue, order, queue } = this.#options;
     const { blockSizeBytes, content } = data;
     await this.#enlarge(path, data);
     if (content.type === 'mount') {
       const { fsType } = content;
       await formatQueue.run(() => giveNewIdentity(queue, { path, fsType, blockSizeBytes }));
     }
-    await syncFile(queue, path);
+    await order.content(path);
   }
 
   /** Makes an image at least as large as this, durably; with all its blocks if it is thick. */

@@ -15,7 +15,15 @@ import { mountOf } from '../../location/mount-of.ts';
 import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
 import { hostReservePath } from '../../records/reserved-space.ts';
-import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
+import {
+  type Finding,
+  ok,
+  type PoolContents,
+  type PoolSight,
+  type Shown,
+  wantsAttachments,
+  warn,
+} from '../../sight.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
 import type { ImageOptions } from './config.ts';
 import { ImageSpace } from './image-space.ts';
@@ -51,7 +59,7 @@ async function readContents(
       reflinkFinding(canShareBlocks),
       ...erasureFindings((await mountOf(queue, layout.root))?.fsType, held.records),
     ],
-    shown: wanted === 'attachments' ? await shownBy(queue, layout, held.records) : new Map(),
+    shown: wantsAttachments(wanted) ? await shownBy(queue, layout, held.records) : new Map(),
   };
 }
 

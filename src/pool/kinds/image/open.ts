@@ -1,9 +1,11 @@
 import { DirectorySync } from '../../../kernel/file/file.ts';
+import { hasOneJournal } from '../../../kernel/file/journal.ts';
 import { FilesystemFrozen } from '../../../kernel/mount/freeze.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { type OpenLocation, openLocation } from '../../location/location.ts';
 import type { PoolDisk } from '../../location/match/one-disk.ts';
 import { canReflink } from '../../location/reflink.ts';
+import { CommitOrder } from '../../records/commit-order.ts';
 import { Layout } from '../../records/layout.ts';
 import { openPoolFile } from '../../records/pool-file.ts';
 import { ReservedInodes } from '../../records/reserved-inodes.ts';
@@ -52,11 +54,12 @@ export async function openImageBackend(options: ImagePoolOptions): Promise<Ready
     });
     await reserve.acquire(queue);
     const cloning = (await reserve.withReserve(queue, () => canReflink(queue, layout.drafts))) ? 'reflink' : 'copy';
+    const order = new CommitOrder(queue, syncs, await hasOneJournal(queue, layout.root));
     const formatQueue = queue.beside('mkfs', formatsAtOnce);
     const templates = await Templates.open({ cloning, formatQueue, layout, log, name, queue });
     const backend = new ImageBackend({
       ...{ formatQueue, templates },
-      ...{ cloning, layout, location, log, name, queue, reserve, syncs },
+      ...{ cloning, layout, location, log, name, order, queue, reserve, syncs },
       blockSizeBytes: poolFile.blockSizeBytes,
       changedBlocks: await changedBlocksIn(queue, layout, cloning),
     });

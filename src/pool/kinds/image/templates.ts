@@ -15,11 +15,11 @@ import type { TemplateSpace } from '../../backend.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Layout } from '../../records/layout.ts';
 import { Demand } from './demand.ts';
-import { Seeds } from './seeds.ts';
 import {
   type Filling,
   fillFrom,
   inspectTemplate,
+  Seeds,
   type Template,
   TemplateGone,
   type TemplatePlace,
@@ -205,7 +205,7 @@ export class Templates implements TemplateSpace {
       await step('template/format', async () => {
         await using image = await createFile(queue, draft);
         await resizeFile(queue, image, request.sizeBytes);
-        await formatQueue.run(() => format({ ...request, path: draft }));
+        await formatQueue.run(() => format({ ...request, path: draft, isZeroed: true }));
         await punchUnwritten(queue, draft);
       });
       const { allocatedBytes } = await statusOf(queue, draft);

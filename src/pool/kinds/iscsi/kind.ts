@@ -27,6 +27,10 @@ export const iscsiNodeKind: NodeKind = {
     const { openIscsiSide } = await import('./side.ts');
     return openIscsiSide(context);
   },
+  async askServer({ context }) {
+    const { reachTarget } = await import('../../network-disk/reach-portal.ts');
+    return reachTarget(parseIscsiContext(context).portals);
+  },
   async checkNode(queue) {
     const { checkNode } = await import('./check-node.ts');
     return checkNode(queue);

@@ -24,6 +24,7 @@ import type { ThinPool } from './thin/thin-pool.ts';
 import { thinTraits } from './thin/traits.ts';
 import type { ThinWatch } from './thin/watch.ts';
 import { linearTraits } from './traits.ts';
+import { LvmTransfer } from './transfer.ts';
 
 export interface LvmBackendOptions {
   readonly queue: DiskQueue;
@@ -88,6 +89,7 @@ export class LvmBackend implements Backend {
     this.extras = {
       wipes: () => wiper.progress(),
       changedRanges: snapshots && ((request, find) => thinChangedBlocks({ group, snapshots }, request, find)),
+      transfer: thin === undefined ? new LvmTransfer(parts) : undefined,
       trim: thin === undefined ? undefined : (record, how) => trimmer.trim(record, how),
       // Foreign volumes are not thin, or lie in another thin pool.
       adoption: thin === undefined ? new LvmAdoption(parts) : undefined,

@@ -21,6 +21,7 @@ import type { LvmParts } from './lvm-backend.ts';
 import { recordedBytes, tagsInState, volumeTags } from './record-store.ts';
 import { wipeOf } from './tags.ts';
 import { thinTrouble } from './thin/space.ts';
+import { isIncoming } from './transfer.ts';
 
 /** The age of a report of LVM that still tells a volume's health: a list of thousands asks LVM once. */
 const recentMs = 10_000;
@@ -48,7 +49,10 @@ export class LvmProvisioner implements Provisioner {
   }
 
   async leftDrafts(): Promise<TrashRef[]> {
-    return this.#parts.group.inState('draft').map(({ name }) => name);
+    return this.#parts.group
+      .inState('draft')
+      .filter((lv) => !isIncoming(lv))
+      .map(({ name }) => name);
   }
 
   async verify(object: Recorded): Promise<void> {

@@ -2,6 +2,7 @@ import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '
 import { larger } from '../../../volume/size.ts';
 import type { DataRef, LayoutSpace, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
+import { SpaceById } from '../../space/space-by-id.ts';
 import type { GroupState, OwnLv } from './group/group-state.ts';
 import { incompleteGroup } from './group/trouble.ts';
 import { largestBytes, neededBytes, takenBytes, wholeBytes } from './layout.ts';
@@ -19,13 +20,14 @@ export interface SpaceOfGroup {
 }
 
 /** The space that logical volumes take of their group: all of their size. Data is named by an id, or by a name in LVM. */
-export class LvmSpace implements SpaceSource {
+export class LvmSpace extends SpaceById implements SpaceSource {
   readonly sharesBlocks: boolean = false;
   readonly reservedBytes = 0n;
   readonly layouts: LayoutSpace | undefined;
   readonly #group: SpaceOfGroup;
 
   constructor(group: SpaceOfGroup) {
+    super();
     this.#group = group;
     this.layouts = {
       neededBytes: (sizeBytes, layout) => neededBytes(layout, sizeBytes, group.state),
@@ -54,23 +56,9 @@ export class LvmSpace implements SpaceSource {
     };
   }
 
-  async sync(): Promise<void> {}
-
   /** Only LVM knows the changes of others in the group. */
   settle(): Promise<void> {
     return this.#group.refresh();
-  }
-
-  dataOfVolume(id: VolumeId): DataRef {
-    return id;
-  }
-
-  dataOfSnapshot(id: SnapshotId): DataRef {
-    return id;
-  }
-
-  dataInTrash(ref: TrashRef): DataRef {
-    return ref;
   }
 
   idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined {
@@ -83,14 +71,8 @@ export class LvmSpace implements SpaceSource {
     return lv === undefined ? 0n : takenBytes(lv, this.#group.state.extentBytes);
   }
 
-  async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
-    return { sharedBytes: 0n, unsharedBytes: await this.allocatedBytes(data) };
-  }
-
   protected lvOf(data: DataRef): OwnLv | undefined {
     const id = parseVolumeId(data) ?? parseSnapshotId(data);
     return id === undefined ? this.#group.get(data) : this.#group.find(id);
   }
-
-  async *places(): ReturnType<SpaceSource['places']> {}
 }

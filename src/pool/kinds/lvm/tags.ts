@@ -49,6 +49,9 @@ export function tagsOfDocument(name: string, tags: readonly string[]): string[] 
   return tags.filter((tag) => tag.startsWith(`${prefix}${name}.`));
 }
 
+/** The document of a volume that has moved, or is about to: its mark (`catalog/move-mark.ts`). It stays with the volume. */
+export const moveDocument = 'move';
+
 /** @returns undefined if there is none; null if it is not whole */
 export function readDocument(name: string, tags: readonly string[]): string | undefined | null {
   const pieces = tagsOfDocument(name, tags).map((tag) => pieceOf(tag.slice(prefix.length + name.length + 1)));

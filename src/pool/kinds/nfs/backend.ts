@@ -15,6 +15,7 @@ import type { ExportLock } from './lock.ts';
 import type { OnDelete } from './on-delete.ts';
 import { NfsProvisioner } from './provisioner.ts';
 import { nfsTraits } from './traits.ts';
+import type { VolumeNames } from './volume-names.ts';
 
 /** Shared by the parts of a backend on NFS. */
 export interface NfsParts extends FileParts {
@@ -27,6 +28,7 @@ export interface NfsParts extends FileParts {
   /** Mount options of volumes; a volume's own options win. */
   readonly options: NfsOptions;
   readonly onDelete: OnDelete;
+  readonly names: VolumeNames;
   /** Where programs run that copy trees: they take no worker thread. */
   readonly programs: DiskQueue;
 }
@@ -68,7 +70,11 @@ export class NfsBackend implements Backend {
     const { directory, exported, mountOptions, poolId } = options;
     this.cluster = {
       id: poolId,
-      contextOf: ({ id }) => writeNfsContext({ exported, directory: `${directory}/volumes/${id}/data` }, mountOptions),
+      contextOf: ({ id, parameters }) =>
+        writeNfsContext(
+          { exported, directory: `${directory}/volumes/${id}/data` },
+          { mountOptions, mountPermissions: parameters['mountPermissions'] },
+        ),
     };
     this.snapshotter = { draft: (id) => new NfsSnapshotDraft(options, id) };
   }

@@ -46,7 +46,8 @@ test('what would lead out of the share, or to another server, is a mistake', () 
     [{ server: '-nas' }, /must be the name or the address of a server/],
     [{ share: 'export' }, /must be an absolute path/],
     [{ mountOptions: ['hard', 'addr=6.6.6.6'] }, /option 2 of 2 is none that a volume on NFS takes/],
-    [{ mountOptions: ['vers=3'] }, /a version of NFS that is not mounted: 4\.2 and 4\.1 are/],
+    [{ mountOptions: ['vers=4.0'] }, /a version of NFS that is not mounted: 4\.2, 4\.1 and 3 are/],
+    [{ mountOptions: ['vers=3'] }, /asks for NFS 3: the lock of a pool needs NFS 4/],
     [{ onDelete: 'keep' }, /must be one of delete, retain, archive/],
   ];
   for (const [section, words] of wrong)

@@ -35,6 +35,8 @@ export function readNfsOptions(section: SectionReader): NfsPoolOptions {
   if (!section.has('share')) section.mistake([], 'needs a share: a directory that its server exports, such as /export');
   const parsed = parseNfsOptions(mountOptions.flatMap((words) => words.split(',')).map(asParameter));
   if ('mistake' in parsed) section.mistake(['mountOptions'], parsed.mistake);
+  else if (parsed.version === '3')
+    section.mistake(['mountOptions'], 'asks for NFS 3: the lock of a pool needs NFS 4. Ask for it in the class');
   const options = 'mistake' in parsed ? { parameters: [], version: undefined, port: undefined } : parsed;
   return {
     exported: { host: server ?? '', share: share ?? '' },

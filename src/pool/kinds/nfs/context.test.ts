@@ -10,11 +10,16 @@ test('a context is read as a driver writes it, and as users of csi-driver-nfs do
   const whole = { exported: { host: 'nas', share: '/export' }, directory: '', mode: undefined, options: none };
   assert.deepEqual(readNfsContext(base), whole);
   assert.deepEqual(readNfsContext({ ...base, subDir: '', mountPermissions: '0' }), whole);
-  const written = writeNfsContext({ exported: whole.exported, directory: 'holdfast/volumes/v/data' }, 'vers=4.1,hard');
+  const written = writeNfsContext(
+    { exported: whole.exported, directory: 'holdfast/volumes/v/data' },
+    {
+      ...{ mountOptions: 'vers=4.1,hard', mountPermissions: '0750' },
+    },
+  );
   assert.deepEqual(readNfsContext(written), {
     exported: whole.exported,
     directory: 'holdfast/volumes/v/data',
-    mode: undefined,
+    mode: 0o750,
     options: { parameters: [['hard']], version: '4.1', port: undefined },
   });
   const theirs = readNfsContext({ ...base, subdir: '/pvc-1/', mountpermissions: '0755' });

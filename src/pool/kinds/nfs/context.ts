@@ -4,7 +4,7 @@ import { WrongValue } from '../../../settings/section.ts';
 import { absolutePath } from '../../../settings/values.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import { parseVolumeId } from '../../../volume/id.ts';
-import { asParameter, host, pathInShare } from './values.ts';
+import { asParameter, host, mode, pathInShare } from './values.ts';
 
 /** The volume_context of a volume on NFS. Its keys are those of csi-driver-nfs, which writes some in small letters. */
 export interface NfsContext {
@@ -50,10 +50,14 @@ export function readNfsContext(context: Readonly<Record<string, string>>): NfsCo
 /** Writes a context for `readNfsContext`. */
 export function writeNfsContext(
   { directory, exported }: Pick<NfsContext, 'directory' | 'exported'>,
-  mountOptions: string,
+  { mountOptions, mountPermissions }: { readonly mountOptions: string; readonly mountPermissions?: string | undefined },
 ): Record<string, string> {
   const { host: server, share } = exported;
-  return { server, share, subDir: directory, ...(mountOptions === '' ? {} : { mountOptions }) };
+  return {
+    ...{ server, share, subDir: directory },
+    ...(mountPermissions === undefined ? {} : { mountPermissions }),
+    ...(mountOptions === '' ? {} : { mountOptions }),
+  };
 }
 
 /** The source of a mount of the volume, as the kernel shows it. */
@@ -67,13 +71,6 @@ export function sourceOf({
 /** The path of a directory in a share, as its server has it. */
 export function pathIn(share: string, directory: string): string {
   return directory === '' ? share : `${share === '/' ? '' : share}/${directory}`;
-}
-
-/** Octal, as csi-driver-nfs has it: 0 is for a mode that is left alone. */
-function mode(text: string): number | undefined {
-  if (!/^0?[0-7]{1,4}$/.test(text)) throw new WrongValue('must be a mode in octal, such as 0777, or 0');
-  const bits = Number.parseInt(text, 8);
-  return bits === 0 ? undefined : bits;
 }
 
 function mountOptions(text: string): NfsOptions {

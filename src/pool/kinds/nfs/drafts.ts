@@ -2,7 +2,6 @@ import { chmod, mkdir, rm } from 'node:fs/promises';
 import { copyTree } from '../../../command/copy-tree.ts';
 import { CommandError } from '../../../command/run.ts';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
-import { syncFile } from '../../../kernel/file/file.ts';
 import { syncFilesystem } from '../../../kernel/file/filesystem.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
@@ -11,6 +10,7 @@ import type { Clone, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.
 import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
 import { refuseMountsInside } from '../../records/mounts-inside.ts';
 import type { NfsParts } from './backend.ts';
+import { readNfsParameters } from './parameters.ts';
 
 /** The mode of an emptyDir: a pod may run as any user. Other users are kept out by the mode of the pool's own directory. */
 const newMode = 0o777;
@@ -20,8 +20,26 @@ const newMode = 0o777;
  * neither its size nor its time tells.
  */
 export class NfsVolumeDraft extends VolumeFileDraft<NfsParts> implements VolumeDraft {
+  #name: string | undefined;
+
   override async takenBytes(): Promise<bigint> {
     return 0n;
+  }
+
+  async check({ parameters }: VolumeRecord): Promise<void> {
+    const { exported, names } = this.parts;
+    this.#name = readNfsParameters(parameters, exported).name;
+    // Before anything is copied; it is looked at again when it is taken.
+    if (this.#name !== undefined) await names.requireFree(this.#name, this.id);
+  }
+
+  override async commit(): Promise<void> {
+    if (this.#name === undefined) {
+      await super.commit();
+      return;
+    }
+    await this.parts.beforeChange?.();
+    await this.parts.names.take(this.#name, this.id, () => super.commit());
   }
 
   clone(source: Recorded): Clone {
@@ -29,21 +47,20 @@ export class NfsVolumeDraft extends VolumeFileDraft<NfsParts> implements VolumeD
   }
 
   async make(record: VolumeRecord): Promise<void> {
-    const { queue, syncs } = this.parts;
+    const { order, queue } = this.parts;
     await step('create/data', async () => {
       await queue.run(() => mkdir(this.data));
       // mkdir(2) leaves out what the umask has.
       await queue.run(() => chmod(this.data, newMode));
     });
-    await syncFile(queue, this.data);
+    await order.names(this.data);
     await this.writeRecord(record);
-    await syncs.sync(queue, this.directory);
+    await order.names(this.directory);
   }
 
   async complete(record: VolumeRecord): Promise<void> {
-    const { queue, syncs } = this.parts;
     await this.writeRecord(record);
-    await syncs.sync(queue, this.directory);
+    await this.parts.order.names(this.directory);
   }
 }
 

@@ -2,13 +2,13 @@ import { constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { resizeFile, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { tryLock } from '../../../kernel/process/lock.ts';
 import { Unavailable } from '../../../volume/errors.ts';
+import { pause } from '../../../volume/flow/pause.ts';
 import type { OpenContext } from '../../kind.ts';
 import { PoolHeld } from '../../location/lock.ts';
 import { DiskLost } from '../../quarantine.ts';
@@ -57,7 +57,7 @@ export class ExportLock {
           );
         }
         if (!isTold) log?.warn({ pool: poolName, held_by: holder }, 'waiting for another driver to let a pool go');
-        await delay(retryMs, undefined, { signal: stopping }).catch(() => undefined);
+        await pause(retryMs, stopping);
       }
       const text = `${JSON.stringify({ host: hostname(), pid: process.pid, since: new Date().toISOString(), token })}\n`;
       const lock = new ExportLock(file, text, options);

@@ -1,5 +1,5 @@
 import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
-import { defaultNfsPort } from '../../../kernel/nfs/server.ts';
+import { serverOf } from '../../../kernel/nfs/mount.ts';
 import { isAnswering, isNfs, serverOfMount } from '../../../kernel/nfs/unmount.ts';
 import { Unavailable } from '../../../volume/errors.ts';
 import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts';
@@ -35,17 +35,17 @@ export class NfsNodeSide implements NodeSide {
 
   /** Asks the server first: statfs(2) waits for a server that is gone until it is back. */
   async quotaUsage(volume: VolumeOnNode): Promise<QuotaUsage | undefined> {
-    if (await this.#isAnswering(volume)) return undefined;
+    if (await this.isAnswering(volume)) return undefined;
     throw new Unavailable(`volume ${volume.handle}: ${this.name} does not answer.`);
   }
 
   async condition(volume: VolumeOnNode): Promise<Condition> {
-    if (await this.#isAnswering(volume)) return { abnormal: false, message: 'The NFS server of this volume answers.' };
+    if (await this.isAnswering(volume)) return { abnormal: false, message: 'The NFS server of this volume answers.' };
     return { abnormal: true, message: 'The NFS server of this volume does not answer: its pods wait for it.' };
   }
 
   /** Two questions within a second, as statistics ask them, have one answer: a silent server takes 2 s for each. */
-  #isAnswering(volume: VolumeOnNode): Promise<boolean> {
+  isAnswering(volume: VolumeOnNode): Promise<boolean> {
     const { answer, endedMs = performance.now() } = this.#asked.get(volume.handle) ?? {};
     if (answer !== undefined && performance.now() - endedMs < 1_000) return answer;
     const asked: Asked = { answer: this.#ask(volume), endedMs: undefined };
@@ -62,8 +62,7 @@ export class NfsNodeSide implements NodeSide {
   async #ask(volume: VolumeOnNode): Promise<boolean> {
     const mount = await this.#mountOf(volume);
     const { exported, options } = readNfsContext(volume.context);
-    const configured = { host: exported.host, port: options.port ?? defaultNfsPort };
-    return isAnswering((mount && serverOfMount(mount)) ?? configured);
+    return isAnswering((mount && serverOfMount(mount)) ?? serverOf(exported, options));
   }
 
   async #mountOf({ context }: VolumeOnNode): Promise<Mount | undefined> {

@@ -1,8 +1,12 @@
+import { serverOf } from '../../../kernel/nfs/mount.ts';
+import { askServer, isReached } from '../../../kernel/nfs/server.ts';
 import { isNfs } from '../../../kernel/nfs/unmount.ts';
 import { accessModes } from '../../../volume/capability.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import type { NodeKind } from '../../node-side.ts';
 import { contextKeys, readNfsContext, sourceOf } from './context.ts';
+
+const silentAfterMs = 2_000;
 
 /** Volumes on NFS, as any node mounts them. */
 export const nfsNodeKind: NodeKind = {
@@ -32,6 +36,12 @@ export const nfsNodeKind: NodeKind = {
     const { removeLeftExports } = await import('./attachment.ts');
     await removeLeftExports(context, context.server);
     return new NfsNodeSide(context);
+  },
+
+  async askServer({ context }) {
+    const { exported, options } = readNfsContext(context);
+    const answer = await askServer(serverOf(exported, options), silentAfterMs);
+    return isReached(answer) ? undefined : answer.why;
   },
 
   async checkNode(queue) {

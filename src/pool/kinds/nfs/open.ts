@@ -4,6 +4,7 @@ import { unmount } from '../../../kernel/mount/mount.ts';
 import { nfsSource } from '../../../kernel/nfs/mount.ts';
 import { Held } from '../../../volume/held.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import { CommitOrder } from '../../records/commit-order.ts';
 import { Layout } from '../../records/layout.ts';
 import { openPoolFile, readPoolFile } from '../../records/pool-file.ts';
 import { ReservedSpace } from '../../records/reserved-space.ts';
@@ -11,6 +12,7 @@ import { NfsBackend } from './backend.ts';
 import type { NfsPoolOptions } from './config.ts';
 import { mountPrivately } from './export-mount.ts';
 import { ExportLock } from './lock.ts';
+import { VolumeNames } from './volume-names.ts';
 
 export interface NfsOpenOptions extends OpenContext, NfsPoolOptions {
   readonly name: string;
@@ -47,10 +49,13 @@ export async function openNfsBackend(options: NfsOpenOptions): Promise<ReadyBack
       queue,
       layout,
       syncs,
+      // A server syncs each file.
+      order: new CommitOrder(queue, syncs, false),
       reserve,
       exported,
       programs,
       onDelete,
+      names: new VolumeNames(queue, layout),
       options: options.options,
       // A driver that has lost its lock changes nothing that another one has.
       beforeChange: () => lock.check(queue),

@@ -2,10 +2,10 @@ import { mkdir, readFile, rename, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
-import { syncFile } from '../../../kernel/file/file.ts';
+import { syncDirectory } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
-import { DataLoss, HoldfastError } from '../../../volume/errors.ts';
+import { DataLoss, HoldfastError, InvalidArgument } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
 import type { Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
@@ -15,6 +15,7 @@ import { FileRemoval } from '../../records/file-removal.ts';
 import type { NfsParts } from './backend.ts';
 import { NfsVolumeDraft } from './drafts.ts';
 import { keptName, type OnDelete, onDeletes } from './on-delete.ts';
+import { readNfsParameters } from './parameters.ts';
 
 /** Makes and removes directories on NFS. */
 export class NfsProvisioner extends FileRemoval<NfsParts> implements Provisioner {
@@ -67,6 +68,7 @@ export class NfsProvisioner extends FileRemoval<NfsParts> implements Provisioner
     const id = parseVolumeId(basename(ref).split('.')[0] ?? '');
     if (id === undefined || dirname(ref) !== layout.trash) return false;
     const record = await this.#recordIn(ref);
+    await this.#releaseName(record);
     const onDelete = record === undefined ? this.parts.onDelete : onDeleteOf(record, this.parts.onDelete);
     if (onDelete === 'delete') return false;
     const [directory, name] = keptName(onDelete, record ?? { id, name: id, parameters: {} });
@@ -76,8 +78,21 @@ export class NfsProvisioner extends FileRemoval<NfsParts> implements Provisioner
     const moved = await queue
       .run(() => rename(ref, join(kept, `${name}${basename(ref).slice(id.length)}`)))
       .then(() => true, ignoreMissing);
-    if (moved === true) await syncFile(queue, kept);
+    if (moved === true) await syncDirectory(queue, kept);
     return true;
+  }
+
+  async #releaseName(record: VolumeRecord | undefined): Promise<void> {
+    const { exported, names } = this.parts;
+    if (record?.parameters['subDir'] === undefined) return;
+    let name: string | undefined;
+    try {
+      name = readNfsParameters(record.parameters, exported).name;
+    } catch (error) {
+      // The pool moved to another server: the name is found again as long as that says nothing about it.
+      if (!(error instanceof InvalidArgument)) throw error;
+    }
+    if (name !== undefined) await names.release(name, record.id);
   }
 
   async #recordIn(ref: TrashRef): Promise<VolumeRecord | undefined> {

@@ -1,5 +1,6 @@
 import { accessModes } from '../../../volume/capability.ts';
 import type { Traits } from '../../pool.ts';
+import { nfsParameters } from './parameters.ts';
 
 export const nfsTraits: Traits = {
   block: false,
@@ -13,4 +14,5 @@ export const nfsTraits: Traits = {
   changedBlocks: 'none',
   expansion: { online: true, offline: true },
   detaching: 'automatic',
+  parameters: nfsParameters,
 };

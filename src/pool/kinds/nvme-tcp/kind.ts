@@ -28,6 +28,10 @@ export const nvmeTcpNodeKind: NodeKind = {
     const { openNvmeSide } = await import('./side.ts');
     return openNvmeSide(context);
   },
+  async askServer({ context }) {
+    const { reachTarget } = await import('../../network-disk/reach-portal.ts');
+    return reachTarget(parseNvmeContext(context).portals);
+  },
   async checkNode() {
     const check = 'NVMe over TCP';
     if (hasFabrics()) return [ok(check, `the kernel connects by ${fabricsPath}`)];

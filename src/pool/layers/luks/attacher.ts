@@ -11,7 +11,7 @@ import {
 import { sameDevice } from '../../../kernel/device.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
-import { FailedPrecondition, InternalError, Unavailable } from '../../../volume/errors.ts';
+import { FailedPrecondition, InternalError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { mapperName, volumeOfMapper } from '../../../volume/mapper-name.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
@@ -54,7 +54,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
       const descriptor = await openStill(queue, mapper, async () => (await stateOf(queue, mapper))?.device);
       return descriptor && { mapper, descriptor };
     });
-    if (opened === undefined) throw neverThere(record.id);
+    if (opened === undefined) throw stillGoing(record.id);
     const { descriptor, mapper } = opened;
     try {
       // It is open here, so it goes when that and all mounts of it have ended.
@@ -75,9 +75,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
       if (!(persistent && state.isGoing)) return found;
       if (pauseMs !== undefined) await delay(pauseMs);
     }
-    throw new FailedPrecondition(
-      `volume ${id}: its last mapper ${mapperName(id)} is being removed but a process still has it open. End that process and try again.`,
-    );
+    throw stillGoing(id);
   }
 
   async function open(record: VolumeRecord, lower: Device, { secrets }: AttachOptions): Promise<MappedOver> {
@@ -204,10 +202,10 @@ export function luksAttacher(parts: LuksParts): Attacher {
   };
 }
 
-/** A mapper without a table that a process holds open, for example. */
-function neverThere(id: VolumeId): Unavailable {
-  return new Unavailable(
-    `volume ${id}: its mapper ${mapperName(id)} cannot be opened, and does not go. End the programs that have it open (dmsetup info ${mapperName(id)}, lsof) and try again.`,
+/** It goes with its last user, and is not to be used any more. */
+function stillGoing(id: VolumeId): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id}: a process still has its last mapper ${mapperName(id)} open, which is being removed. End it (see lsof) and try again.`,
   );
 }
 

@@ -4,7 +4,7 @@ import { errnoName } from '../../../kernel/call/errno.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { encryptionTypes, luksHeaderBytes } from '../../../volume/encryption.ts';
 import { step } from '../../../volume/step.ts';
-import type { Attacher, Backend, Extras, Layer, Provisioner, Snapshotter } from '../../backend.ts';
+import type { Attacher, Backend, Extras, Layer, Provisioner, Snapshotter, Transfer } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { FilesystemTrimmer } from '../../trimmer.ts';
 import { over } from '../over.ts';
@@ -93,7 +93,7 @@ function snapshotter(inner: Snapshotter): Snapshotter {
 
 function extras(parts: LuksParts, attacher: Attacher, name: string): Extras {
   const { inner, queue } = parts;
-  const { changedRanges, repairer, thickness, trim } = inner.extras;
+  const { changedRanges, repairer, thickness, transfer, trim } = inner.extras;
   const takenBytes = (id: Parameters<Backend['space']['dataOfVolume']>[0]) =>
     inner.space.allocatedBytes(inner.space.dataOfVolume(id));
   const trimmer = new FilesystemTrimmer({ name, queue, attacher, takenBytes });
@@ -120,7 +120,17 @@ function extras(parts: LuksParts, attacher: Attacher, name: string): Extras {
       makeThin: (record) => thickness.makeThin(below(record)),
     },
     repairer: repairer && luksRepairer(parts, repairer),
+    transfer: transfer && withHeaders(transfer),
   };
+}
+
+/** A volume moves as it lies on the disk: with its header, and without its key. */
+function withHeaders(transfer: Transfer): Transfer {
+  const { changedRanges } = transfer;
+  return over<Transfer>(transfer, {
+    read: (object) => transfer.read(belowRecorded(object)),
+    changedRanges: changedRanges && ((request, find) => changedRanges(request, (id) => below(find(id)))),
+  });
 }
 
 /** The same ranges as the user of the volume counts. */

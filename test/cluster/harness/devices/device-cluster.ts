@@ -1,10 +1,8 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { installPrograms } from '../../../../deploy/image/program.ts';
 import { Scratch } from '../../../support/scratch.ts';
 import { VolatileDisk } from '../../../vm/disk/volatile-disk.ts';
-import { bundlePrograms } from '../../../vm/machine/bundle.ts';
-import type { RunningCommand } from '../../../vm/machine/run-command.ts';
 import { startUdev } from '../../../vm/machine/udev.ts';
 import { bootVirtualMachine, type VirtualMachine } from '../../../vm/machine/virtual-machine.ts';
 import { ApiServer } from '../api-server.ts';
@@ -17,7 +15,7 @@ import { buildPrograms, clusterPrograms } from '../programs.ts';
 import { relay } from '../relay.ts';
 import { applySnapshotCrds } from '../snapshot-crds.ts';
 import { waitFor } from '../waiting.ts';
-import type { NodePlan } from './node-in-guest.ts';
+import { becomeNodeCommands, kubeletPort, nodeDirectory, startNode, writeKubeconfig } from './machine-node.ts';
 
 /** As in a cluster of one node: see cluster.ts. */
 const address = '127.96.0.1';
@@ -25,9 +23,6 @@ const serviceRange = '127.96.0.0/16';
 const port = 443;
 /** The API server asks the kubelet under this name, and its port leads into the virtual machine. */
 const nodeName = '127.0.0.1';
-const kubeletPort = 10250;
-/** In the virtual machine. */
-const nodeDirectory = '/data';
 /** Only failures take so long: alone on a machine it takes two minutes. */
 const patienceMs = 1_200_000;
 const gibibyte = 2 ** 30;
@@ -100,14 +95,14 @@ export class DeviceCluster implements AsyncDisposable {
     starting.use(await Controllers.start(programs, directory, server));
     const way = await relay({ host: '127.0.0.1', port: 0 }, { host: address, port });
     starting.defer(() => void way.close());
-    const scratch = starting.use(new Scratch('cluster-vm'));
+    const scratch = starting.use(new Scratch('vm-of-cluster'));
     const vm = starting.use(await startMachine(starting, scratch));
     const images = scratch.join('images');
     mkdirSync(images);
     const node = await startNode(vm, scratch, {
       directory: nodeDirectory,
       programs,
-      kubeconfig: writeKubeconfig(scratch, server),
+      kubeconfig: writeKubeconfig(scratch, server, nodeName),
       nodeName,
       apiServer: { address, port, outsidePort: (way.address() as AddressInfo).port },
       images: [...(await makeImages(programs, images)), await makeDriverImage()],
@@ -134,34 +129,10 @@ async function startMachine(stack: AsyncDisposableStack, scratch: Scratch): Prom
   await vm.run(
     [
       'modprobe -a virtio_net virtio_scsi sd_mod dm-crypt dm-thin-pool',
-      // As systemd has it.
-      'mount --make-rshared /',
-      'mount -t cgroup2 cgroup2 /sys/fs/cgroup',
-      'busybox ip link set lo up',
-      'busybox ip address add 10.0.2.15/24 dev eth0',
-      'busybox ip link set eth0 up',
-      `mkfs.ext4 -q /dev/vda && mkdir -p ${nodeDirectory} && mount /dev/vda ${nodeDirectory}`,
+      'mkfs.ext4 -q /dev/vda',
+      ...becomeNodeCommands('/dev/vda'),
     ].join(' && '),
   );
   await startUdev(vm);
   return vm;
-}
-
-async function startNode(vm: VirtualMachine, scratch: Scratch, plan: NodePlan): Promise<RunningCommand> {
-  const bundle = await bundlePrograms('../cluster/harness/devices', ['node-in-guest']);
-  writeFileSync(scratch.join('node.json'), JSON.stringify(plan), { mode: 0o600 });
-  return vm.start(
-    `${process.execPath} ${bundle}/node-in-guest.mjs ${scratch.join('node.json')}`,
-    scratch.join('node.log'),
-  );
-}
-
-/** With the certificate in it, and not its path. */
-function writeKubeconfig(scratch: Scratch, server: ApiServer): string {
-  const text = readFileSync(server.kubeconfig(`system:node:${nodeName}`), 'utf8');
-  const data = readFileSync(server.certificate).toString('base64');
-  const path = scratch.join('kubeconfig');
-  const named = JSON.stringify({ 'certificate-authority': server.certificate }).slice(1, -1);
-  writeFileSync(path, text.replace(named, `"certificate-authority-data":${JSON.stringify(data)}`), { mode: 0o600 });
-  return path;
 }

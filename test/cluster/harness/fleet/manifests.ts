@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { hostDirectories } from '../host-directories.ts';
 import { images, machineImages } from '../images.ts';
 import type { Kubectl } from '../kubectl.ts';
 
@@ -32,12 +33,11 @@ export function manifestsFor(
   const overlay = makeDirectory('overlay');
   // Relative, because kustomize takes no other.
   const fromOverlay = (path: string) => relative(overlay, join(root, path));
-  const data = { name: 'data', hostPath: { path: dataDirectory, type: 'Directory' } };
   const patch = {
     apiVersion: 'apps/v1',
     kind: 'DaemonSet',
     metadata: { name: 'holdfast' },
-    spec: { template: { spec: { volumes: [data] } } },
+    spec: { template: { spec: { volumes: hostDirectories(dataDirectory) } } },
   };
   const kustomization = {
     resources: parts.map(fromOverlay),

@@ -7,7 +7,7 @@ import { isSameDisk } from '../../../../kernel/block/disk-identity.ts';
 import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../../kernel/call/errno.ts';
-import { readWhatCan, syncFile, writeAt } from '../../../../kernel/file/file.ts';
+import { readWhatCan, syncDirectory, syncFile, writeAt } from '../../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition, Unavailable } from '../../../../volume/errors.ts';
 import { formatBytes } from '../../../../volume/size.ts';
 import { step } from '../../../../volume/step.ts';
@@ -149,7 +149,7 @@ async function label(place: LabelledPlace): Promise<LabelledDisk> {
   const poolId = seen.begunId ?? randomUUID();
   await step('open/mark', async () => {
     await queue.run(() => mkdir(poolsDirectory(place.dataDirectory), { recursive: true, mode: 0o700 }));
-    await syncFile(queue, place.dataDirectory);
+    await syncDirectory(queue, place.dataDirectory);
     await markerOf(place).set({ disk, uuid: poolId });
   });
   // The last look before the first byte.

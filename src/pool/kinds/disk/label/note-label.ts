@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { dropCache } from '../../../../kernel/block/block.ts';
 import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import { readAtMost, syncFile } from '../../../../kernel/file/file.ts';
+import { readAtMost, syncDirectory, syncFile } from '../../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../../volume/errors.ts';
 import { Held } from '../../../../volume/held.ts';
 import { takeLock } from '../../../location/lock.ts';
@@ -54,7 +54,7 @@ export class NoteLabel implements DiskLabel {
       await writeFile(file.lockPath, '', { flag: 'a', mode: 0o600 });
     });
     // The note must be found after a power cut.
-    await syncFile(queue, dirname(dirname(file.lockPath)));
+    await syncDirectory(queue, dirname(dirname(file.lockPath)));
     const lock = held.use(await takeLock(options, file.lockPath));
     // A driver that had the lock until now may have changed it.
     const note = (await file.read()) ?? { payload: empty, filesystem: undefined };

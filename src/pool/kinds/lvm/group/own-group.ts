@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { isSameDisk } from '../../../../kernel/block/disk-identity.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import { sameDevice } from '../../../../kernel/device.ts';
-import { syncFile } from '../../../../kernel/file/file.ts';
+import { syncDirectory } from '../../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../../volume/errors.ts';
 import { Held } from '../../../../volume/held.ts';
 import { step } from '../../../../volume/step.ts';
@@ -54,7 +54,7 @@ export async function ensureGroup(options: OwnGroupOptions, lvm: Lvm): Promise<v
     for (const path of [note.lockPath, note.commandLockPath]) await writeFile(path, '', { flag: 'a', mode: 0o600 });
   });
   // The note must be found after a power cut.
-  await syncFile(queue, dataDirectory);
+  await syncDirectory(queue, dataDirectory);
   await using _lock = await takeLock(options, note.lockPath);
   // A command of a driver that was killed still runs in LVM: first that ends, and then its result is seen.
   await (await takeLock(options, note.commandLockPath))[Symbol.asyncDispose]();

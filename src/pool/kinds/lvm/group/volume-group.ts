@@ -7,6 +7,7 @@ import {
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../../kernel/call/errno.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../../volume/errors.ts';
+import { SharedRun } from '../../../../volume/flow/shared-run.ts';
 import type { Layout } from '../../../../volume/layout.ts';
 import type { Autoactivation } from '../commands/arguments.ts';
 import * as arguments_ from '../commands/arguments.ts';
@@ -16,7 +17,7 @@ import { isLvmError, type Lvm } from '../commands/lvm.ts';
 import { activateAllArguments } from '../commands/thin-arguments.ts';
 import { disksOfLegs, type LvPlan, neededBytes, planOf, wholeBytes } from '../layout.ts';
 import { idOfLvName, isOwnName, lvNameOfMapped, mappedName } from '../names.ts';
-import { changeOf, isOwnTag, stateOf, type TagChange } from '../tags.ts';
+import { changeOf, isOwnTag, moveDocument, stateOf, type TagChange, tagsOfDocument } from '../tags.ts';
 import type { AskedDisk } from './ask-disks.ts';
 import { isFamilyTag } from './families.ts';
 import { type GroupState, groupStateOf, type OwnLv } from './group-state.ts';
@@ -47,7 +48,7 @@ export interface NewOwnLv {
 export class VolumeGroup extends KnownGroup {
   readonly #lvm: Lvm;
   #readAtMs = performance.now();
-  #reading: Promise<void> | undefined;
+  readonly #reading = new SharedRun(() => this.#read());
   /** The last change of tags of each logical volume that has one under way. */
   readonly #edits = new Map<string, Promise<void>>();
   /** Devices that this driver has suspended just now, by their names in device-mapper: `resume` leaves them alone. */
@@ -93,13 +94,10 @@ export class VolumeGroup extends KnownGroup {
     );
   }
 
-  /** Asks LVM. Calls at the same time share one answer. @param maximumAgeMs the age of an answer that will do */
+  /** Asks LVM. Callers that wait share one answer: what LVM said before a call proves nothing for it. @param maximumAgeMs the age of an answer that will do */
   refresh(maximumAgeMs = 0): Promise<void> {
     if (maximumAgeMs > 0 && performance.now() - this.#readAtMs < maximumAgeMs) return Promise.resolve();
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
+    return this.#reading.run();
   }
 
   /**
@@ -173,7 +171,7 @@ export class VolumeGroup extends KnownGroup {
     return lv;
   }
 
-  /** Replaces all tags of ours, but for what it shares blocks with. */
+  /** Replaces all tags of ours, but for what it shares blocks with, and the mark of a move. */
   retag(lvName: string, newTags: readonly string[], autoactivation?: Autoactivation): Promise<void> {
     return this.edit(lvName, () => newTags, autoactivation);
   }
@@ -201,7 +199,9 @@ export class VolumeGroup extends KnownGroup {
   ): Promise<void> {
     const before = this.#require(lvName);
     const newTags = newTagsOf(before.tags);
-    const stays = (tag: string) => isFamilyTag(tag) || !isOwnTag(tag);
+    const marks = tagsOfDocument(moveDocument, before.tags);
+    const keepsMark = tagsOfDocument(moveDocument, newTags).length === 0;
+    const stays = (tag: string) => isFamilyTag(tag) || !isOwnTag(tag) || (keepsMark && marks.includes(tag));
     const tags = [...newTags, ...before.tags.filter((tag) => stays(tag) && !newTags.includes(tag))];
     const change = changeOf(before.tags, tags);
     if (change.add.length === 0 && change.remove.length === 0) return;
@@ -294,7 +294,7 @@ export class VolumeGroup extends KnownGroup {
     try {
       await this.#lvm.change(arguments_.removeArguments(this.name, lvName));
     } catch (error) {
-      if (!isLvmError(error) || failureOf(error) !== 'no-volume') throw this.#explain(error, 0n);
+      if (!isLvmError(error) || failureOf(error) !== 'no-volume') throw await this.#whyFailed(error, 0n);
     }
     await this.flush();
     const before = this.forget(lvName);
@@ -371,11 +371,17 @@ export class VolumeGroup extends KnownGroup {
     if (told !== undefined) this.#requireSame(told);
     if (told !== undefined && !told.physicalVolumes.some(({ isMissing }) => isMissing)) return told;
     this.#lvm.lookOnlyAt(undefined);
-    const state = groupStateOf(await this.#lvm.report(this.name), this.name);
-    if (state === undefined) throw missingGroup(this.poolName, this.name);
-    this.#requireSame(state);
-    refuseCopies(this.poolName, state);
-    return state;
+    try {
+      const state = groupStateOf(await this.#lvm.report(this.name), this.name);
+      if (state === undefined) throw missingGroup(this.poolName, this.name);
+      this.#requireSame(state);
+      refuseCopies(this.poolName, state);
+      return state;
+    } catch (error) {
+      // The next change is made in the group of these disks, or nowhere: another group may have the name.
+      this.#lookAtOwnDisks();
+      throw error;
+    }
   }
 
   /** Another group may have the name by now: of a node's disk that was plugged in, or made after a `vgrename`. */
@@ -405,14 +411,18 @@ export class VolumeGroup extends KnownGroup {
     await this.#tell(arguments_.refreshArguments(this.name, name), 0n);
   }
 
-  /** Only LVM knows the outcome of a failed change. */
   async #tell(args: readonly string[], neededBytes: bigint): Promise<void> {
     try {
       await this.#lvm.change(args);
     } catch (error) {
-      await this.refresh().catch(() => undefined);
-      throw this.#explain(error, neededBytes);
+      throw await this.#whyFailed(error, neededBytes);
     }
+  }
+
+  /** Only LVM knows the outcome of a failed change, and whether the group is still the same. */
+  async #whyFailed(error: unknown, neededBytes: bigint): Promise<unknown> {
+    const trouble = await this.refresh().catch((reason: unknown) => reason);
+    return trouble instanceof FailedPrecondition ? trouble : this.#explain(error, neededBytes);
   }
 
   #explain(error: unknown, neededBytes: bigint): unknown {

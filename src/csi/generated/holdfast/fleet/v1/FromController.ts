@@ -7,6 +7,7 @@ import type { CallCancelInput as _holdfast_fleet_v1_CallCancelInput, CallCancel 
 import type { StreamCreditInput as _holdfast_fleet_v1_StreamCreditInput, StreamCredit as _holdfast_fleet_v1_StreamCredit } from '../../../holdfast/fleet/v1/StreamCredit.ts';
 import type { CapacityQuestionInput as _holdfast_fleet_v1_CapacityQuestionInput, CapacityQuestion as _holdfast_fleet_v1_CapacityQuestion } from '../../../holdfast/fleet/v1/CapacityQuestion.ts';
 import type { BeatInput as _holdfast_fleet_v1_BeatInput, Beat as _holdfast_fleet_v1_Beat } from '../../../holdfast/fleet/v1/Beat.ts';
+import type { NodeCertificateInput as _holdfast_fleet_v1_NodeCertificateInput, NodeCertificate as _holdfast_fleet_v1_NodeCertificate } from '../../../holdfast/fleet/v1/NodeCertificate.ts';
 
 export interface FromControllerInput {
   /**
@@ -18,7 +19,8 @@ export interface FromControllerInput {
   'credit'?: (_holdfast_fleet_v1_StreamCreditInput | null);
   'capacity'?: (_holdfast_fleet_v1_CapacityQuestionInput | null);
   'beat'?: (_holdfast_fleet_v1_BeatInput | null);
-  'kind'?: "welcome"|"call"|"cancel"|"credit"|"capacity"|"beat";
+  'certificate'?: (_holdfast_fleet_v1_NodeCertificateInput | null);
+  'kind'?: "welcome"|"call"|"cancel"|"credit"|"capacity"|"beat"|"certificate";
 }
 
 export interface FromController {
@@ -31,5 +33,6 @@ export interface FromController {
   'credit'?: (_holdfast_fleet_v1_StreamCredit | null);
   'capacity'?: (_holdfast_fleet_v1_CapacityQuestion | null);
   'beat'?: (_holdfast_fleet_v1_Beat | null);
-  'kind'?: "welcome"|"call"|"cancel"|"credit"|"capacity"|"beat";
+  'certificate'?: (_holdfast_fleet_v1_NodeCertificate | null);
+  'kind'?: "welcome"|"call"|"cancel"|"credit"|"capacity"|"beat"|"certificate";
 }

@@ -9,6 +9,8 @@ import type { CapacityToldInput as _holdfast_fleet_v1_CapacityToldInput, Capacit
 import type { TokenRenewalInput as _holdfast_fleet_v1_TokenRenewalInput, TokenRenewal as _holdfast_fleet_v1_TokenRenewal } from '../../../holdfast/fleet/v1/TokenRenewal.ts';
 import type { BeatInput as _holdfast_fleet_v1_BeatInput, Beat as _holdfast_fleet_v1_Beat } from '../../../holdfast/fleet/v1/Beat.ts';
 import type { LeavingInput as _holdfast_fleet_v1_LeavingInput, Leaving as _holdfast_fleet_v1_Leaving } from '../../../holdfast/fleet/v1/Leaving.ts';
+import type { MovesToldInput as _holdfast_fleet_v1_MovesToldInput, MovesTold as _holdfast_fleet_v1_MovesTold } from '../../../holdfast/fleet/v1/MovesTold.ts';
+import type { CertificateRequestInput as _holdfast_fleet_v1_CertificateRequestInput, CertificateRequest as _holdfast_fleet_v1_CertificateRequest } from '../../../holdfast/fleet/v1/CertificateRequest.ts';
 
 export interface FromNodeInput {
   /**
@@ -25,7 +27,15 @@ export interface FromNodeInput {
    * The driver stops: calls that run are answered, and no new ones are taken.
    */
   'leaving'?: (_holdfast_fleet_v1_LeavingInput | null);
-  'kind'?: "hello"|"inventory"|"answer"|"part"|"capacity"|"renewal"|"beat"|"leaving";
+  /**
+   * Moves of volumes, all that the node knows of, each time that they change. An older controller passes over it.
+   */
+  'moves'?: (_holdfast_fleet_v1_MovesToldInput | null);
+  /**
+   * Asks for what the node proves itself by to other nodes.
+   */
+  'certificate'?: (_holdfast_fleet_v1_CertificateRequestInput | null);
+  'kind'?: "hello"|"inventory"|"answer"|"part"|"capacity"|"renewal"|"beat"|"leaving"|"moves"|"certificate";
 }
 
 export interface FromNode {
@@ -43,5 +53,13 @@ export interface FromNode {
    * The driver stops: calls that run are answered, and no new ones are taken.
    */
   'leaving'?: (_holdfast_fleet_v1_Leaving | null);
-  'kind'?: "hello"|"inventory"|"answer"|"part"|"capacity"|"renewal"|"beat"|"leaving";
+  /**
+   * Moves of volumes, all that the node knows of, each time that they change. An older controller passes over it.
+   */
+  'moves'?: (_holdfast_fleet_v1_MovesTold | null);
+  /**
+   * Asks for what the node proves itself by to other nodes.
+   */
+  'certificate'?: (_holdfast_fleet_v1_CertificateRequest | null);
+  'kind'?: "hello"|"inventory"|"answer"|"part"|"capacity"|"renewal"|"beat"|"leaving"|"moves"|"certificate";
 }

@@ -4,7 +4,7 @@
 
 export interface LookRequestInput {
   /**
-   * What is asked for: pools, volumes, snapshots, trash or who. A driver that does not know it answers UNIMPLEMENTED.
+   * What is asked for: pools, volumes, snapshots, trash, moves, disks, who, or all (pools, volumes, snapshots, trash and moves at once). A driver that does not know it answers UNIMPLEMENTED.
    */
   'list'?: (string);
   /**
@@ -15,7 +15,7 @@ export interface LookRequestInput {
 
 export interface LookRequest {
   /**
-   * What is asked for: pools, volumes, snapshots, trash or who. A driver that does not know it answers UNIMPLEMENTED.
+   * What is asked for: pools, volumes, snapshots, trash, moves, disks, who, or all (pools, volumes, snapshots, trash and moves at once). A driver that does not know it answers UNIMPLEMENTED.
    */
   'list': (string);
   /**

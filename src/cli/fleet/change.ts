@@ -1,0 +1,151 @@
+import type { z } from 'zod';
+import { moving, purged, restored } from '../../admin/protocol.ts';
+import { contract, decode, encode } from '../../csi/contract.ts';
+import type * as wire from '../../csi/generated/types.ts';
+import { PassedOn } from '../../fleet/controller/passed-on.ts';
+import { askFleet, requireNode } from '../../fleet/view/ask.ts';
+import type { ChangeWishes } from '../../fleet/view/request.ts';
+import type { ChangedFleet } from '../../fleet/view/start.ts';
+import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
+import { parseVolumeId } from '../../volume/id.ts';
+import { parseJsonInput } from '../../volume/parse-input.ts';
+import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
+import { printCancelled } from '../move.ts';
+import type { Output } from '../output/output.ts';
+import { exitCodes } from '../output/output.ts';
+import { printPurged, printRestored } from '../trash.ts';
+import { forget } from './forget-node.ts';
+import { moveVolume } from './move.ts';
+import { itemShapes } from './shapes.ts';
+
+const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
+const answerType = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
+
+/** A change takes no longer on a healthy disk. */
+const changeMs = 25_000;
+/** Time that a node may take for a list. */
+const searchMs = 10_000;
+
+/**
+ * Makes a change that a permitted user asks for: `kubectl holdfast trash restore`, `trash purge`,
+ * `move cancel` and `forget-node`, and the page.
+ * @throws HoldfastError
+ */
+export async function changeFleet(
+  fleet: ChangedFleet,
+  wishes: ChangeWishes,
+  output: Output,
+  signal: AbortSignal,
+): Promise<number> {
+  const { change, json } = wishes;
+  if (change === 'forget') return forgetNode(fleet, wishes, output);
+  if (change === 'move') return moveVolume(fleet, wishes, output, signal);
+  if (change === 'cancel') {
+    const { id, node } = await movingVolume(fleet, wishes, signal);
+    await fleet.moves.beforeCancel(node, id);
+    printCancelled(output, await send(fleet, { node, id, rpc: 'CancelMove' }, moving), json);
+    return exitCodes.ok;
+  }
+  const { id, node } = await trashedVolume(fleet, wishes, signal);
+  if (change === 'restore')
+    printRestored(output, await send(fleet, { node, id, rpc: 'RestoreTrashed' }, restored), json);
+  else printPurged(output, await send(fleet, { node, id, rpc: 'PurgeTrashed' }, purged), json);
+  return exitCodes.ok;
+}
+
+function forgetNode({ api, driverName, place, state }: ChangedFleet, wishes: ChangeWishes, output: Output) {
+  const { dryRun, evenSo, json, node = '', undo } = wishes;
+  const sightOf = async (name: string) => state.node(name);
+  return forget({ api, driverName, place, sightOf }, output, { node, dryRun, evenSo, json, undo });
+}
+
+/** The node on which a volume moves, and its id. @throws NotFound, FailedPrecondition, Unavailable */
+async function movingVolume(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Found> {
+  const { node, volume = '' } = wishes;
+  if (node !== undefined) requireNode(fleet.state, node);
+  const id = parseVolumeId(volume) ?? (await volumeMeant(fleet, wishes, signal));
+  if (node !== undefined) return { node, id };
+  const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
+  const { items, missing, problems } = await askFleet(fleet, question, itemShapes.moves);
+  const running = items.filter(({ item }) => item.id === id && item.state === 'running');
+  // Both nodes of a move have one: the node that the volume goes to can end it at any time.
+  const told = running.find(({ item }) => item.toNode === undefined) ?? running[0];
+  if (told !== undefined) return { node: told.node, id };
+  const unsure = [...missing, ...problems].map(({ message, node: other }) => `node ${other}: ${message}`);
+  if (unsure.length === 0)
+    throw new NotFound(`volume ${id} does not move; kubectl holdfast move status shows the moves`);
+  throw new Unavailable(
+    `volume ${id} does not move on the nodes that answered; ${unsure.slice(0, 3).join('; ')}. If you know its node: --node`,
+  );
+}
+
+/** The id of the volume that a name or `namespace/claim` means. */
+async function volumeMeant(fleet: ChangedFleet, { node, volume = '' }: ChangeWishes, signal: AbortSignal) {
+  const question = { list: 'volumes', volume, node, waitMs: searchMs, signal };
+  const { items } = await askFleet(fleet, question, itemShapes.volumes);
+  const known = new Map<string, Known>(
+    items.filter(({ item }) => isMeant(item, volume)).map(({ item }) => [item.id, item]),
+  );
+  return findVolume([...known.values()], volume, 'on the nodes that answered').id;
+}
+
+interface Found {
+  readonly id: string;
+  readonly node: string;
+}
+
+/** The one volume in the trash of a node that is meant. @throws NotFound, FailedPrecondition, Unavailable */
+async function trashedVolume(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Found> {
+  const { node, volume = '' } = wishes;
+  if (node !== undefined) requireNode(fleet.state, node);
+  if (node !== undefined && parseVolumeId(volume) !== undefined) return { node, id: volume };
+  const question = { list: 'trash', volume, node, waitMs: searchMs, signal };
+  const { items, missing, problems } = await askFleet(fleet, question, itemShapes.trash);
+  const meant = items.filter(({ item }) => isMeant(item, volume));
+  // One id can have been deleted several times: all of them are meant.
+  const each = new Map(meant.map((told) => [`${told.node} ${told.item.id}`, told]));
+  const known = [...each.values()].map(({ item: { claim, id, name, pool }, node: itsNode }) => ({
+    ...{ id, name, claim, node: itsNode },
+    pool: `${pool} of node ${itsNode}`,
+  }));
+  const unsure = [...missing, ...problems].map(({ message, node: other }) => `node ${other}: ${message}`);
+  if (known.length === 0 && unsure.length > 0) {
+    throw new Unavailable(
+      `there is no volume '${volume}' in the trash of the nodes that answered; ${unsure.slice(0, 3).join('; ')}`,
+    );
+  }
+  if (unsure.length > 0 && parseVolumeId(volume) === undefined) {
+    throw new Unavailable(
+      `not all nodes have answered, and one of them may have another '${volume}' in its trash: give the id, or --node. ${unsure.slice(0, 3).join('; ')}`,
+    );
+  }
+  return findVolume(known, volume, 'in the trash of any node');
+}
+
+interface Sent {
+  readonly node: string;
+  readonly id: string;
+  readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove';
+}
+
+/** @throws the node's error, Unavailable, TooLate */
+async function send<T>({ sessions, state }: ChangedFleet, { id, node, rpc }: Sent, schema: z.ZodType<T>): Promise<T> {
+  if (state.node(node)?.isLinked !== true) {
+    throw new Unavailable(`Node ${node} is away: nothing changes there until it is back.`);
+  }
+  const request = encode(requestType, { volume_id: id });
+  const deadline = new Date(Date.now() + changeMs);
+  try {
+    const bytes = await sessions
+      .get(node)
+      .calls.call({ method: `/holdfast.fleet.v1.Change/${rpc}`, request, deadline });
+    const parsed = parseJsonInput(schema, decode<wire.ChangeAnswer>(answerType, bytes).result);
+    if ('data' in parsed) return parsed.data;
+    throw new InvalidArgument(`Node ${node} has answered in words that this controller does not know: look there.`);
+  } catch (error) {
+    if (!(error instanceof PassedOn) || error.code !== 'UNIMPLEMENTED') throw error;
+    throw new FailedPrecondition(
+      `The driver of node ${node} is older and does not take this from the controller: type the command on the node.`,
+    );
+  }
+}

@@ -1,0 +1,163 @@
+import { AdminClient, AdminError } from '../admin/client.ts';
+import type { Moving, PlannedMove } from '../admin/protocol.ts';
+import type { Config } from '../config/config.ts';
+import { InvalidArgument, NotFound } from '../volume/errors.ts';
+import { pause } from '../volume/flow/pause.ts';
+import { parseVolumeId } from '../volume/id.ts';
+import { formatBytes, parseQuantity } from '../volume/size.ts';
+import { claimText } from './look/find-volume.ts';
+import { volumeIdOf } from './look/volume-id.ts';
+import { exitCodes, type Output, toJson } from './output/output.ts';
+import { printTable } from './output/table.ts';
+import { moveColumns, moveRow, progressLine } from './output/tables/moves.ts';
+import { printable } from './output/text.ts';
+
+export interface MoveOptions {
+  readonly wanted: string;
+  readonly to: string;
+  /** In the form that was typed: 100Mi. */
+  readonly limit: string | undefined;
+  readonly dryRun: boolean;
+  readonly wait: boolean;
+  readonly json: boolean;
+}
+
+const pollMs = 500;
+
+/** `holdfast move VOLUME --to-pool POOL`: the driver moves it, and this shows how far it has come. */
+export async function moveCommand(config: Config, output: Output, options: MoveOptions): Promise<number> {
+  const { dryRun, json, to, wait, wanted } = options;
+  if (to === '') {
+    output.problem('INVALID_ARGUMENT', 'say which pool it moves to: --to-pool POOL (holdfast pools shows them)');
+    return exitCodes.usage;
+  }
+  const limit = options.limit === undefined ? undefined : limitOf(options.limit);
+  if (typeof limit === 'string') {
+    output.problem('INVALID_ARGUMENT', limit);
+    return exitCodes.usage;
+  }
+  const client = new AdminClient(config.adminSocketPath);
+  const id = await volumeIdOf(config, wanted);
+  if (dryRun) {
+    const plan = await client.planMove(id, to);
+    if (json) output.line(toJson<'move --dry-run'>(plan));
+    else for (const line of planLines(plan)) output.line(line);
+    return exitCodes.ok;
+  }
+  const { move, plan } = await client.startMove(id, to, limit);
+  const isWatched = wait || (!json && process.stderr.isTTY === true);
+  if (!json) {
+    for (const line of planLines(plan)) output.line(line);
+    output.line(`It is moving. Watch it: holdfast move status ${id}. Give it up: holdfast move cancel ${id}.`);
+  }
+  const last = isWatched ? await watch(client, move) : move;
+  if (last === undefined) {
+    output.problem('WARNING', `the move goes on in the driver. Watch it: holdfast move status ${id}`);
+    return exitCodes.failed;
+  }
+  if (json) output.line(toJson<'move'>({ plan, move: last }));
+  if (last.state === 'failed' || last.state === 'cancelled') {
+    const why = last.reason === undefined ? 'it was cancelled' : last.reason;
+    output.problem('ABORTED', `volume ${id} is where it was, in pool ${last.from}: ${why}`);
+    return exitCodes.failed;
+  }
+  if (!json && last.state === 'done') output.line(`${id} is in pool ${last.to}.`);
+  return exitCodes.ok;
+}
+
+/** `holdfast move status [VOLUME]`. */
+export async function moveStatusCommand(
+  config: Config,
+  output: Output,
+  { json, wanted }: { json: boolean; wanted: string | undefined },
+): Promise<number> {
+  const { moves } = await new AdminClient(config.adminSocketPath).listMoves();
+  const id = wanted === undefined || parseVolumeId(wanted) !== undefined ? wanted : await volumeIdOf(config, wanted);
+  const shown = id === undefined ? moves : moves.filter((move) => move.id === id);
+  if (id !== undefined && shown.length === 0) throw new NotFound(`volume ${printable(id)} has not moved of late.`);
+  if (json) output.line(toJson<'move status'>({ moves: shown }));
+  else printTable(output, moveColumns, { rows: shown.map(moveRow), none: 'No volume is moving.' });
+  return exitCodes.ok;
+}
+
+/** `holdfast move cancel VOLUME`. */
+export async function cancelMoveCommand(
+  config: Config,
+  output: Output,
+  { json, lostNode, wanted }: { json: boolean; lostNode?: string | undefined; wanted: string },
+): Promise<number> {
+  const client = new AdminClient(config.adminSocketPath);
+  printCancelled(output, await client.cancelMove(await volumeIdOf(config, wanted), lostNode), json);
+  return exitCodes.ok;
+}
+
+export function printCancelled(output: Output, move: Moving, json: boolean): void {
+  if (json) output.line(toJson<'move cancel'>(move));
+  else if (move.from === move.to) output.line(`${move.id} can be used again, in pool ${move.from}.`);
+  else output.line(`${move.id} stays in pool ${move.from}: the move to ${move.to} is cancelled.`);
+}
+
+/** Shows how far a move has come, until it has ended. @returns undefined if the user does not wait for that */
+async function watch(client: AdminClient, started: Moving): Promise<Moving | undefined> {
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort();
+  process.once('SIGINT', interrupt);
+  const { isTTY } = process.stderr;
+  const show = (text: string) => {
+    if (isTTY === true) process.stderr.write(`\r${text}\x1b[K`);
+  };
+  try {
+    for (let move = started; ; ) {
+      if (move.state !== 'running') return move;
+      show(progressLine(move));
+      await pause(pollMs, interrupted.signal);
+      if (interrupted.signal.aborted) return undefined;
+      move = (await nowOf(client, started)) ?? move;
+    }
+  } finally {
+    process.off('SIGINT', interrupt);
+    if (isTTY === true) process.stderr.write('\r\x1b[K');
+  }
+}
+
+/** undefined: the driver is starting again, and resumes the move then. */
+async function nowOf(client: AdminClient, { id, startedAt }: Moving): Promise<Moving | undefined> {
+  try {
+    const { moves } = await client.listMoves();
+    return moves.find((move) => move.id === id && move.startedAt === startedAt);
+  } catch (error) {
+    if (error instanceof AdminError && error.code === 'UNAVAILABLE') return undefined;
+    throw error;
+  }
+}
+
+/** @param toNode of a move to another node */
+export function planLines(plan: PlannedMove, toNode?: string): string[] {
+  const { claim, from, id, isCopiedInUse, isInUse, name, provisioning, sizeBytes, snapshots, to, usedBytes } = plan;
+  const [source, target] = [placeOf(from, plan.fromNode), placeOf(to, toNode)];
+  const title = printable(claim === undefined ? name : claimText(claim));
+  const use = isCopiedInUse
+    ? `It is copied while it is in use; the last changes are copied when it is not${isInUse ? ': stop its pod then' : ''}.`
+    : `It is copied while it is not in use, as ${source} cannot tell what changes meanwhile${isInUse ? ': stop its pod, and start it again once it has moved' : ''}.`;
+  return [
+    `${id} (${title}): from ${source} to ${target}, ${formatBytes(BigInt(usedBytes))} of ${formatBytes(BigInt(sizeBytes))} (${provisioning}).`,
+    use,
+    ...(snapshots === 0 ? [] : [`Its snapshots (${snapshots}) stay in ${source}.`]),
+    `Its copy in ${source} stays in the trash for a week.`,
+  ];
+}
+
+function placeOf(pool: string, node: string | undefined): string {
+  return node === undefined ? `pool ${pool}` : `pool ${pool} of node ${node}`;
+}
+
+/** @returns bytes, or the reason why the text is no size */
+function limitOf(text: string): bigint | string {
+  try {
+    const bytes = parseQuantity(text);
+    return bytes > 0n ? bytes : `--limit ${text}: it must be more than nothing`;
+  } catch (error) {
+    if (error instanceof InvalidArgument) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,59 @@
+import type { Moving } from '../../../admin/protocol.ts';
+import { formatBytes } from '../../../volume/size.ts';
+import { age, printable } from '../text.ts';
+
+export const moveColumns = [
+  { title: 'ID' },
+  { title: 'FROM', extra: 2 },
+  { title: 'TO' },
+  { title: 'STATE' },
+  { title: 'ROUND', align: 'right', extra: 1 },
+  { title: 'COPIED', align: 'right' },
+  { title: 'STARTED', align: 'right', extra: 3 },
+  { title: 'WHY', wraps: true },
+] as const;
+
+export function moveRow(move: Moving): string[] {
+  const {
+    copiedBytes,
+    doneBytes,
+    fromNode,
+    id,
+    phase,
+    reason = '',
+    round,
+    startedAt,
+    state,
+    toNode,
+    totalBytes,
+  } = move;
+  const from = fromNode === undefined ? move.from : `${fromNode}/${move.from}`;
+  const to = toNode ?? move.to;
+  const copied = phase === 'copying' || phase === 'switching' ? `${partOf(doneBytes, totalBytes)}%` : '';
+  return [
+    ...[id, from, to, state === 'running' ? (phase ?? state) : state],
+    round === undefined ? '' : String(round),
+    copied === '' && copiedBytes !== undefined ? formatBytes(BigInt(copiedBytes)) : copied,
+    `${age(startedAt, new Date())} ago`,
+    reason === '' && phase === 'waiting' ? 'until the volume is not in use' : printable(reason),
+  ];
+}
+
+const barWidth = 24;
+
+/** `round 2 [#####   ] 40%  1.2Gi of 3Gi, 210Mi/s, 9 s left`. */
+export function progressLine({ bytesPerSecond, doneBytes, phase, reason, round, totalBytes }: Moving): string {
+  if (reason !== undefined) return printable(reason).slice(0, 100);
+  if (phase === 'waiting') return 'all but the last changes are copied: waiting until the volume is not in use';
+  const [done, total, rate] = [doneBytes, totalBytes, bytesPerSecond].map((text) => BigInt(text ?? '0'));
+  if (done === undefined || total === undefined || rate === undefined || total === 0n) return `round ${round ?? 0}`;
+  const part = partOf(doneBytes, totalBytes);
+  const bar = '#'.repeat(Math.floor((part * barWidth) / 100)).padEnd(barWidth);
+  const left = rate > 0n ? `, ${(total - done) / rate} s left` : '';
+  return `round ${round ?? 0} [${bar}] ${part}%  ${formatBytes(done)} of ${formatBytes(total)}, ${formatBytes(rate)}/s${left}`;
+}
+
+function partOf(done: string | undefined, total: string | undefined): number {
+  const all = Number(total ?? '0');
+  return all === 0 ? 100 : Math.min(100, Math.floor((Number(done ?? '0') * 100) / all));
+}

@@ -1,0 +1,325 @@
+import { createHmac, randomUUID, timingSafeEqual, X509Certificate } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { z } from 'zod';
+import { moving, plannedMove, startedMove } from '../../admin/protocol.ts';
+import { contract, decode, encode } from '../../csi/contract.ts';
+import type * as wire from '../../csi/generated/types.ts';
+import { peerName } from '../../move/nodes/names.ts';
+import { FailedPrecondition, HoldfastError, InternalError, NotFound, Unavailable } from '../../volume/errors.ts';
+import { parseJsonInput } from '../../volume/parse-input.ts';
+import { routeById } from '../routing/by-id.ts';
+import { certifyNode } from '../tls/certificate.ts';
+import type { Material } from '../tls/material.ts';
+import type { FleetState } from './fleet-state.ts';
+import { PassedOn } from './passed-on.ts';
+import type { Sessions } from './sessions.ts';
+
+export type MoveShown = z.infer<typeof moving>;
+
+/** A move as a node reports it. */
+export interface ToldMove {
+  readonly node: string;
+  readonly moveId: string;
+  readonly move: MoveShown;
+}
+
+export type StartedMove = z.infer<typeof startedMove> & { readonly moveId: string };
+
+export interface MoveOrder {
+  readonly volumeId: string;
+  readonly toNode: string;
+  /** undefined: the target chooses. */
+  readonly toPool: string | undefined;
+  readonly limitBytesPerSecond: bigint | undefined;
+}
+
+export interface FleetMovesOptions {
+  readonly state: FleetState;
+  readonly sessions: Sessions;
+  readonly log: Logger;
+  /** Undefined until it is known. */
+  readonly material: () => Material | undefined;
+}
+
+/** A node is certified for that time, and asks again with each link. */
+const certifiedDays = 30;
+const earlierMs = 60 * 60_000;
+const callMs = 40_000;
+/** The shortest pause between two introductions for one move. */
+const againMs = 2_000;
+
+/**
+ * Brokers the moves of volumes between nodes. It keeps nothing that a restart may not lose: the nodes report
+ * what moves, and the ticket that the target keeps shows that a move was brokered.
+ */
+export class FleetMoves {
+  readonly #options: FleetMovesOptions;
+  readonly #told = new Map<string, readonly wire.MoveTold[]>();
+  readonly #addresses = new Map<string, string>();
+  /** Moves that are being introduced. */
+  readonly #introducing = new Set<string>();
+
+  constructor(options: FleetMovesOptions) {
+    this.#options = options;
+  }
+
+  /** The certificate of a node, for other nodes. @param host that its link comes from */
+  certify(node: string, { address, public_key: publicKey }: wire.CertificateRequest, host: string): NodeCertified {
+    const material = this.#options.material();
+    if (material === undefined) throw new Unavailable('The certificates are not known yet.');
+    const at = address.startsWith(':') ? `${host.includes(':') ? `[${host}]` : host}${address}` : address;
+    this.#addresses.set(node, at);
+    const [newest = ''] =
+      material['ca.crt'].match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/) ?? [];
+    const commonName = new X509Certificate(newest).subject.replace(/^CN=/, '');
+    const certificate = certifyNode(
+      { dnsName: peerName(node), publicKey: Buffer.from(publicKey) },
+      { certificate: newest, key: material['ca.key'], commonName },
+      { from: new Date(Date.now() - earlierMs), days: certifiedDays },
+    );
+    return { certificate, authorities: material['ca.crt'] };
+  }
+
+  /** All moves of a node. Those that wait for their source are brought together with it, if they were brokered. */
+  told(node: string, { moves }: wire.MovesTold): void {
+    this.#told.set(node, moves);
+    for (const move of moves) if (move.unconnected) void this.#introduceAgain(node, move);
+  }
+
+  /**
+   * The moves that nodes report. Those from another node are listed only if they were brokered.
+   * @param volumeId of the only volume that is wanted
+   */
+  list(volumeId?: string): ToldMove[] {
+    const all = [...this.#told].flatMap(([node, moves]) =>
+      moves
+        .filter((told) => volumeId === undefined || told.volume_id === volumeId)
+        .flatMap((told) => {
+          const move = sightIn(told);
+          return move !== undefined && this.#isTrue(node, told, move) ? [{ node, moveId: told.move_id, move }] : [];
+        }),
+    );
+    // The source tells it too, and how far it has come only the target knows.
+    const coming = new Set(all.filter(({ move }) => move.fromNode !== undefined).map(({ move }) => move.id));
+    return all
+      .filter(({ move }) => move.toNode === undefined || !coming.has(move.id))
+      .sort((a, b) => (a.move.startedAt < b.move.startedAt ? -1 : 1));
+  }
+
+  /**
+   * The node that the volume has moved to, or may have by now, if that is not the one which seems to have it; undefined: none.
+   * Inventories come later than the switch.
+   */
+  movedTo(volumeId: string, from: string): string | undefined {
+    const last = this.list(volumeId).at(-1);
+    if (last === undefined || last.node === from || last.move.fromNode !== from) return undefined;
+    const isLinked = this.#options.state.node(last.node)?.isLinked === true;
+    return last.move.state === 'done' || (last.move.state === 'running' && isLinked) ? last.node : undefined;
+  }
+
+  #isTrue(node: string, told: wire.MoveTold, { fromNode, id }: MoveShown): boolean {
+    const { move_id: moveId, source_node: source, ticket, volume_id: volumeId } = told;
+    if (id !== volumeId || (fromNode ?? '') !== source) return false;
+    return source === '' || this.#isBrokered(ticket, { volumeId, moveId, source, target: node });
+  }
+
+  /** Nothing is changed. @throws HoldfastError: why it cannot move there */
+  async plan(order: MoveOrder): Promise<z.infer<typeof plannedMove>> {
+    const { moveId, source } = await this.#prepare(order, 'plan');
+    return this.#atTarget('PlanMove', order, { moveId, source, ticket: '' }, plannedMove);
+  }
+
+  async start(order: MoveOrder): Promise<StartedMove> {
+    const { moveId, source } = await this.#prepare(order, 'order');
+    const { toNode: target, volumeId } = order;
+    const ticket = this.#ticket({ volumeId, moveId, source, target });
+    const started = await this.#atTarget('StartMove', order, { moveId, source, ticket }, startedMove);
+    this.#noteStarted(target, {
+      ...{ move_id: moveId, volume_id: volumeId, source_node: source, ticket, unconnected: false },
+      sight: JSON.stringify(started.move),
+    });
+    return { ...started, moveId };
+  }
+
+  /** The target reports it once a second: until then a deletion would go to the source alone. */
+  #noteStarted(target: string, started: wire.MoveTold): void {
+    const told = this.#told.get(target) ?? [];
+    const isTold = told.some((each) => each.move_id === started.move_id && sightIn(each)?.state !== 'failed');
+    if (!isTold) this.#told.set(target, [...told.filter((each) => each.move_id !== started.move_id), started]);
+  }
+
+  /** The target of a move asks its source before it ends. One that was not brokered ends at the target alone. */
+  async beforeCancel(node: string, volumeId: string): Promise<void> {
+    const coming = this.#coming(volumeId).find((each) => each.node === node);
+    if (coming === undefined) return;
+    const { move_id: moveId, source_node: source, ticket } = coming.told;
+    if (!this.#isBrokered(ticket, { volumeId, moveId, source, target: node })) return;
+    await this.#introduce(node, source, { volumeId, moveId, kind: '' }).catch((error: unknown) => {
+      // The source has ended it: the target hears that.
+      if (!isRefusal(error)) throw error;
+    });
+  }
+
+  #coming(volumeId: string): { readonly node: string; readonly told: wire.MoveTold }[] {
+    return [...this.#told].flatMap(([node, moves]) =>
+      moves.filter((told) => told.volume_id === volumeId && told.source_node !== '').map((told) => ({ node, told })),
+    );
+  }
+
+  async #prepare(
+    { toNode, volumeId }: MoveOrder,
+    kind: 'order' | 'plan',
+  ): Promise<{ readonly moveId: string; readonly source: string }> {
+    const { state } = this.#options;
+    const route = routeById(state, volumeId);
+    if (route.to !== 'node') throw new NotFound(`There is no volume ${volumeId} on any node.`);
+    const source = route.node;
+    if (state.node(toNode) === undefined) throw new NotFound(`There is no node ${toNode} with the driver.`);
+    if (source === toNode) throw new FailedPrecondition(`volume ${volumeId} is on node ${toNode} already.`);
+    // A move that failed is taken up where it was.
+    const before = this.#coming(volumeId).find(
+      ({ node, told }) => node === toNode && told.source_node === source && sightIn(told)?.state === 'failed',
+    );
+    const moveId = before?.told.move_id ?? randomUUID();
+    await this.#introduce(toNode, source, { volumeId, moveId, kind });
+    return { moveId, source };
+  }
+
+  /** The source lets the target in, and the target knows where it is. */
+  async #introduce(
+    target: string,
+    source: string,
+    { kind, moveId, volumeId }: { readonly moveId: string; readonly volumeId: string; readonly kind: AdmissionKind },
+  ): Promise<void> {
+    const address = this.#addresses.get(source);
+    if (address === undefined) {
+      throw new FailedPrecondition(
+        `node ${source} has not said where other nodes reach it: HOLDFAST_MOVE_ADDRESS is not set there, or its driver is older.`,
+      );
+    }
+    const admission = { volume_id: volumeId, move_id: moveId, target_node: target, kind };
+    let refusal: unknown;
+    try {
+      await this.#send(source, 'AdmitMove', admission);
+    } catch (error) {
+      // A target that was ordered before has to hear from the source why the move has ended.
+      if (kind !== '' || !isRefusal(error)) throw error;
+      refusal = error;
+    }
+    await this.#send(target, 'ConnectMove', { source_node: source, address });
+    if (refusal !== undefined) throw refusal;
+  }
+
+  /** Only what a ticket shows to be brokered: no node gets at a volume by saying that it moves. */
+  async #introduceAgain(node: string, told: wire.MoveTold, isFirst = true): Promise<void> {
+    const { move_id: moveId, source_node: source, volume_id: volumeId } = told;
+    const key = `${node} ${moveId}`;
+    if (this.#introducing.has(key)) return;
+    this.#introducing.add(key);
+    const { log } = this.#options;
+    try {
+      if (!this.#isBrokered(told.ticket, { volumeId, moveId, source, target: node })) {
+        log.warn({ node, volume_id: volumeId }, 'a node tells of a move that was not brokered here');
+        return;
+      }
+      await this.#introduce(node, source, { volumeId, moveId, kind: '' });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'unknown';
+      const facts = { node, source, volume_id: volumeId, reason };
+      if (isFirst) log.warn(facts, 'the nodes of a move cannot be brought together yet');
+    } finally {
+      await delay(againMs, undefined, { ref: false });
+      this.#introducing.delete(key);
+    }
+    // The other node may come back without a word of this one, which tells changes only.
+    const now = this.#told.get(node)?.find((each) => each.move_id === moveId);
+    const isLinked = this.#options.state.node(node)?.isLinked === true;
+    if (isLinked && now?.unconnected === true) void this.#introduceAgain(node, now, false);
+  }
+
+  #atTarget<T>(
+    rpc: 'PlanMove' | 'StartMove',
+    { limitBytesPerSecond, toNode, toPool, volumeId }: MoveOrder,
+    { moveId, source, ticket }: { readonly moveId: string; readonly source: string; readonly ticket: string },
+    schema: z.ZodType<T>,
+  ): Promise<T> {
+    const request = {
+      ...{ volume_id: volumeId, move_id: moveId, source_node: source, ticket },
+      ...{ to_pool: toPool ?? '', limit: limitBytesPerSecond ?? 0n },
+    };
+    return this.#call(toNode, rpc, request, schema);
+  }
+
+  #ticket({ moveId, source, target, volumeId }: Brokered): string {
+    const key = this.#options.material()?.['ca.key'];
+    if (key === undefined) throw new Unavailable('The certificates are not known yet; try again.');
+    const text = JSON.stringify(['move', volumeId, moveId, source, target]);
+    return createHmac('sha256', key).update(text).digest('base64url');
+  }
+
+  #isBrokered(ticket: string, brokered: Brokered): boolean {
+    const [given, wanted] = [Buffer.from(ticket), Buffer.from(this.#ticket(brokered))];
+    return given.length === wanted.length && timingSafeEqual(given, wanted);
+  }
+
+  async #call<T>(node: string, rpc: Rpc, request: object, schema: z.ZodType<T>): Promise<T> {
+    const parsed = parseJsonInput(schema, await this.#send(node, rpc, request));
+    if ('data' in parsed) return parsed.data;
+    throw new InternalError(`Node ${node} has answered in words that this controller does not know: look there.`);
+  }
+
+  async #send(node: string, rpc: Rpc, request: object): Promise<string> {
+    const { sessions, state } = this.#options;
+    if (state.node(node)?.isLinked !== true) throw new Unavailable(`Node ${node} is away; try again when it is back.`);
+    const bytes = encode(contract.lookupType(`holdfast.fleet.v1.${requestTypes[rpc]}`), request);
+    const deadline = new Date(Date.now() + callMs);
+    const method = `/holdfast.fleet.v1.Moves/${rpc}`;
+    try {
+      const answer = await sessions.get(node).calls.call({ method, request: bytes, deadline });
+      return decode<wire.MoveAnswer>(answerType, answer).result;
+    } catch (error) {
+      if (!(error instanceof PassedOn) || error.code !== 'UNIMPLEMENTED') throw error;
+      throw new FailedPrecondition(
+        `The driver of node ${node} moves no volumes between nodes: it is older, or HOLDFAST_MOVE_ADDRESS is not set there.`,
+      );
+    }
+  }
+}
+
+const answerType = contract.lookupType('holdfast.fleet.v1.MoveAnswer');
+
+const requestTypes = {
+  AdmitMove: 'AdmitMoveRequest',
+  ConnectMove: 'ConnectMoveRequest',
+  PlanMove: 'StartMoveRequest',
+  StartMove: 'StartMoveRequest',
+} as const;
+type Rpc = keyof typeof requestTypes;
+
+/** The kinds of proto/fleet.proto. */
+type AdmissionKind = '' | 'order' | 'plan';
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'FAILED_PRECONDITION';
+}
+
+/** No sight of a move is longer. */
+const maxSight = 8192;
+
+interface Brokered {
+  readonly volumeId: string;
+  readonly moveId: string;
+  readonly source: string;
+  readonly target: string;
+}
+
+export interface NodeCertified {
+  readonly certificate: string;
+  readonly authorities: string;
+}
+
+function sightIn({ sight }: wire.MoveTold): MoveShown | undefined {
+  const parsed = parseJsonInput(moving, sight.slice(0, maxSight));
+  return 'data' in parsed ? parsed.data : undefined;
+}

@@ -1,0 +1,36 @@
+import type { AdminHandlers } from '../../admin/service.ts';
+import { methodsOf } from '../../csi/contract.ts';
+import type { ChangeHandlers } from '../../csi/generated/types.ts';
+import { type CallOptions, handled, type UnaryCall, unaryCall } from '../../csi/pipeline.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
+
+/** The operator's commands that can also be asked for through the controller. */
+export type Changes = Pick<AdminHandlers, 'cancelMove' | 'purge' | 'restore'>;
+
+/** The calls with which the controller has this node change something: the same handlers as those of the admin socket. */
+export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap<string, UnaryCall> {
+  const handlers: ChangeHandlers = {
+    async RestoreTrashed({ volume_id }, call) {
+      return { result: JSON.stringify(await changes.restore({ id: idIn(volume_id) }, call)) };
+    },
+    async PurgeTrashed({ volume_id }, call) {
+      return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };
+    },
+    async CancelMove({ volume_id }, call) {
+      return { result: JSON.stringify(await changes.cancelMove({ id: idIn(volume_id) }, call)) };
+    },
+  };
+  const byName: Readonly<Record<string, ChangeHandlers[keyof ChangeHandlers]>> = handlers;
+  const calls = methodsOf('holdfast.fleet.v1.Change').map(
+    (method) => [method.path, unaryCall(method, handled(method, byName[method.name]), options)] as const,
+  );
+  return new Map(calls);
+}
+
+/** Never empty: a purge without an id would be one of the whole trash. @throws InvalidArgument */
+export function idIn(text: string): VolumeId {
+  const id = parseVolumeId(text);
+  if (id === undefined) throw new InvalidArgument(`${JSON.stringify(text.slice(0, 64))} is no volume id.`);
+  return id;
+}

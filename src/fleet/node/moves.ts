@@ -1,0 +1,124 @@
+import { showMove, showPlan } from '../../admin/moving.ts';
+import { type CallOptions, unaryCalls } from '../../csi/call.ts';
+import type * as wire from '../../csi/generated/types.ts';
+import type { MovesHandlers } from '../../csi/generated/types.ts';
+import type { Draft } from '../../csi/handler.ts';
+import type { UnaryCall } from '../../csi/pipeline.ts';
+import type { Mover, MoveSight, PeerOrder } from '../../move/mover.ts';
+import type { AdmissionKind, Leavings } from '../../move/nodes/leavings.ts';
+import type { Nodes } from '../../move/nodes/nodes.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+import { makeKey } from '../tls/certificate.ts';
+import { idIn } from './change.ts';
+
+/** This node's part in moves between nodes. */
+export interface NodeMoves {
+  readonly mover: Mover;
+  readonly leavings: Leavings;
+  readonly nodes: Nodes;
+  /** `HOST:PORT`, or `:PORT`. */
+  readonly address: string;
+}
+
+/** Limit of reported moves: the ones that have ended longest ago are left out. */
+const maxMoves = 500;
+
+/** The calls with which the controller brokers moves between nodes. */
+export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOptions): ReadonlyMap<string, UnaryCall> {
+  const handlers: MovesHandlers = {
+    async AdmitMove({ kind, move_id: moveId, target_node: node, volume_id }) {
+      requireText({ moveId, node });
+      await leavings.admit({ id: idIn(volume_id), moveId, node }, kindIn(kind));
+      return {};
+    },
+    async ConnectMove({ address, source_node: node }) {
+      const { host, port } = addressIn(address);
+      nodes.connect(node, { host, port });
+      mover.connected(node);
+      return {};
+    },
+    async PlanMove(request) {
+      return { result: JSON.stringify(showPlan(await mover.planFrom(orderIn(request)))) };
+    },
+    async StartMove(request) {
+      const { plan, sight } = await mover.startFrom(orderIn(request));
+      return { result: JSON.stringify({ plan: showPlan(plan), move: showMove(sight) }) };
+    },
+  };
+  return unaryCalls('holdfast.fleet.v1.Moves', handlers, options);
+}
+
+/** Reports the moves of this node over one link, and asks for its certificate. */
+export class MovesTeller {
+  readonly #moves: NodeMoves;
+  readonly #send: (message: Draft<wire.FromNode>) => void;
+  readonly #keys = makeKey();
+  #told = '';
+
+  constructor(moves: NodeMoves, send: (message: Draft<wire.FromNode>) => void) {
+    this.#moves = moves;
+    this.#send = send;
+  }
+
+  askForCertificate(): void {
+    this.#send({ certificate: { public_key: this.#keys.publicKey, address: this.#moves.address } });
+  }
+
+  async certified({ authorities, certificate }: wire.NodeCertificate): Promise<void> {
+    await this.#moves.nodes.identify({ authorities, certificate, key: this.#keys.key });
+  }
+
+  /** @throws Unavailable while the driver starts */
+  tell(): void {
+    const moves = this.#moves.mover
+      .sights()
+      .sort((a, b) => (a.job.startedAt > b.job.startedAt ? -1 : 1))
+      .slice(0, maxMoves)
+      .map(toldOf);
+    const text = JSON.stringify(moves);
+    if (text === this.#told || (moves.length === 0 && this.#told === '')) return;
+    this.#told = text;
+    this.#send({ moves: { moves } });
+  }
+}
+
+function toldOf(sight: MoveSight): Draft<wire.MoveTold> {
+  const { id, moveId, node = '', ticket = '', to } = sight.job;
+  const isComing = to !== '' && node !== '';
+  return {
+    ...{ move_id: moveId, volume_id: id, ticket, unconnected: sight.isUnconnected },
+    source_node: isComing ? node : '',
+    sight: JSON.stringify(showMove(sight)),
+  };
+}
+
+function orderIn(request: wire.StartMoveRequest): PeerOrder {
+  const { limit, move_id: moveId, source_node: node, ticket, to_pool: to, volume_id } = request;
+  requireText({ moveId, node });
+  return {
+    ...{ id: idIn(volume_id), moveId, node, ticket, to: to === '' ? undefined : to },
+    limitBytesPerSecond: limit === 0n ? undefined : limit,
+  };
+}
+
+/** @throws InvalidArgument */
+function kindIn(text: string): AdmissionKind {
+  if (text === '') return 'again';
+  if (text === 'order' || text === 'plan') return text;
+  throw new InvalidArgument(`${JSON.stringify(text.slice(0, 64))} is no kind of an admission.`);
+}
+
+function requireText(texts: Readonly<Record<string, string>>): void {
+  for (const [name, text] of Object.entries(texts)) if (text === '') throw new InvalidArgument(`${name} is empty.`);
+}
+
+/** @throws InvalidArgument */
+export function addressIn(text: string): { readonly host: string; readonly port: number } {
+  const at = text.lastIndexOf(':');
+  const host = text.slice(0, at).replace(/^\[|\]$/g, '');
+  const port = Number(text.slice(at + 1));
+  if (at < 1 || !Number.isInteger(port) || port < 1 || port > 65_535) {
+    throw new InvalidArgument(`${JSON.stringify(text.slice(0, 64))} is no address of a node.`);
+  }
+  return { host, port };
+}

@@ -1,0 +1,208 @@
+import { createHash } from 'node:crypto';
+import type { Descriptor } from '../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { isErrno } from '../kernel/call/errno.ts';
+import { openDirect, readDirect } from '../kernel/file/direct.ts';
+import { readAt, syncFile, writeAt } from '../kernel/file/file.ts';
+import { type ByteRange, nextData } from '../kernel/file/sparse.ts';
+import type { Incoming } from '../pool/moves.ts';
+import { DataLoss } from '../volume/errors.ts';
+import { roundUp, smaller } from '../volume/size.ts';
+
+/** The pieces that are read, written and compared. */
+export const pieceBytes = 1n << 20n;
+/** Sectors and blocks of all disks are of this size, or smaller. */
+const blockBytes = 4096n;
+/** The number of bytes after which the copy is synced, compared and noted. */
+const batchBytes = 64n << 20n;
+/** The number of pieces that are read ahead of the one that is being written. */
+const readAhead = 3;
+const zeros = Buffer.alloc(Number(pieceBytes));
+
+/** A piece of a source. It begins and ends at whole blocks, and lies within `pieceBytes` of the source. */
+export interface Piece {
+  readonly offsetBytes: bigint;
+  readonly lengthBytes: number;
+  /** undefined: zeros. */
+  readonly data: { readonly bytes: Buffer; readonly digest: Buffer } | undefined;
+}
+
+/** A source, and the part of it that is read. */
+export interface PieceWork {
+  readonly from: Descriptor;
+  readonly fromQueue: DiskQueue;
+  /** In order, never touching; from the offset on at which an earlier try has stopped. */
+  readonly ranges: AsyncIterable<ByteRange>;
+  /** Where the source ends. */
+  readonly endBytes: bigint;
+  /** An earlier try was cut short there. */
+  readonly fromBytes: bigint;
+}
+
+export interface CopyWork {
+  readonly to: Incoming;
+  readonly toQueue: DiskQueue;
+  /** In order, never touching; from the offset on at which an earlier try has stopped. */
+  readonly pieces: AsyncIterable<Piece>;
+  /** Where the source ends. */
+  readonly endBytes: bigint;
+  /** Where the target ends, which may be larger. */
+  readonly targetBytes: bigint;
+  /**
+   * The content of the target outside of the ranges. zeros: it reads as zeros, and zeros need not be written. anything:
+   * it is made zeros outside of the ranges. earlier: it is right there.
+   */
+  readonly outside: 'zeros' | 'anything' | 'earlier';
+  /** An earlier try was cut short there. */
+  readonly fromBytes: bigint;
+  readonly pace: Pace;
+  readonly signal: AbortSignal;
+  /** Everything before the offset is durable, and was compared. */
+  noted(offsetBytes: bigint): Promise<void>;
+  moved(bytes: bigint): void;
+}
+
+/** Keeps a copy below a number of bytes a second. */
+export interface Pace {
+  took(bytes: bigint, signal: AbortSignal): Promise<void>;
+}
+
+interface Written {
+  readonly offsetBytes: bigint;
+  readonly length: number;
+  readonly digest: Buffer;
+}
+
+/**
+ * Copies ranges of one volume into another. Zeros stay holes. Each piece is read back from the disk after it was synced,
+ * and its digest compared with that of the bytes that were read from the source.
+ */
+export async function copyRanges(work: CopyWork): Promise<void> {
+  const { endBytes, outside, pace, signal, targetBytes, to, toQueue } = work;
+  let written: Written[] = [];
+  let batched = 0n;
+  let at = work.fromBytes;
+  const settle = async (offsetBytes: bigint) => {
+    await syncFile(toQueue, to.data);
+    await compare(work, written);
+    written = [];
+    batched = 0n;
+    await work.noted(offsetBytes);
+  };
+  const zero = async (fromBytes: bigint, toBytes: bigint) => {
+    for (let offsetBytes = fromBytes; offsetBytes < toBytes; offsetBytes += batchBytes) {
+      signal.throwIfAborted();
+      await to.zero({ offsetBytes, lengthBytes: smaller(batchBytes, toBytes - offsetBytes) });
+    }
+  };
+  for await (const { data, lengthBytes, offsetBytes } of work.pieces) {
+    signal.throwIfAborted();
+    if (outside === 'anything') await zero(at, offsetBytes);
+    const length = BigInt(lengthBytes);
+    if (data !== undefined) {
+      await writeAt(toQueue, to.data, data.bytes, offsetBytes);
+      written.push({ offsetBytes, length: lengthBytes, digest: data.digest });
+    } else if (outside !== 'zeros') {
+      await to.zero({ offsetBytes, lengthBytes: length });
+    }
+    at = offsetBytes + length;
+    batched += length;
+    work.moved(length);
+    if (batched >= batchBytes) await settle(at);
+    await pace.took(length, signal);
+  }
+  if (outside === 'anything') await zero(at, targetBytes);
+  await settle(endBytes);
+}
+
+/** @throws DataLoss if the disk has other bytes than were written */
+async function compare({ to, toQueue }: CopyWork, written: readonly Written[]): Promise<void> {
+  if (written.length === 0) return;
+  await using direct = await openDirect(toQueue, to.data).catch((error) => {
+    // A filesystem without direct reads.
+    if (isErrno(error, 'EINVAL')) return undefined;
+    throw error;
+  });
+  for (const { digest, length, offsetBytes } of written) {
+    const found =
+      direct === undefined
+        ? await readAt(toQueue, to.data, { offsetBytes: Number(offsetBytes), lengthBytes: length })
+        : await readDirect(toQueue, direct, { offsetBytes, lengthBytes: length });
+    if (digestOf(found).equals(digest)) continue;
+    throw new DataLoss(
+      `the disk of the pool that receives the volume has other bytes at ${offsetBytes} of ${to.data.path} than were written: it is sick. Nothing was moved.`,
+    );
+  }
+}
+
+function digestOf(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+/** Reads the source while the target is written. */
+export async function* piecesAhead(work: PieceWork): AsyncGenerator<Piece, void, void> {
+  const reading: Promise<Piece>[] = [];
+  for await (const range of pieces(work)) {
+    const read = readPiece(work, range);
+    // It is awaited later, or not at all.
+    read.catch(() => undefined);
+    reading.push(read);
+    const first = reading.length > readAhead ? reading.shift() : undefined;
+    if (first !== undefined) yield await first;
+  }
+  for (const read of reading) yield await read;
+}
+
+async function readPiece({ from, fromQueue }: PieceWork, { lengthBytes, offsetBytes }: ByteRange): Promise<Piece> {
+  const range = { lengthBytes: Number(lengthBytes), offsetBytes: Number(offsetBytes) };
+  const bytes = await readAt(fromQueue, from, range);
+  const isZeros = bytes.equals(zeros.subarray(0, bytes.length));
+  return {
+    offsetBytes,
+    lengthBytes: bytes.length,
+    data: isZeros ? undefined : { bytes, digest: digestOf(bytes) },
+  };
+}
+
+/** The ranges in whole blocks, and cut at multiples of the size of a piece. */
+async function* pieces({ endBytes, fromBytes, ranges }: PieceWork): AsyncGenerator<ByteRange, void, void> {
+  let at = fromBytes;
+  for await (const range of ranges) {
+    const until = smaller(roundUp(range.offsetBytes + range.lengthBytes, blockBytes), endBytes);
+    const start = range.offsetBytes - (range.offsetBytes % blockBytes);
+    if (start > at) at = start;
+    while (at < until) {
+      const cut = smaller(roundUp(at + 1n, pieceBytes), until);
+      yield { offsetBytes: at, lengthBytes: cut - at };
+      at = cut;
+    }
+  }
+}
+
+/** The parts of a file that hold data; all of a device, which does not tell. */
+export async function* dataRanges(
+  queue: DiskQueue,
+  file: Descriptor,
+  fromBytes: bigint,
+  endBytes: bigint,
+): AsyncGenerator<ByteRange, void, void> {
+  for (let at = fromBytes; at < endBytes; ) {
+    let range: ByteRange | undefined;
+    try {
+      range = await nextData(queue, file, at);
+    } catch (error) {
+      if (!isErrno(error, 'EINVAL', 'ESPIPE')) throw error;
+      range = { offsetBytes: at, lengthBytes: endBytes - at };
+    }
+    if (range === undefined) return;
+    yield range;
+    at = range.offsetBytes + range.lengthBytes;
+  }
+}
+
+/** The number of bytes in them. */
+export async function bytesIn(ranges: AsyncIterable<ByteRange>): Promise<bigint> {
+  let sum = 0n;
+  for await (const { lengthBytes } of ranges) sum += lengthBytes;
+  return sum;
+}

@@ -1,0 +1,723 @@
+import { randomUUID } from 'node:crypto';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { PoolLog } from '../pool/log.ts';
+import type { CopyState } from '../pool/moves.ts';
+import type { Pool } from '../pool/pool.ts';
+import type { Pools } from '../pool/pools.ts';
+import { storedBytes } from '../volume/encryption.ts';
+import {
+  Aborted,
+  AlreadyExists,
+  FailedPrecondition,
+  InvalidArgument,
+  NotFound,
+  Unavailable,
+} from '../volume/errors.ts';
+import type { ObjectQueue } from '../volume/flow/object-queue.ts';
+import { pause } from '../volume/flow/pause.ts';
+import { withTimeout } from '../volume/flow/with-timeout.ts';
+import type { VolumeId } from '../volume/id.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { step } from '../volume/step.ts';
+import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
+import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
+import { BytesPerSecond } from './pace.ts';
+import {
+  MoveEnded,
+  type MoveSource,
+  movesOf,
+  NotConnected,
+  PoolSource,
+  removeSnapshots,
+  type SourcePlan,
+} from './source.ts';
+
+export interface MoverOptions {
+  readonly pools: Pools;
+  readonly objects: ObjectQueue;
+  /** The driver's own directory, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
+  /** For the files of the driver's own directory. */
+  readonly queue: DiskQueue;
+  readonly log: PoolLog;
+  /** The time for which a volume stays fenced whose target does not answer. */
+  readonly fenceTimeoutMs?: number;
+  /** The other nodes; undefined: volumes move between pools of this one only. */
+  readonly peers?: Peers | undefined;
+}
+
+/** The other nodes that volumes come from, and go to. */
+export interface Peers {
+  /** @throws NotConnected */
+  source(from: PeerMove, signal: AbortSignal): MoveSource;
+  /** The node that the volume is being moved to; undefined: none. */
+  leavingFor(id: VolumeId): string | undefined;
+  /** The moves to other nodes, running and ended. */
+  leaving(): readonly MoveJob[];
+  /** @returns undefined if it is moving to no other node. @throws FailedPrecondition once it was handed over */
+  cancelLeaving(id: VolumeId): Promise<MoveJob | undefined>;
+  /** The node that it was handed over to is lost, and the copy was taken back. */
+  takenBack(id: VolumeId): Promise<void>;
+  /** Ends the move of a volume that was deleted here. */
+  forgetDeleted(id: VolumeId): Promise<void>;
+}
+
+/** A move from another node. */
+export interface PeerMove {
+  readonly id: VolumeId;
+  readonly moveId: string;
+  readonly node: string;
+}
+
+/** The order of a move from another node. */
+export interface PeerOrder extends PeerMove {
+  readonly ticket: string;
+  /** undefined: the pool of the same name, else the default one, else any that can have it. */
+  readonly to: string | undefined;
+  readonly limitBytesPerSecond: bigint | undefined;
+}
+
+/** A move before it starts. */
+export interface MovePlan {
+  readonly record: VolumeRecord;
+  /** The pool that it leaves, and its node if that is another one. */
+  readonly from: string;
+  readonly node: string | undefined;
+  readonly to: string;
+  /** The record that it would have there. */
+  readonly arrival: VolumeRecord;
+  /** The bytes that it takes now: about what the first round copies. */
+  readonly usedBytes: bigint;
+  /** False: its pool cannot tell changed blocks, and it is copied while it is not in use. */
+  readonly isCopiedInUse: boolean;
+  readonly isInUse: boolean;
+  /** Snapshots of the volume, which stay where they are. */
+  readonly snapshots: number;
+}
+
+/** A move, and how far it has come; undefined: it does not run. */
+export interface MoveSight {
+  readonly job: MoveJob;
+  readonly progress: MoveProgress | undefined;
+  /** The reason why it waits to be tried again. */
+  readonly trouble: string | undefined;
+  /** It waits for the controller to connect this node with the other one. */
+  readonly isUnconnected: boolean;
+}
+
+export interface StartedMove {
+  readonly plan: MovePlan;
+  readonly sight: MoveSight;
+}
+
+interface Run {
+  job: MoveJob;
+  readonly progress: MoveProgress;
+  readonly ending: AbortController;
+  trouble?: string | undefined;
+  isUnconnected: boolean;
+  /** Ends the pause before the next try. */
+  wake: AbortController;
+  done: Promise<void>;
+}
+
+/** The pause before a move is tried again that must not be given up: its source has handed the volume over. */
+const retryMs = 10_000;
+
+/** The pause before the note of the end of a move is written again. */
+const noteRetryMs = 1_000;
+
+/** The time for which a deletion waits until the moves are known that an earlier driver has left. */
+const readyMs = 5_000;
+
+/** The time for a few short calls at the source. */
+const planMs = 30_000;
+
+/** The time for which the deletion of a volume waits for the end of its move. */
+const deletedMs = 10_000;
+
+/** The end of a run that is not the end of its move. */
+const stopped = 'the driver is stopping';
+
+/** Moves of volumes between the pools of this node: each runs in the background, and the next start resumes it. */
+export class Mover {
+  readonly #options: MoverOptions;
+  readonly #jobs: MoveJobs;
+  readonly #runs = new Map<VolumeId, Run>();
+  /** Moves that have ended, one for each volume. */
+  readonly #ended = new Map<VolumeId, MoveJob>();
+  #isStopping = false;
+  /** The moves that an earlier driver has left are known. */
+  #isReady = false;
+  readonly #ready = Promise.withResolvers<void>();
+
+  constructor(options: MoverOptions) {
+    this.#options = options;
+    this.#jobs = new MoveJobs(options.dataDirectory, options.queue);
+  }
+
+  /** Takes up the moves that a driver before this one has left. The pools are open. */
+  async resume(): Promise<void> {
+    const { log } = this.#options;
+    const { jobs, problems } = await this.#jobs.read();
+    for (const error of problems) log.error({ err: error }, 'the note of a move cannot be read');
+    for (const job of jobs) {
+      if (this.#isStopping || this.#runs.has(job.id)) continue;
+      if (job.state === 'running') {
+        log.info({ volume_id: job.id, from: job.from, to: job.to }, 'resuming the move of a volume');
+        this.#begin(job);
+      } else if (isLongPast(job)) {
+        await this.#jobs.forget(job.id);
+      } else {
+        this.#ended.set(job.id, job);
+        if (job.state === 'failed') {
+          await this.#open(job);
+          await this.#forgetGone(job);
+        }
+        if (job.state === 'cancelled') await this.#discard(job).catch(() => undefined);
+      }
+    }
+    this.#isReady = true;
+    this.#ready.resolve();
+  }
+
+  /** @throws Unavailable while the driver starts */
+  sights(): MoveSight[] {
+    this.#requireReady();
+    const running = Array.from(this.#runs.values(), ({ isUnconnected, job, progress, trouble }) => ({
+      ...{ job, progress, trouble, isUnconnected },
+    }));
+    const ended = [...this.#ended.values()].filter(({ id }) => !this.#runs.has(id));
+    const leaving = this.#options.peers?.leaving() ?? [];
+    return [...running, ...[...ended, ...leaving].map(sightWithout)];
+  }
+
+  /** @throws NotFound, FailedPrecondition, InvalidArgument: why it cannot move there; nothing is changed */
+  async plan(id: VolumeId, to: string): Promise<MovePlan> {
+    const { pools } = this.#options;
+    const running = this.#runs.get(id);
+    if (running !== undefined) throw alreadyMoving(running.job);
+    const { pool: from, record } = await pools.require(id);
+    const target = pools.get(to);
+    if (target.name === from.name) throw new InvalidArgument(`volume ${id} is in pool ${to} already.`);
+    const { why } = await movesOf(from).stateOf(id);
+    // The fence of a move that failed, whose end this one does.
+    if (why !== undefined)
+      throw new FailedPrecondition(
+        `volume ${id} of pool ${from.name} waits for the end of another move: see holdfast move status.`,
+      );
+    const leaving = this.#options.peers?.leavingFor(id);
+    if (leaving !== undefined)
+      throw new FailedPrecondition(`volume ${id} is moving to node ${leaving}: see holdfast move status.`);
+    const arrival = await movesOf(target).recordFor(record);
+    await requireRoom(target, arrival);
+    const plan = await this.#poolSource(from, { id, moveId: '' }).describe();
+    if (plan === undefined) throw new NotFound(`volume ${id} is not in pool ${from.name} any more.`);
+    return planOf(plan, { node: undefined, to: target, arrival });
+  }
+
+  /** Plans a move from another node. Nothing is changed. */
+  async planFrom({ id, moveId, node, to }: Omit<PeerOrder, 'limitBytesPerSecond' | 'ticket'>): Promise<MovePlan> {
+    this.#requireReady();
+    const running = this.#runs.get(id);
+    if (running !== undefined) throw alreadyMoving(running.job);
+    const plan = await this.#peers.source({ id, moveId, node }, AbortSignal.timeout(planMs)).describe();
+    if (plan === undefined) throw new NotFound(`There is no volume ${id} on node ${node}.`);
+    if (plan.state.why !== undefined && plan.state.mark.fence?.moveId !== moveId) {
+      throw new FailedPrecondition(
+        `volume ${id} of node ${node} is not the valid copy, or waits for the end of another move.`,
+      );
+    }
+    const { arrival, pool } = await this.#roomFor(plan, to);
+    return planOf(plan, { node, to: pool, arrival });
+  }
+
+  /** The pool that a volume from another node goes to. */
+  async #roomFor(
+    { pool: from, record }: SourcePlan,
+    to: string | undefined,
+  ): Promise<{ pool: Pool; arrival: VolumeRecord }> {
+    const { pools } = this.#options;
+    if ((await pools.find(record.id)) !== undefined)
+      throw new AlreadyExists(`volume ${record.id} is on this node already.`);
+    const usual = [from, pools.defaultName, ...pools.names()].filter((name) => pools.names().includes(name));
+    let problem: unknown = new FailedPrecondition('this node has no pool.');
+    for (const name of to === undefined ? new Set(usual) : [to]) {
+      try {
+        const pool = pools.get(name);
+        const arrival = await movesOf(pool).recordFor(record);
+        await requireRoom(pool, arrival);
+        return { pool, arrival };
+      } catch (error) {
+        problem = error;
+      }
+    }
+    throw problem;
+  }
+
+  get #peers(): Peers {
+    const { peers } = this.#options;
+    if (peers !== undefined) return peers;
+    throw new FailedPrecondition('this node moves no volumes from other nodes: HOLDFAST_MOVE_ADDRESS is not set.');
+  }
+
+  /** Starts a move from another node, or resumes it. */
+  startFrom(order: PeerOrder): Promise<StartedMove> {
+    const { id, moveId } = order;
+    return this.#options.objects.run(turnOf(id), 'the start of a move', moveId, async () => {
+      const { limitBytesPerSecond, node, ticket } = order;
+      const plan = await this.planFrom(order);
+      const before = this.#ended.get(id);
+      if (before?.state === 'failed' && before.moveId !== moveId) await this.#discard(before);
+      const from = { id, from: plan.from, to: plan.to, node, ticket, startedAt: new Date().toISOString() };
+      const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond };
+      return this.#launch(plan, { moveId, ...from, ...limit, state: 'running' });
+    });
+  }
+
+  /** True if the volume is moving into a pool of this node. */
+  isMoving(id: VolumeId): boolean {
+    return this.#runs.has(id);
+  }
+
+  /** The controller has connected this node with that one: moves that wait for it are tried again. */
+  connected(node: string): void {
+    for (const { isUnconnected, job, wake } of this.#runs.values()) {
+      if (isUnconnected && job.node === node) wake.abort();
+    }
+  }
+
+  /** Starts a move, or resumes one that failed. It runs on behind the answer. */
+  start(id: VolumeId, to: string, limitBytesPerSecond: bigint | undefined): Promise<StartedMove> {
+    const fingerprint = `${to} ${limitBytesPerSecond}`;
+    return this.#options.objects.run(turnOf(id), 'the start of a move', fingerprint, () =>
+      this.#start(id, to, limitBytesPerSecond),
+    );
+  }
+
+  async #start(id: VolumeId, to: string, limitBytesPerSecond: bigint | undefined): Promise<StartedMove> {
+    this.#requireReady();
+    const plan = await this.plan(id, to);
+    const before = this.#ended.get(id);
+    const canResume =
+      before?.state === 'failed' && before.node === undefined && before.from === plan.from && before.to === to;
+    if (before?.state === 'failed' && !canResume) await this.#discard(before);
+    const job: MoveJob = {
+      moveId: canResume ? before.moveId : randomUUID(),
+      ...{ id, from: plan.from, to, startedAt: new Date().toISOString(), state: 'running' },
+      ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond }),
+    };
+    return this.#launch(plan, job);
+  }
+
+  async #launch(plan: MovePlan, job: MoveJob): Promise<StartedMove> {
+    if (this.#isStopping) throw new Unavailable('the driver is stopping; try again.');
+    await step('move/note', () => this.#jobs.write(job));
+    const { progress } = this.#begin(job);
+    return { plan, sight: { ...sightWithout(job), progress } };
+  }
+
+  /**
+   * Gives a move up: the volume is where it was, and nothing of the copy is left.
+   * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool cannot be asked
+   */
+  cancel(id: VolumeId, lostNode?: string): Promise<MoveJob> {
+    return this.#options.objects.run(turnOf(id), 'the end of a move', `${lostNode}`, () => this.#cancel(id, lostNode));
+  }
+
+  async #cancel(id: VolumeId, lostNode: string | undefined): Promise<MoveJob> {
+    this.#requireReady();
+    const run = this.#runs.get(id);
+    const job = run?.job ?? this.#ended.get(id);
+    if (job === undefined || job.state === 'done' || job.state === 'cancelled')
+      return this.#cancelLeaving(id, lostNode);
+    const isNodeLost = lostNode !== undefined && lostNode === job.node;
+    run?.ending.abort(new Aborted('the move was cancelled.'));
+    await run?.done;
+    const last = this.#ended.get(id);
+    // It came to its end just now.
+    if (run !== undefined && last?.moveId === job.moveId && last.state === 'done') throw arrived(job);
+    try {
+      if (job.node !== undefined && (await this.#options.pools.find(id)) !== undefined) {
+        // It is here, and its source has not heard of it: the copy there can be used no more.
+        if (isNodeLost) return await this.#end(job, 'done', undefined);
+        throw arrived(job);
+      }
+      await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, isNodeLost));
+      return await this.#end(job, 'cancelled', undefined);
+    } catch (error) {
+      if (run !== undefined && !this.#runs.has(id)) this.#begin(job);
+      throw error;
+    }
+  }
+
+  /** The same at the source of a move to another node, or of one that this node knows nothing of. */
+  async #cancelLeaving(id: VolumeId, lostNode: string | undefined): Promise<MoveJob> {
+    const { peers } = this.#options;
+    const isNodeLost = lostNode !== undefined && lostNode === (peers?.leavingFor(id) ?? lostNode);
+    const left = isNodeLost ? undefined : await peers?.cancelLeaving(id);
+    if (left !== undefined) return left;
+    const freed = await this.#free(id, isNodeLost);
+    await peers?.takenBack(id);
+    return freed;
+  }
+
+  /**
+   * The copies that a volume has left go to the trash before the volume is deleted: one that was handed over must not be the
+   * last one. The caller has claimed the volume.
+   */
+  async settleLeft(id: VolumeId): Promise<void> {
+    const found = await this.#having(id);
+    // Nearly every volume is in one pool, and no mark has to be read.
+    if (found.length < 2) return;
+    const copies = await statesOf(found, id);
+    const valid = copies.find(({ state }) => state.why === undefined);
+    if (valid === undefined) return;
+    const { generation } = valid.state.mark;
+    for (const { pool, state } of copies) {
+      const { fence } = state.mark;
+      if (fence !== undefined) await movesOf(pool).settle(id, { moveId: fence.moveId, generation });
+    }
+  }
+
+  /**
+   * Before the deletion of a volume that is on its way from another node: its source must hear of the end first.
+   * @throws Unavailable
+   */
+  async requireNotComing(id: VolumeId): Promise<void> {
+    if (!this.#isReady && (await withTimeout(readyMs, this.#ready.promise)) === 'late') this.#requireReady();
+    const { job } = this.#runs.get(id) ?? {};
+    if (job?.node === undefined) return;
+    throw new Unavailable(
+      `volume ${id} is moving here from node ${job.node}, and that has not ended: see holdfast move status.`,
+    );
+  }
+
+  /** Ends the move of a volume that was deleted, and leaves nothing of it. The caller has claimed the volume. */
+  forgetDeleted(id: VolumeId): Promise<void> {
+    return this.#options.objects.claim([{ object: turnOf(id) }], 'the end of a move', async () => {
+      await this.#options.peers?.forgetDeleted(id);
+      const run = this.#runs.get(id);
+      const job = run?.job ?? this.#ended.get(id);
+      if (job === undefined || (run === undefined && job.state !== 'failed')) return;
+      run?.ending.abort(new Aborted('the volume was deleted.'));
+      if (run !== undefined && (await withTimeout(deletedMs, run.done)) === 'late') {
+        throw new Unavailable(`the move of volume ${id}, which was deleted, has not ended yet; try again.`);
+      }
+      // Another try finds it.
+      this.#ended.set(id, { ...job, state: 'failed' });
+      await this.#discard(job);
+      await this.#end(job, 'failed', 'the volume was deleted.');
+    });
+  }
+
+  /** Leaves all moves to the next start. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    const runs = [...this.#runs.values()];
+    for (const { ending } of runs) ending.abort(new Unavailable(stopped));
+    await Promise.all(runs.map(({ done }) => done));
+  }
+
+  #requireReady(): void {
+    if (!this.#isReady) throw new Unavailable('the driver is starting, and its moves are not known yet; try again.');
+  }
+
+  #begin(job: MoveJob): Run {
+    const progress: MoveProgress = {
+      ...{ phase: 'copying', round: 0, doneBytes: 0n, totalBytes: 0n, copiedBytes: 0n },
+      roundStartedMs: performance.now(),
+    };
+    const [ending, wake] = [new AbortController(), new AbortController()];
+    const run: Run = { job, progress, ending, wake, isUnconnected: false, done: Promise.resolve() };
+    this.#ended.delete(job.id);
+    this.#runs.set(job.id, run);
+    run.done = this.#run(run)
+      .catch((error: unknown) => this.#options.log.error({ volume_id: job.id, err: error }, 'a move has stopped'))
+      .finally(() => this.#runs.delete(job.id));
+    return run;
+  }
+
+  async #run(run: Run): Promise<void> {
+    const { log, objects, pools } = this.#options;
+    const { ending, job, progress } = run;
+    const { from, id, limitBytesPerSecond, to } = job;
+    const facts = { volume_id: id, from, to };
+    const pace = new BytesPerSecond(limitBytesPerSecond);
+    let sickSinceMs: number | undefined;
+    while (!ending.signal.aborted) {
+      try {
+        const source = this.#sourceOf(job, ending.signal);
+        try {
+          await new Moving({ job, source, pools, objects, pace, progress, signal: ending.signal }).run();
+        } finally {
+          source.end();
+        }
+        log.info(facts, 'a volume has moved');
+        return await this.#endPatiently(run, 'done', undefined);
+      } catch (error) {
+        if (ending.signal.aborted) return;
+        const reason = error instanceof Error ? error.message : String(error);
+        if (!(await this.#isForLater(run, error))) {
+          log.error({ ...facts, err: error }, 'the move of a volume failed');
+          return this.#fail(run, reason);
+        }
+        run.isUnconnected = error instanceof NotConnected;
+        if (run.trouble !== reason) log.warn({ ...facts, reason }, 'the move of a volume waits, and is tried again');
+        run.trouble = reason;
+        sickSinceMs ??= performance.now();
+        if (performance.now() - sickSinceMs >= (this.#options.fenceTimeoutMs ?? defaultFenceTimeoutMs)) {
+          // Its pod need not wait for the disk of another pool.
+          await this.#open(job);
+          sickSinceMs = undefined;
+        }
+        await pause(retryMs, AbortSignal.any([ending.signal, run.wake.signal]));
+        run.wake = new AbortController();
+        run.isUnconnected = false;
+      }
+    }
+  }
+
+  /** True if a pool is not open, or the source has handed the volume over: only its end makes it available again. */
+  async #isForLater({ job, progress }: Run, error: unknown): Promise<boolean> {
+    if (error instanceof Unavailable) return true;
+    if (error instanceof ArrivedAndGone || error instanceof MoveEnded) return false;
+    try {
+      const sight = await this.#sourceOf(job, AbortSignal.timeout(planMs)).look();
+      if (sight?.state.why === 'given') return true;
+      // Another node has ended the fence, as it had not heard of this one for long.
+      return job.node !== undefined && progress.phase === 'switching' && error instanceof FailedPrecondition;
+    } catch (again) {
+      return again instanceof Unavailable;
+    }
+  }
+
+  /** The volume can be used where it is; its copy is kept for the next try. */
+  async #fail(run: Run, reason: string): Promise<void> {
+    const { job } = run;
+    await this.#open(job);
+    await this.#forgetGone(job);
+    await this.#endPatiently(run, 'failed', reason);
+  }
+
+  /** The node's own disk may be full: the move has not ended before that is noted, or else the next start resumes it. */
+  async #endPatiently(run: Run, state: 'done' | 'failed', reason: string | undefined): Promise<void> {
+    const { ending, job } = run;
+    while (!ending.signal.aborted) {
+      try {
+        await this.#end(job, state, reason);
+        return;
+      } catch (error) {
+        const trouble = `its end cannot be noted: ${error instanceof Error ? error.message : String(error)}`;
+        if (run.trouble !== trouble)
+          this.#options.log.error(
+            { volume_id: job.id, err: error },
+            'the end of a move cannot be noted, and is tried again',
+          );
+        run.trouble = trouble;
+        await pause(noteRetryMs, ending.signal);
+      }
+    }
+  }
+
+  /** A volume that was deleted meanwhile leaves nothing of its move. */
+  async #forgetGone(job: MoveJob): Promise<void> {
+    const { log, pools } = this.#options;
+    try {
+      const isGone = job.node === undefined ? (await pools.find(job.id)) === undefined : await this.#hasLost(job);
+      if (isGone) await this.#discard(job);
+    } catch (error) {
+      log.warn({ volume_id: job.id, err: error }, 'the rest of the move of a volume is left');
+    }
+  }
+
+  /** True if the source has no such volume any more, or has ended the move. */
+  async #hasLost(job: MoveJob): Promise<boolean> {
+    try {
+      return (await this.#sourceOf(job, AbortSignal.timeout(planMs)).look()) === undefined;
+    } catch (error) {
+      if (error instanceof MoveEnded) return true;
+      throw error;
+    }
+  }
+
+  /** If that cannot be done now, the next start does it, or the end of the move (`cancel`). */
+  async #open(job: MoveJob): Promise<void> {
+    const { from, id, node } = job;
+    try {
+      await this.#sourceOf(job, AbortSignal.timeout(planMs)).open();
+    } catch (error) {
+      // Another node ends its fence alone.
+      if (node === undefined)
+        this.#options.log.error(
+          { volume_id: id, pool: from, err: error },
+          'a volume stays fenced after its move failed',
+        );
+    }
+  }
+
+  #sourceOf({ from, id, moveId, node }: MoveJob, signal: AbortSignal): MoveSource {
+    if (node !== undefined) return this.#peers.source({ id, moveId, node }, signal);
+    return this.#poolSource(this.#options.pools.get(from), { id, moveId }, signal);
+  }
+
+  #poolSource(pool: Pool, { id, moveId }: Omit<PeerMove, 'node'>, signal = AbortSignal.timeout(planMs)): PoolSource {
+    return new PoolSource({ pool, id, moveId, objects: this.#options.objects, signal });
+  }
+
+  async #end(job: MoveJob, state: 'cancelled' | 'done' | 'failed', reason: string | undefined): Promise<MoveJob> {
+    const ended = endedJob(job, state, reason);
+    await step('move/forget', () => this.#jobs.write(ended));
+    this.#ended.set(job.id, ended);
+    return ended;
+  }
+
+  /**
+   * Ends the fence of a move that this node knows nothing of, as its own disk was lost: otherwise the volume could never be used
+   * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
+   */
+  async #free(id: VolumeId, isNodeLost: boolean): Promise<MoveJob> {
+    const { objects, pools } = this.#options;
+    const closed = pools.firstClosed();
+    if (closed !== undefined) {
+      throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: try again when it is.`);
+    }
+    return objects.claim([{ object: id }], 'the end of a move', async () => {
+      const copies = await statesOf(await this.#having(id), id);
+      const valid = copies.find(({ state }) => state.why === undefined);
+      const [left, ...others] = copies.filter(({ state }) => state.why !== undefined);
+      if (left === undefined || others.length > 0) {
+        throw new NotFound(`volume ${id} is not moving: see holdfast move status.`);
+      }
+      const { pool, state } = left;
+      const { fence } = state.mark;
+      const moveId = fence?.moveId ?? '';
+      if (valid !== undefined) {
+        await movesOf(pool).settle(id, { moveId, generation: valid.state.mark.generation });
+      } else if (state.why === 'closed') {
+        await movesOf(pool).open(id, moveId);
+      } else {
+        await movesOf(pool).takeBack(id, isNodeLost ? 'lost' : undefined);
+      }
+      if (moveId !== '') await removeSnapshots(pool, { id, moveId });
+      const startedAt = new Date().toISOString();
+      const { name } = valid?.pool ?? pool;
+      return { moveId, id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };
+    });
+  }
+
+  /** The pools that move volumes and have a copy of this one. */
+  async #having(id: VolumeId): Promise<Pool[]> {
+    const pools = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
+    const found = await Promise.all(pools.map((pool) => pool.find(id)));
+    return pools.filter((_pool, at) => found[at] !== undefined);
+  }
+
+  async #undo(job: MoveJob): Promise<void> {
+    const { objects, pools } = this.#options;
+    const { id, moveId } = job;
+    const source = pools.get(job.from);
+    await objects.claim([{ object: id }], 'the end of a move', async () => {
+      const state = (await source.find(id)) && (await movesOf(source).stateOf(id));
+      // Unless it was deleted.
+      if (state === undefined && (await pools.find(id)) !== undefined) throw arrived(job);
+      const isOurs = state?.mark.fence?.moveId === moveId;
+      const isGiven = state?.why === 'given' && isOurs;
+      // It may have the volume, unless it is open and has not, or is no pool of this node any more.
+      if ((isGiven && pools.names().includes(job.to)) || this.#isOpen(job.to)) {
+        if ((await pools.get(job.to).find(id)) !== undefined) throw arrived(job);
+        await movesOf(pools.get(job.to)).discard(id);
+      }
+      if (isGiven) await movesOf(source).takeBack(id);
+      else if (isOurs) await movesOf(source).open(id, moveId);
+    });
+    await removeSnapshots(source, job);
+  }
+
+  /**
+   * The same for a move from another node, which may have handed the volume over: the note that nothing is committed here
+   * any more is durable before it takes the volume back.
+   */
+  async #undoFrom(job: MoveJob, node: string, isNodeLost: boolean): Promise<void> {
+    const { objects, pools } = this.#options;
+    const { id, to } = job;
+    const target = movesOf(pools.get(to));
+    await objects.claim([{ object: id }], 'the end of a move', async () => {
+      if (!isNodeLost && !(await this.#hasLost(job))) {
+        const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
+        const state = (await source.look())?.state;
+        if (state?.mark.fence?.moveId === job.moveId) {
+          if (state.why === 'given') {
+            await source.takeBack(await target.disclaim(id, state.mark, node));
+          } else await source.open();
+        }
+        await source.removeSnapshots();
+      }
+      await target.discard(id);
+    });
+  }
+
+  #isOpen(name: string): boolean {
+    return this.#options.pools.all().some((pool) => pool.name === name);
+  }
+
+  /** The rest of a failed move to another pool. */
+  async #discard(job: MoveJob): Promise<void> {
+    const { pools } = this.#options;
+    if (this.#isOpen(job.to) && (await pools.get(job.to).find(job.id)) === undefined) {
+      await movesOf(pools.get(job.to)).discard(job.id);
+    }
+    if (job.node === undefined) return removeSnapshots(pools.get(job.from), job);
+    const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
+    // Another node removes them alone, later.
+    await source.removeSnapshots().catch(() => undefined);
+  }
+}
+
+/** The sight of a move that does not run. */
+export function sightWithout(job: MoveJob): MoveSight {
+  return { job, progress: undefined, trouble: undefined, isUnconnected: false };
+}
+
+interface Arrival {
+  readonly node: string | undefined;
+  readonly to: Pool;
+  readonly arrival: VolumeRecord;
+}
+
+function planOf(
+  { hasChanges, isUsed, pool, record, snapshots, usedBytes }: SourcePlan,
+  { arrival, node, to }: Arrival,
+): MovePlan {
+  return {
+    ...{ record, from: pool, node, to: to.name, arrival, usedBytes, snapshots },
+    ...{ isCopiedInUse: hasChanges, isInUse: isUsed },
+  };
+}
+
+/** @throws FailedPrecondition */
+async function requireRoom(target: Pool, arrival: VolumeRecord): Promise<void> {
+  const { availableBytes } = await target.capacity();
+  if (storedBytes(arrival) <= availableBytes) return;
+  throw new FailedPrecondition(
+    `volume ${arrival.id} does not fit into pool ${target.name}: it needs ${storedBytes(arrival)} bytes, and ${availableBytes} are available.`,
+  );
+}
+
+/** The copies of a volume in these pools. */
+function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool: Pool; readonly state: CopyState }[]> {
+  return Promise.all(pools.map(async (pool) => ({ pool, state: await movesOf(pool).stateOf(id) })));
+}
+
+/** One order at a time for the move of a volume. The volume itself can be used meanwhile. */
+function turnOf(id: VolumeId): string {
+  return `move of ${id}`;
+}
+
+function alreadyMoving({ id, to }: MoveJob): FailedPrecondition {
+  return new FailedPrecondition(`volume ${id} is moving to pool ${to} already: see holdfast move status.`);
+}
+
+function arrived({ id, to }: MoveJob): FailedPrecondition {
+  return new FailedPrecondition(`volume ${id} has arrived in pool ${to}: move it back instead.`);
+}

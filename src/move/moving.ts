@@ -1,0 +1,345 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Closed, Incoming, PoolMoves } from '../pool/moves.ts';
+import type { Pool } from '../pool/pool.ts';
+import type { Pools } from '../pool/pools.ts';
+import { storedBytes } from '../volume/encryption.ts';
+import { AlreadyExists, FailedPrecondition, NotFound } from '../volume/errors.ts';
+import type { ObjectQueue } from '../volume/flow/object-queue.ts';
+import { parseSnapshotId, type SnapshotId, snapshotIdFor } from '../volume/id.ts';
+import { parseJsonInput } from '../volume/parse-input.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { type CopyWork, copyRanges, type Pace } from './copy.ts';
+import type { MoveJob } from './job.ts';
+import { type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
+import { switched } from './switched.ts';
+
+export const movePhases = ['copying', 'waiting', 'switching'] as const;
+
+/** The progress of a move, for people. */
+export interface MoveProgress {
+  phase: (typeof movePhases)[number];
+  /** Counted from 1; 0: nothing is copied yet. */
+  round: number;
+  /** Bytes of this round. */
+  doneBytes: bigint;
+  totalBytes: bigint;
+  /** Bytes of all rounds that this process has done. */
+  copiedBytes: bigint;
+  /** performance.now() at the beginning of the round. */
+  roundStartedMs: number;
+}
+
+export interface MovingParts {
+  readonly job: MoveJob;
+  readonly source: MoveSource;
+  readonly pools: Pools;
+  readonly objects: ObjectQueue;
+  readonly pace: Pace;
+  readonly progress: MoveProgress;
+  readonly signal: AbortSignal;
+}
+
+/** A round with less than that is short enough: the next one is done while the volume is not in use. */
+const shortBytes = 64n << 20n;
+/** A volume that is written to faster than it is copied never has a short round. */
+const maxRounds = 10;
+/** The pauses between two looks whether the volume is still in use. */
+const idlePollMs = 1_000;
+/** The interval at which the changes of a volume in use are copied, so that there are few when it is idle. */
+const keepUpMs = 60_000;
+
+/** The content of the target, as it is noted beside it: durable only after the bytes are. */
+interface Content {
+  /** All of this snapshot. */
+  readonly base?: SnapshotId | undefined;
+  /** This one from the beginning to the offset, over the base; undefined while it is read from the volume itself. */
+  readonly target?: SnapshotId | undefined;
+  readonly offsetBytes: bigint;
+  /** The fence under which that is read. */
+  readonly fenceId?: string | undefined;
+  /** The fence under which all was read. */
+  readonly readUnder?: string | undefined;
+}
+
+const nothing: Content = { offsetBytes: 0n };
+
+const storedContent = z.strictObject({
+  base: z.string().optional(),
+  target: z.string().optional(),
+  offsetBytes: z.string().regex(/^[0-9]{1,19}$/),
+  fenceId: z.string().optional(),
+  readUnder: z.string().optional(),
+});
+
+/** The target of a volume that was handed over has neither the volume nor the copy that waits for it. */
+export class ArrivedAndGone extends FailedPrecondition {}
+
+/** One move into a pool of this node, resumed wherever an earlier try has come to. */
+export class Moving {
+  readonly #parts: MovingParts;
+  readonly #source: MoveSource;
+  readonly #target: Pool;
+  readonly #to: PoolMoves;
+  #hasChanges = false;
+  #content: Content = nothing;
+  /** The source has no room for snapshots: as much as the volume may write meanwhile. So it is copied while it is not in use. */
+  #isTooFull = false;
+
+  /** @throws Unavailable, InvalidArgument, FailedPrecondition: a pool cannot be used now, or moves nothing */
+  constructor(parts: MovingParts) {
+    const { job, pools, source } = parts;
+    this.#parts = parts;
+    this.#source = source;
+    this.#target = pools.get(job.to);
+    this.#to = movesOf(this.#target);
+  }
+
+  async run(): Promise<void> {
+    const { id } = this.#parts.job;
+    if ((await this.#target.find(id)) === undefined) await this.#move();
+    else await this.#settle();
+    await this.#source.removeSnapshots();
+  }
+
+  async #move(): Promise<void> {
+    const { id, moveId } = this.#parts.job;
+    const sight = await this.#source.look();
+    if (sight === undefined) throw new NotFound(`volume ${id} is not in ${this.#source.title} any more.`);
+    const { hasChanges, record, state } = sight;
+    const { mark, why } = state;
+    this.#hasChanges = hasChanges;
+    const isFenced = mark.fence?.moveId === moveId;
+    if (why !== undefined && !isFenced) throw unusable(id, this.#source.title);
+    const fenceId = isFenced ? mark.fence?.fenceId : undefined;
+    let incoming = await (why === 'given' ? this.#receiveGiven(record, fenceId) : this.#receive(record, fenceId));
+    try {
+      if (!isFenced && this.#takesSnapshots) await this.#rounds(incoming).catch((error) => this.#passOverFull(error));
+      const closed = await this.#closeWhenIdle(incoming);
+      if (!(await this.#canResume(closed.fenceId))) {
+        incoming = await this.#startAgain(incoming, record);
+      }
+      try {
+        await this.#finalRound(incoming, closed);
+      } catch (error) {
+        this.#passOverFull(error);
+        incoming = await this.#startAgain(incoming, record);
+        await this.#finalRound(incoming, closed);
+      }
+      await this.#switch(incoming, closed);
+    } finally {
+      await incoming[Symbol.asyncDispose]();
+    }
+  }
+
+  get #takesSnapshots(): boolean {
+    return this.#hasChanges && !this.#isTooFull;
+  }
+
+  /** @throws the error, unless it says that no snapshot can be taken */
+  #passOverFull(error: unknown): void {
+    if (!(error instanceof SourceFull)) throw error;
+    this.#isTooFull = true;
+  }
+
+  /** @param fenceId of the fence of an earlier try, if it still stands */
+  async #receive(record: VolumeRecord, fenceId: string | undefined): Promise<Incoming> {
+    const shape = await this.#to.recordFor(record);
+    const incoming = await this.#to.receive(shape, this.#parts.job.moveId);
+    if (incoming.isNew) return this.#begin(incoming);
+    try {
+      const content = parseContent(incoming.noted);
+      this.#content = content ?? nothing;
+      if (content !== undefined && (await this.#canResume(fenceId))) return incoming;
+    } catch (error) {
+      await incoming[Symbol.asyncDispose]();
+      throw error;
+    }
+    return this.#startAgain(incoming, record);
+  }
+
+  /** Takes up the very copy that waits for the hand-over. Without it the volume has been at its target, or was lost there. */
+  async #receiveGiven(record: VolumeRecord, fenceId: string | undefined): Promise<Incoming> {
+    const { id, moveId } = this.#parts.job;
+    const incoming = await this.#to.receive(await this.#to.recordFor(record), moveId);
+    const content = incoming.isNew ? undefined : parseContent(incoming.noted);
+    if (content !== undefined && content.readUnder === fenceId) {
+      this.#content = content;
+      return incoming;
+    }
+    await incoming[Symbol.asyncDispose]();
+    if (incoming.isNew) await this.#to.discard(id);
+    throw new ArrivedAndGone(
+      `volume ${id} was handed over to pool ${this.#target.name}, which has no copy of it any more: it was deleted there, or the disk was lost. Nothing was copied again. holdfast move cancel ${id} makes the copy in ${this.#source.title} the volume again, as it was when it was handed over.`,
+    );
+  }
+
+  async #begin(incoming: Incoming): Promise<Incoming> {
+    try {
+      await this.#note(incoming, nothing);
+      return incoming;
+    } catch (error) {
+      await incoming[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Nothing of the earlier data is left. */
+  async #startAgain(incoming: Incoming, record: VolumeRecord): Promise<Incoming> {
+    const { id, moveId } = this.#parts.job;
+    await incoming[Symbol.asyncDispose]();
+    await this.#to.discard(id);
+    return this.#begin(await this.#to.receive(await this.#to.recordFor(record), moveId));
+  }
+
+  /**
+   * False if the snapshots, or the fence, are gone that the target's bytes were read from. There may be more of them than are
+   * noted, also if none are.
+   * @param fenceId of the fence that stands
+   */
+  async #canResume(fenceId: string | undefined): Promise<boolean> {
+    const { base, fenceId: readingUnder, readUnder, target } = this.#content;
+    if (readUnder !== undefined && readUnder === fenceId) return true;
+    // The volume itself tells what it has, and not what it has no more.
+    const isWhole = base !== undefined || target !== undefined;
+    if (fenceId !== undefined && isWhole && !this.#takesSnapshots) return false;
+    if (base !== undefined && !(await this.#source.hasSnapshot(base))) return false;
+    // All of it was read under a fence that does not stand any more.
+    if (readUnder !== undefined) return base !== undefined;
+    if (target !== undefined) return this.#source.hasSnapshot(target);
+    return readingUnder === undefined || readingUnder === fenceId;
+  }
+
+  /** Round by round, until one is short. */
+  async #rounds(incoming: Incoming): Promise<void> {
+    let lastBytes: bigint | undefined;
+    for (let round = 1; round <= maxRounds; round++) {
+      const bytes = await this.#round(incoming, undefined);
+      if (bytes <= shortBytes || (lastBytes !== undefined && bytes * 10n > lastBytes * 7n)) return;
+      lastBytes = bytes;
+    }
+  }
+
+  /** @param fenceId of the volume, if it is fenced @returns the number of bytes */
+  async #round(incoming: Incoming, fenceId: string | undefined): Promise<bigint> {
+    const { moveId } = this.#parts.job;
+    const { base, offsetBytes } = this.#content;
+    const target = this.#content.target ?? snapshotIdFor('move', `${moveId} ${randomUUID()}`);
+    await this.#source.takeSnapshot(target);
+    // Before its first byte. A note of a snapshot that was never taken would make all of the copy start again.
+    await this.#note(incoming, { base, target, offsetBytes, fenceId });
+    const bytes = await this.#copy(incoming, { base, target });
+    await this.#note(incoming, { base: target, offsetBytes: 0n });
+    if (base !== undefined) await this.#source.removeSnapshot(base);
+    return bytes;
+  }
+
+  /** @returns the number of bytes */
+  async #copy(incoming: Incoming, of: ReadRequest['of']): Promise<bigint> {
+    const { pace, progress, signal } = this.#parts;
+    const { base, offsetBytes: fromBytes } = this.#content;
+    await using reading = await this.#source.read({ of, fromBytes, signal });
+    const { endBytes, pieces, record, totalBytes } = reading;
+    const arrival = await this.#to.recordFor(record);
+    await incoming.resize(arrival);
+    Object.assign(progress, { doneBytes: 0n, totalBytes, roundStartedMs: performance.now() });
+    progress.round++;
+    const outside: CopyWork['outside'] = base !== undefined ? 'earlier' : incoming.isBlank ? 'zeros' : 'anything';
+    await copyRanges({
+      ...{ endBytes, fromBytes, outside, pace, pieces, signal, to: incoming },
+      targetBytes: storedBytes(arrival),
+      toQueue: this.#target.queue,
+      moved: (bytes) => {
+        progress.doneBytes += bytes;
+        progress.copiedBytes += bytes;
+      },
+      noted: (offsetBytes) => this.#note(incoming, { ...this.#content, offsetBytes }),
+    });
+    return totalBytes;
+  }
+
+  /** Fences the volume once it is not in use. Until then its changes are copied now and then. */
+  async #closeWhenIdle(incoming: Incoming): Promise<Closed> {
+    const { job, progress, signal } = this.#parts;
+    const fence = { moveId: job.moveId, fenceId: randomUUID() };
+    let keptUpMs = performance.now();
+    for (;;) {
+      signal.throwIfAborted();
+      const closed = await this.#source.close(fence);
+      if (closed !== undefined) return closed;
+      progress.phase = 'waiting';
+      await delay(idlePollMs, undefined, { signal });
+      if (!this.#takesSnapshots || performance.now() - keptUpMs < keepUpMs) continue;
+      await this.#round(incoming, undefined).catch((error) => this.#passOverFull(error));
+      keptUpMs = performance.now();
+    }
+  }
+
+  /** The last difference, of a volume that nothing changes any more. */
+  async #finalRound(incoming: Incoming, { fenceId }: Closed): Promise<void> {
+    this.#parts.progress.phase = 'switching';
+    if (this.#content.readUnder === fenceId) return;
+    if (this.#takesSnapshots) {
+      // A round that was cut short, of a snapshot that was taken before the fence.
+      if (this.#content.target !== undefined && this.#content.fenceId !== fenceId)
+        await this.#round(incoming, undefined);
+      await this.#round(incoming, fenceId);
+    } else {
+      await this.#note(incoming, { ...this.#content, fenceId });
+      await this.#copy(incoming, undefined);
+    }
+    await this.#note(incoming, { base: this.#content.base, offsetBytes: 0n, readUnder: fenceId });
+  }
+
+  /** Handed over, committed, and out of sight where it was: from here on it is the other pool's. */
+  async #switch(incoming: Incoming, { fenceId, record }: Closed): Promise<void> {
+    const { moveId } = this.#parts.job;
+    const shape = await this.#to.recordFor(record);
+    const { readUnder } = this.#content;
+    await this.#source.handOver({ moveId, fenceId }, async (answer) => {
+      await incoming.commit(shape, { moveId, readUnder }, answer);
+      switched.publish({ volumeId: this.#parts.job.id });
+      await incoming[Symbol.asyncDispose]();
+    });
+  }
+
+  /** The target has it: an earlier try has died before the source heard of it. */
+  async #settle(): Promise<void> {
+    const { id, moveId } = this.#parts.job;
+    const { mark } = await this.#to.stateOf(id);
+    const source = await this.#source.look();
+    if (source !== undefined && source.state.why === undefined) {
+      throw new AlreadyExists(`volume ${id} cannot move to pool ${this.#target.name}: a copy of it is there already.`);
+    }
+    await this.#source.settle({ moveId, generation: mark.generation });
+  }
+
+  async #note(incoming: Incoming, content: Content): Promise<void> {
+    await incoming.note(`${this.#parts.job.moveId}\n${serializeContent(content)}`);
+    this.#content = content;
+  }
+}
+
+function unusable(id: string, title: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} in ${title} is not the valid copy, or is in another move: see holdfast move status.`,
+  );
+}
+
+function serializeContent({ offsetBytes, ...content }: Content): string {
+  return JSON.stringify({ ...content, offsetBytes: offsetBytes.toString() });
+}
+
+/** @returns undefined if the note cannot be read: the copy starts again */
+function parseContent(noted: string | undefined): Content | undefined {
+  const parsed = noted === undefined ? undefined : parseJsonInput(storedContent, noted.slice(noted.indexOf('\n') + 1));
+  if (parsed === undefined || !('data' in parsed)) return undefined;
+  const { base, fenceId, offsetBytes, readUnder, target } = parsed.data;
+  return {
+    offsetBytes: BigInt(offsetBytes),
+    ...(base !== undefined && { base: parseSnapshotId(base) }),
+    ...(target !== undefined && { target: parseSnapshotId(target) }),
+    ...{ fenceId, readUnder },
+  };
+}

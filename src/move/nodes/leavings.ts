@@ -1,0 +1,276 @@
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { PoolLog } from '../../pool/log.ts';
+import type { Pools } from '../../pool/pools.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
+import { pause } from '../../volume/flow/pause.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { step } from '../../volume/step.ts';
+import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
+import type { PeerMove } from '../mover.ts';
+import { MoveEnded, movesOf, PoolSource } from '../source.ts';
+import { NotAdmitted, type Operation } from './wire.ts';
+
+export interface LeavingsOptions {
+  readonly pools: Pools;
+  readonly objects: ObjectQueue;
+  /** The driver's own directory, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
+  readonly queue: DiskQueue;
+  readonly log: PoolLog;
+  /** The volume is moving between pools of this node. */
+  readonly isMovingHere: (id: VolumeId) => boolean;
+  /** The time for which a volume stays fenced whose target is not heard. */
+  readonly fenceTimeoutMs?: number;
+}
+
+/** The order of the controller: this node, and no other, may read the volume and have it handed over. */
+interface Admission {
+  readonly moveId: string;
+  readonly node: string;
+  expiresMs: number;
+}
+
+/** `order`: of an operator, just now; `plan`: only to look at the volume; `again`: of a move that was ordered before. */
+export type AdmissionKind = 'again' | 'order' | 'plan';
+
+/** A plan is made at once. */
+const plannedMs = 60_000;
+/** An admission that is not used for that time has to be renewed. */
+const admittedMs = 10 * 60_000;
+const lookMs = 5_000;
+/** A target that is silent for that time is given up: its snapshots would hold the space of overwritten blocks. */
+const abandonedMs = 86_400_000;
+
+/**
+ * The source's end of moves to other nodes. The target asks for each step; this lets in whom the controller has admitted,
+ * notes the moves that may leave something behind, and ends the fence of a target that is silent, as the rule allows the source alone.
+ */
+export class Leavings {
+  readonly #options: LeavingsOptions;
+  readonly #jobs: MoveJobs;
+  readonly #admitted = new Map<VolumeId, Admission>();
+  readonly #planned = new Map<VolumeId, Admission>();
+  readonly #known = new Map<VolumeId, MoveJob>();
+  /** When the target was heard last, by performance.now(). */
+  readonly #heardMs = new Map<VolumeId, number>();
+  readonly #stopping = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: LeavingsOptions) {
+    this.#options = options;
+    this.#jobs = new MoveJobs(options.dataDirectory, options.queue, 'leaving');
+  }
+
+  /** Takes up what a driver before this one has left. The pools are open. */
+  async resume(): Promise<void> {
+    const { log } = this.#options;
+    const { jobs, problems } = await this.#jobs.read();
+    for (const error of problems) log.error({ err: error }, 'the note of a move cannot be read');
+    for (const job of jobs) {
+      if (isLongPast(job)) {
+        await this.#jobs.forget(job.id);
+      } else {
+        this.#known.set(job.id, job);
+        this.#heardMs.set(job.id, performance.now());
+      }
+    }
+    this.#running = this.#watch();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  jobs(): MoveJob[] {
+    return [...this.#known.values()];
+  }
+
+  /** The node that the volume is moving to; undefined: it is not. */
+  nodeFor(id: VolumeId): string | undefined {
+    const job = this.#known.get(id);
+    return job?.state === 'running' ? job.node : undefined;
+  }
+
+  #isHeard(id: VolumeId): boolean {
+    const { fenceTimeoutMs = defaultFenceTimeoutMs } = this.#options;
+    return performance.now() - (this.#heardMs.get(id) ?? -fenceTimeoutMs) < fenceTimeoutMs;
+  }
+
+  /** The controller has brokered the move. @throws FailedPrecondition while another one is under way, or once it has ended here */
+  async admit({ id, moveId, node }: PeerMove, kind: AdmissionKind): Promise<void> {
+    if (this.#options.isMovingHere(id)) {
+      throw new FailedPrecondition(`volume ${id} is moving to another pool of this node: see holdfast move status.`);
+    }
+    const before = this.#known.get(id);
+    const whyEnded = kind === 'again' ? await this.#whyEnded(id, moveId) : undefined;
+    if (whyEnded !== undefined) throw new MoveEnded(whyEnded);
+    if (before?.state === 'running' && before.moveId !== moveId) {
+      if (this.#isHeard(id) || kind === 'again') {
+        throw new FailedPrecondition(
+          `volume ${id} is moving to node ${before.node} already: see holdfast move status.`,
+        );
+      }
+      if (kind === 'order') await this.#abandon(before, `a move to node ${node} was ordered.`);
+    }
+    if (kind === 'plan') {
+      this.#planned.set(id, { moveId, node, expiresMs: performance.now() + plannedMs });
+      return;
+    }
+    this.heard(id);
+    this.#admitted.set(id, { moveId, node, expiresMs: performance.now() + admittedMs });
+  }
+
+  /**
+   * The node that may do that, or that may hear why the move has ended here.
+   * @throws NotAdmitted
+   */
+  admitted(id: VolumeId, moveId: string, operation: Operation): { readonly node: string; readonly whyEnded?: string } {
+    const admissions = [this.#admitted.get(id), ...(operation === 'describe' ? [this.#planned.get(id)] : [])];
+    const found = admissions.find((each) => each?.moveId === moveId && each.expiresMs >= performance.now());
+    if (found !== undefined) return { node: found.node };
+    const job = this.#jobOf(id, moveId);
+    const whyEnded = job && whyItEnded(job);
+    if (job?.node === undefined || whyEnded === undefined) {
+      throw new NotAdmitted(`this node knows nothing of a move of volume ${id}; the controller has to say so.`);
+    }
+    return { node: job.node, whyEnded };
+  }
+
+  /** undefined: it may go on. One that is done goes on, too, to hear of it, unless the volume has come back since. */
+  async #whyEnded(id: VolumeId, moveId: string): Promise<string | undefined> {
+    const job = this.#jobOf(id, moveId);
+    if (job?.state !== 'done') return job && whyItEnded(job);
+    const state = await this.#stateOf(job);
+    return state !== undefined && state.why === undefined ? `the move of volume ${id} has ended.` : undefined;
+  }
+
+  /** The admitted node has asked for something. */
+  heard(id: VolumeId): void {
+    const admission = this.#admitted.get(id);
+    if (admission !== undefined) admission.expiresMs = performance.now() + admittedMs;
+    this.#heardMs.set(id, performance.now());
+  }
+
+  /** The volume, for its target; undefined: it is not here. @throws Unavailable if a pool may have it that is not open */
+  async source({ id, moveId, node }: PeerMove, signal: AbortSignal): Promise<PoolSource | undefined> {
+    const { objects, pools } = this.#options;
+    const job = this.#jobOf(id, moveId);
+    const pool = job === undefined ? (await pools.find(id))?.pool : pools.get(job.from);
+    return pool && new PoolSource({ pool, id, moveId, to: node, objects, signal });
+  }
+
+  /** Before the move leaves anything here. */
+  async begin({ id, moveId, node }: PeerMove): Promise<void> {
+    if (this.#jobOf(id, moveId)?.state === 'running') return;
+    const { pool } = await this.#options.pools.require(id);
+    movesOf(pool);
+    const startedAt = new Date().toISOString();
+    await this.#note({ moveId, id, from: pool.name, to: '', node, startedAt, state: 'running' });
+  }
+
+  /** The target has committed, or given it up. */
+  async end({ id, moveId }: Pick<PeerMove, 'id' | 'moveId'>, state: 'cancelled' | 'done'): Promise<void> {
+    const job = this.#jobOf(id, moveId);
+    if (job?.state === 'running') await this.#note(endedJob(job, state));
+  }
+
+  /** Ends the move of a volume that was deleted. The caller has claimed it. */
+  async forgetDeleted(id: VolumeId): Promise<void> {
+    const job = this.#known.get(id);
+    this.#admitted.delete(id);
+    if (job?.state === 'running') await this.#abandon(job, 'the volume was deleted.', false);
+  }
+
+  /**
+   * Gives a move up at its source alone, as it may until it has handed the volume over.
+   * @returns undefined if there is none
+   * @throws FailedPrecondition once it was handed over
+   */
+  async cancel(id: VolumeId): Promise<MoveJob | undefined> {
+    const job = this.#known.get(id);
+    if (job?.state !== 'running') return undefined;
+    if (await this.#isGiven(job)) {
+      throw new FailedPrecondition(
+        `volume ${id} was handed over to node ${job.node}: cancel the move there. If that node will never come back: --node-is-lost ${job.node}.`,
+      );
+    }
+    this.#admitted.delete(id);
+    return this.#abandon(job, undefined);
+  }
+
+  /** The target is lost, and the copy was taken back. */
+  async takenBack(id: VolumeId): Promise<void> {
+    const job = this.#known.get(id);
+    this.#admitted.delete(id);
+    if (job?.state === 'running') await this.#note(endedJob(job, 'cancelled'));
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await pause(lookMs, signal);
+      for (const job of this.#known.values()) {
+        if (signal.aborted || job.state !== 'running') continue;
+        await this.#look(job).catch((error: unknown) =>
+          this.#options.log.warn({ volume_id: job.id, err: error }, 'a volume stays fenced whose move is silent'),
+        );
+      }
+    }
+  }
+
+  async #look(job: MoveJob): Promise<void> {
+    const { fenceTimeoutMs = defaultFenceTimeoutMs, log } = this.#options;
+    const silentMs = performance.now() - (this.#heardMs.get(job.id) ?? 0);
+    if (silentMs < fenceTimeoutMs || (await this.#isGiven(job))) return;
+    if (silentMs > abandonedMs) {
+      await this.#abandon(job, `node ${job.node} has not been heard for a day.`);
+      return;
+    }
+    const state = await this.#stateOf(job);
+    if (state?.why !== 'closed' || state.mark.fence?.moveId !== job.moveId) return;
+    await this.#sourceOf(job).open();
+    log.warn({ volume_id: job.id, node: job.node }, 'the fence of a volume has ended, as its target is silent');
+  }
+
+  /** The volume can be used here, and nothing of the move is left. */
+  async #abandon(job: MoveJob, reason: string | undefined, hasVolume = true): Promise<MoveJob> {
+    const source = this.#sourceOf(job);
+    if (hasVolume) await source.open();
+    await source.removeSnapshots();
+    return this.#note(endedJob(job, reason === undefined ? 'cancelled' : 'failed', reason));
+  }
+
+  #sourceOf({ from, id, moveId }: MoveJob): PoolSource {
+    const { objects, pools } = this.#options;
+    return new PoolSource({ pool: pools.get(from), id, moveId, objects, signal: this.#stopping.signal });
+  }
+
+  async #stateOf({ from, id }: MoveJob) {
+    const pool = this.#options.pools.get(from);
+    return (await pool.find(id)) === undefined ? undefined : movesOf(pool).stateOf(id);
+  }
+
+  async #isGiven(job: MoveJob): Promise<boolean> {
+    return (await this.#stateOf(job))?.why === 'given';
+  }
+
+  #jobOf(id: VolumeId, moveId: string): MoveJob | undefined {
+    const job = this.#known.get(id);
+    return job?.moveId === moveId ? job : undefined;
+  }
+
+  async #note(job: MoveJob): Promise<MoveJob> {
+    await step(job.state === 'running' ? 'move/note' : 'move/forget', () => this.#jobs.write(job));
+    this.#known.set(job.id, job);
+    this.heard(job.id);
+    return job;
+  }
+}
+
+function whyItEnded({ id, reason, state }: MoveJob): string | undefined {
+  if (state === 'cancelled') return `the move of volume ${id} was cancelled where the volume is.`;
+  if (state === 'failed') return `the move of volume ${id} has ended where the volume is: ${reason ?? 'it failed.'}`;
+  return undefined;
+}

@@ -1,0 +1,256 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { type Agent, request as requestHttps } from 'node:https';
+import type { z } from 'zod';
+import type { Closed } from '../../pool/moves.ts';
+import { DataLoss, HoldfastError, NotFound } from '../../volume/errors.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
+import { readText } from '../../volume/flow/read-text.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
+import type { SnapshotId } from '../../volume/id.ts';
+import type { Answer, Arrived, Fence, Request } from '../../volume/move/rule.ts';
+import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
+import { parseRecord } from '../../volume/record.ts';
+import type { Piece } from '../copy.ts';
+import type { PeerMove } from '../mover.ts';
+import {
+  type MoveSource,
+  NotConnected,
+  patiently,
+  type Reading,
+  type ReadRequest,
+  type SourcePlan,
+  type SourceSight,
+} from '../source.ts';
+import {
+  closedIn,
+  errorOf,
+  type Frame,
+  framesIn,
+  frameTypes,
+  longestBodyBytes,
+  type Operation,
+  sightIn,
+  told,
+} from './wire.ts';
+
+export interface NodeSourceParts {
+  readonly move: PeerMove;
+  readonly host: string;
+  readonly port: number;
+  /** Shows this node's certificate, and believes the other node by its own. */
+  readonly agent: Agent;
+  readonly objects: ObjectQueue;
+  readonly signal: AbortSignal;
+}
+
+/** A source that says nothing for this time is not there. A pool may take its time over a snapshot. */
+const silentMs = 60_000;
+const beatMs = 10_000;
+
+/** Another node that a volume leaves: its part is done there, and each answer belongs to a request that waits for it here. */
+export class NodeSource implements MoveSource {
+  readonly #parts: NodeSourceParts;
+  #beat: NodeJS.Timeout | undefined;
+
+  constructor(parts: NodeSourceParts) {
+    this.#parts = parts;
+  }
+
+  get node(): string {
+    return this.#parts.move.node;
+  }
+
+  get title(): string {
+    return `node ${this.node}`;
+  }
+
+  async look(): Promise<SourceSight | undefined> {
+    const { sight } = await this.#call('look', {}, told.sight);
+    return sight && this.#mine(sightIn(sight));
+  }
+
+  async describe(): Promise<SourcePlan | undefined> {
+    const { plan } = await this.#call('describe', {}, told.plan);
+    if (plan === undefined) return undefined;
+    const { pool, snapshots, usedBytes, ...sight } = plan;
+    return { ...this.#mine(sightIn(sight)), pool, snapshots, usedBytes };
+  }
+
+  async hasSnapshot(snapshot: SnapshotId): Promise<boolean> {
+    return (await this.#call('has-snapshot', { snapshot }, told.hasSnapshot)).isThere;
+  }
+
+  async takeSnapshot(snapshot: SnapshotId): Promise<void> {
+    await this.#call('take-snapshot', { snapshot }, told.done);
+  }
+
+  async removeSnapshot(snapshot: SnapshotId): Promise<void> {
+    await this.#call('remove-snapshot', { snapshot }, told.done);
+  }
+
+  async removeSnapshots(): Promise<void> {
+    await this.#call('remove-snapshots', {}, told.done);
+  }
+
+  async close({ fenceId }: Pick<Fence, 'fenceId'>): Promise<Closed | undefined> {
+    const { closed } = await this.#call('close', { fenceId }, told.closed);
+    // The bytes that have come are still being written here, for any time: a source ends the fence of a silent target.
+    if (closed !== undefined) this.#beat ??= setInterval(() => void this.look().catch(() => undefined), beatMs).unref();
+    return closed && this.#mine(closedIn(closed));
+  }
+
+  end(): void {
+    clearInterval(this.#beat);
+  }
+
+  async open(): Promise<void> {
+    await this.#call('open', {}, told.done);
+  }
+
+  async read({ fromBytes, of, signal }: ReadRequest): Promise<Reading> {
+    const ended = new AbortController();
+    const body = { ...of, fromBytes: fromBytes.toString() };
+    const answer = await this.#send('read', body, AbortSignal.any([signal, ended.signal]));
+    const end = () => {
+      ended.abort();
+      answer.destroy();
+    };
+    try {
+      if (answer.statusCode !== 200) throw await refusalIn(answer);
+      const frames = framesIn(awaited(answer, this.title))[Symbol.asyncIterator]();
+      const { endBytes, record: text, totalBytes } = headOf(await nextFrame(frames));
+      const record = parseRecord(text, 'that the other node has sent');
+      this.#mine({ record });
+      return {
+        ...{ record, endBytes, totalBytes, pieces: piecesIn(frames, fromBytes, endBytes) },
+        [Symbol.asyncDispose]: async () => end(),
+      };
+    } catch (error) {
+      end();
+      throw error;
+    }
+  }
+
+  async handOver({ fenceId }: Request, commit: (answer: Answer) => Promise<void>): Promise<void> {
+    const { moveId } = this.#parts.move;
+    const answer = await this.#call('give', { fenceId }, told.answer);
+    await patiently(this.#parts, [this.#parts.move.id], () => commit(answer));
+    await this.settle({ moveId, generation: answer.generation });
+  }
+
+  async settle({ generation }: Arrived): Promise<void> {
+    await this.#call('settle', { generation }, told.done);
+  }
+
+  async takeBack(generation: number): Promise<void> {
+    await this.#call('take-back', { generation }, told.done);
+  }
+
+  /** @throws NotFound if it is the record of another volume: a node speaks for the one that moves, and for no other */
+  #mine<T extends { readonly record: { readonly id: string } }>(answer: T): T {
+    if (answer.record.id === this.#parts.move.id) return answer;
+    throw new NotFound(`node ${this.node} has answered for another volume than ${this.#parts.move.id}.`);
+  }
+
+  async #call<T>(operation: Operation, body: object, schema: z.ZodType<T>): Promise<T> {
+    const answer = await this.#send(operation, body, this.#parts.signal);
+    if (answer.statusCode !== 200) throw await refusalIn(answer);
+    const parsed = parseJsonInput(schema, await textOf(answer));
+    if ('data' in parsed) return parsed.data;
+    throw new NotConnected(`node ${this.node} has answered what cannot be read (${inOneSentence(parsed.mistakes)}).`);
+  }
+
+  async #send(operation: Operation, body: object, signal: AbortSignal): Promise<IncomingMessage> {
+    const { agent, host, move, port } = this.#parts;
+    const text = JSON.stringify(body);
+    const request = requestHttps({
+      ...{ agent, host, port, method: 'POST', path: `/v1/moves/${move.moveId}/${move.id}/${operation}`, signal },
+      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },
+    });
+    request.setTimeout(silentMs, () => request.destroy(new Error(`it did not answer for ${silentMs / 1000} s`)));
+    // Also after the answer has begun, which is read to its end or to its failure.
+    request.on('error', () => undefined);
+    request.end(text);
+    try {
+      const [answer] = (await once(request, 'response', { signal })) as [IncomingMessage];
+      return answer;
+    } catch (error) {
+      request.destroy();
+      signal.throwIfAborted();
+      throw lost(this.title, error);
+    }
+  }
+}
+
+function lost(title: string, error: unknown): NotConnected {
+  return new NotConnected(`${title} cannot be reached (${error instanceof Error ? error.message : 'unknown'}).`);
+}
+
+/** The chunks of an answer; a connection that ends too early is one that was lost. */
+async function* awaited(answer: IncomingMessage, title: string): AsyncGenerator<Buffer, void, void> {
+  // Silence counts only while something is awaited: a stream that is read slowly on purpose is not lost.
+  answer.socket.setTimeout(0);
+  const chunks: AsyncIterator<Buffer> = answer[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await withTimeout(silentMs, chunks.next());
+      if (next === 'late') throw new NotConnected(`${title} has sent nothing for ${silentMs / 1000} s.`);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } catch (error) {
+    throw error instanceof HoldfastError ? error : lost(title, error);
+  } finally {
+    if (!answer.complete) answer.destroy();
+  }
+}
+
+function textOf(answer: IncomingMessage): Promise<string> {
+  const tooLong = () => new NotConnected('the other node has sent too long an answer.');
+  return readText(awaited(answer, 'the other node'), longestBodyBytes, tooLong);
+}
+
+async function refusalIn(answer: IncomingMessage): Promise<Error> {
+  const parsed = parseJsonInput(told.refusal, await textOf(answer));
+  return 'data' in parsed ? errorOf(parsed.data) : new NotConnected('the other node has refused, without a reason.');
+}
+
+async function nextFrame(frames: AsyncIterator<Frame>): Promise<Frame> {
+  const { done, value } = await frames.next();
+  if (done === true) throw new NotConnected('the other node has ended the connection in the middle.');
+  if (value.type === frameTypes.refusal) throw errorOf(jsonIn(told.refusal, value));
+  return value;
+}
+
+function headOf(frame: Frame): z.infer<typeof told.reading> {
+  if (frame.type !== frameTypes.head) throw new DataLoss('the other node has sent pieces of nothing.');
+  return jsonIn(told.reading, frame);
+}
+
+function jsonIn<T>(schema: z.ZodType<T>, { body }: Frame): T {
+  const parsed = parseJsonInput(schema, body.toString());
+  if ('data' in parsed) return parsed.data;
+  throw new DataLoss(`the other node has sent what cannot be read (${inOneSentence(parsed.mistakes)}).`);
+}
+
+/** In order, never touching, within the source: whatever the other node sends. Without the last frame it is not whole. */
+async function* piecesIn(
+  frames: AsyncIterator<Frame>,
+  fromBytes: bigint,
+  endBytes: bigint,
+): AsyncGenerator<Piece, void, void> {
+  for (let at = fromBytes; ; ) {
+    const { body, digest, lengthBytes, offsetBytes, type } = await nextFrame(frames);
+    if (type === frameTypes.end) return;
+    if (type !== frameTypes.data && type !== frameTypes.zeros) continue;
+    const until = offsetBytes + BigInt(lengthBytes);
+    if (offsetBytes < at || lengthBytes === 0 || until > endBytes) {
+      throw new DataLoss(
+        `the other node has sent a piece at ${offsetBytes} of ${lengthBytes} bytes, out of its order.`,
+      );
+    }
+    at = until;
+    yield { offsetBytes, lengthBytes, data: type === frameTypes.zeros ? undefined : { bytes: body, digest } };
+  }
+}

@@ -1,0 +1,103 @@
+import { Agent } from 'node:https';
+import type { PoolLog } from '../../pool/log.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { MoveJob } from '../job.ts';
+import type { PeerMove, Peers } from '../mover.ts';
+import { type MoveSource, NotConnected } from '../source.ts';
+import type { Leavings } from './leavings.ts';
+import { type NodeIdentity, peerName } from './names.ts';
+import { NodeSource } from './node-source.ts';
+import { GivingServer } from './server.ts';
+
+export interface NodesOptions {
+  /** Where other nodes fetch volumes. */
+  readonly listen: { readonly host: string | undefined; readonly port: number };
+  readonly leavings: Leavings;
+  readonly objects: ObjectQueue;
+  readonly log: PoolLog;
+}
+
+interface Known {
+  readonly host: string;
+  readonly port: number;
+  readonly agent: Agent;
+}
+
+/** Connections between nodes, for the moves of volumes, as the controller introduces them. */
+export class Nodes implements Peers {
+  readonly #options: NodesOptions;
+  readonly #known = new Map<string, Known>();
+  #identity: NodeIdentity | undefined;
+  #server: GivingServer | undefined;
+  #opening: Promise<number> | undefined;
+
+  constructor(options: NodesOptions) {
+    this.#options = options;
+  }
+
+  /** Sets the certificate of this node. @returns the port where others fetch volumes */
+  async identify(identity: NodeIdentity): Promise<number> {
+    this.#identity = identity;
+    // Connections that are there go on.
+    for (const [node, { host, port }] of this.#known) {
+      this.#known.set(node, { host, port, agent: agentFor(node, identity) });
+    }
+    this.#server?.renew(identity);
+    if (this.#server === undefined) {
+      const { leavings, listen, log } = this.#options;
+      this.#server = new GivingServer({ ...listen, identity, leavings, log });
+      this.#opening = this.#server.listen();
+    }
+    return (await this.#opening) ?? 0;
+  }
+
+  /** Where another node can be reached. */
+  connect(node: string, { host, port }: { readonly host: string; readonly port: number }): void {
+    const before = this.#known.get(node);
+    if (before?.host === host && before.port === port) return;
+    before?.agent.destroy();
+    const identity = this.#identity;
+    if (identity === undefined) return;
+    this.#known.set(node, { host, port, agent: agentFor(node, identity) });
+  }
+
+  source(move: PeerMove, signal: AbortSignal): MoveSource {
+    const known = this.#known.get(move.node);
+    if (known === undefined) {
+      throw new NotConnected(`node ${move.node} is not connected: the controller has to say where it is.`);
+    }
+    return new NodeSource({ ...known, move, objects: this.#options.objects, signal });
+  }
+
+  leavingFor(id: VolumeId): string | undefined {
+    return this.#options.leavings.nodeFor(id);
+  }
+
+  leaving(): MoveJob[] {
+    return this.#options.leavings.jobs();
+  }
+
+  cancelLeaving(id: VolumeId): Promise<MoveJob | undefined> {
+    return this.#options.leavings.cancel(id);
+  }
+
+  takenBack(id: VolumeId): Promise<void> {
+    return this.#options.leavings.takenBack(id);
+  }
+
+  forgetDeleted(id: VolumeId): Promise<void> {
+    return this.#options.leavings.forgetDeleted(id);
+  }
+
+  async close(): Promise<void> {
+    for (const { agent } of this.#known.values()) agent.destroy();
+    await this.#opening?.catch(() => undefined);
+    await this.#server?.close();
+  }
+}
+
+/** The other node is believed by its name, not by its address. */
+function agentFor(node: string, { authorities: ca, certificate: cert, key }: NodeIdentity): Agent {
+  return new Agent({ ca, cert, key, servername: peerName(node), minVersion: 'TLSv1.3', keepAlive: true });
+}

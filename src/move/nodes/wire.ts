@@ -1,0 +1,219 @@
+import { z } from 'zod';
+import { parseMark, serializeMark } from '../../pool/catalog/move-mark.ts';
+import type { Closed } from '../../pool/moves.ts';
+import {
+  Aborted,
+  AlreadyExists,
+  DataLoss,
+  type ErrorCode,
+  errorCodes,
+  FailedPrecondition,
+  HoldfastError,
+  InternalError,
+  NotFound,
+  ResourceExhausted,
+  Unavailable,
+} from '../../volume/errors.ts';
+import { parseSnapshotId } from '../../volume/id.ts';
+import { parseRecord, serializeRecord } from '../../volume/record.ts';
+import { type Piece, pieceBytes } from '../copy.ts';
+import { MoveEnded, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
+
+/*
+ * The messages of two nodes in a move: requests of the target, JSON over HTTPS, at
+ * /v1/moves/MOVE/VOLUME/OPERATION. `read` is answered by frames. Fields are added, never changed or removed.
+ */
+
+export const operations = [
+  'look',
+  'describe',
+  'has-snapshot',
+  'take-snapshot',
+  'remove-snapshot',
+  'remove-snapshots',
+  'close',
+  'open',
+  'read',
+  'give',
+  'settle',
+  'take-back',
+] as const;
+export type Operation = (typeof operations)[number];
+
+/** The longest request, and the longest answer that is no stream: a record with its parameters. */
+export const longestBodyBytes = 64 * 1024;
+
+const snapshotId = z.string().transform((text, context) => {
+  const id = parseSnapshotId(text);
+  if (id !== undefined) return id;
+  context.addIssue('it is no id of a snapshot');
+  return z.NEVER;
+});
+const bytes = z
+  .string()
+  .regex(/^[0-9]{1,19}$/)
+  .transform(BigInt);
+const unusable = z.enum(['old', 'given', 'closed']);
+const sight = {
+  record: z.string(),
+  mark: z.string(),
+  why: unusable.optional(),
+  isUsed: z.boolean(),
+  hasChanges: z.boolean(),
+};
+
+export const asked = {
+  snapshot: z.object({ snapshot: snapshotId }),
+  close: z.object({ fenceId: z.string().min(1).max(64) }),
+  read: z.object({ base: snapshotId.optional(), target: snapshotId.optional(), fromBytes: bytes }),
+  generation: z.object({ generation: z.int().positive() }),
+} as const;
+
+export const told = {
+  sight: z.object({ sight: z.object(sight).optional() }),
+  plan: z.object({
+    plan: z.object({ ...sight, pool: z.string(), usedBytes: bytes, snapshots: z.number() }).optional(),
+  }),
+  hasSnapshot: z.object({ isThere: z.boolean() }),
+  closed: z.object({ closed: z.object({ record: z.string(), fenceId: z.string() }).optional() }),
+  answer: z.object({ moveId: z.string(), fenceId: z.string(), generation: z.int().positive() }),
+  reading: z.object({ record: z.string(), endBytes: bytes, totalBytes: bytes }),
+  done: z.object({}),
+  refusal: z.object({
+    code: z.enum(errorCodes),
+    message: z.string(),
+    reason: z.enum(['ended', 'full', 'not-admitted']).optional(),
+  }),
+} as const;
+
+const where = 'that the other node has sent';
+
+export function sightOut({ hasChanges, isUsed, record, state }: SourceSight) {
+  return { record: serializeRecord(record), mark: serializeMark(state.mark), why: state.why, isUsed, hasChanges };
+}
+
+export function sightIn({ hasChanges, isUsed, mark, record, why }: z.infer<z.ZodObject<typeof sight>>): SourceSight {
+  return { record: parseRecord(record, where), state: { mark: parseMark(mark, where), why }, isUsed, hasChanges };
+}
+
+export function planOut(plan: SourcePlan) {
+  const { pool, snapshots, usedBytes } = plan;
+  return { ...sightOut(plan), pool, snapshots, usedBytes: usedBytes.toString() };
+}
+
+export function closedOut({ fenceId, record }: Closed) {
+  return { fenceId, record: serializeRecord(record) };
+}
+
+export function closedIn({ fenceId, record }: { readonly fenceId: string; readonly record: string }): Closed {
+  return { fenceId, record: parseRecord(record, where) };
+}
+
+/** The source lets no such move in: the controller has to admit it, again after a restart. */
+export class NotAdmitted extends Unavailable {}
+
+export function refusalOf(error: unknown): z.infer<typeof told.refusal> {
+  if (error instanceof SourceFull) return { code: 'RESOURCE_EXHAUSTED', message: error.message, reason: 'full' };
+  if (error instanceof MoveEnded) return { code: error.code, message: error.message, reason: 'ended' };
+  if (error instanceof NotAdmitted) return { code: error.code, message: error.message, reason: 'not-admitted' };
+  if (error instanceof HoldfastError) return { code: error.code, message: error.message };
+  return { code: 'INTERNAL', message: error instanceof Error ? error.message : 'unknown' };
+}
+
+/** The refusal of another node, as if it had happened here. */
+export function errorOf({ code, message, reason }: z.infer<typeof told.refusal>): Error {
+  if (reason === 'full') return new SourceFull(message);
+  if (reason === 'ended') return new MoveEnded(message);
+  if (reason === 'not-admitted') return new NotConnected(message);
+  return new (errorTypes[code] ?? InternalError)(message);
+}
+
+const errorTypes: { readonly [code in ErrorCode]?: new (message: string) => HoldfastError } = {
+  NOT_FOUND: NotFound,
+  ALREADY_EXISTS: AlreadyExists,
+  FAILED_PRECONDITION: FailedPrecondition,
+  RESOURCE_EXHAUSTED: ResourceExhausted,
+  ABORTED: Aborted,
+  UNAVAILABLE: Unavailable,
+  DATA_LOSS: DataLoss,
+};
+
+/** A frame of `read`: its type, and of a piece where it lies, how long it is, its digest if it is not zeros, its bytes. */
+export const frameTypes = { head: 1, data: 2, zeros: 3, end: 4, refusal: 5 } as const;
+export const digestBytes = 32;
+/** Type, offset, length. */
+export const frameHeadBytes = 13;
+
+export function frameHead(type: number, offsetBytes: bigint, lengthBytes: number): Buffer {
+  const head = Buffer.alloc(frameHeadBytes);
+  head.writeUInt8(type, 0);
+  head.writeBigUInt64BE(offsetBytes, 1);
+  head.writeUInt32BE(lengthBytes, 9);
+  return head;
+}
+
+export function* pieceFrame({ data, lengthBytes, offsetBytes }: Piece): Generator<Buffer> {
+  yield frameHead(data === undefined ? frameTypes.zeros : frameTypes.data, offsetBytes, lengthBytes);
+  if (data === undefined) return;
+  yield data.digest;
+  yield data.bytes;
+}
+
+export function jsonFrame(type: number, value: object): Buffer {
+  const text = Buffer.from(JSON.stringify(value));
+  return Buffer.concat([frameHead(type, 0n, text.length), text]);
+}
+
+export interface Frame {
+  readonly type: number;
+  readonly offsetBytes: bigint;
+  readonly lengthBytes: number;
+  readonly digest: Buffer;
+  readonly body: Buffer;
+}
+
+const none = Buffer.alloc(0);
+
+/** Reads frames from a stream. @throws DataLoss if they are none of ours */
+export async function* framesIn(stream: AsyncIterable<Buffer>): AsyncGenerator<Frame, void, void> {
+  const reader = new ByteReader(stream);
+  for (;;) {
+    const head = await reader.read(frameHeadBytes);
+    const type = head.readUInt8(0);
+    const offsetBytes = head.readBigUInt64BE(1);
+    const lengthBytes = head.readUInt32BE(9);
+    const isData = type === frameTypes.data;
+    const hasBody = isData || type === frameTypes.head || type === frameTypes.refusal;
+    if (BigInt(lengthBytes) > (isData || type === frameTypes.zeros ? pieceBytes : BigInt(longestBodyBytes))) {
+      throw new DataLoss(`the other node has sent a frame of ${lengthBytes} bytes.`);
+    }
+    const digest = isData ? await reader.read(digestBytes) : none;
+    const body = hasBody ? await reader.read(lengthBytes) : none;
+    yield { type, offsetBytes, lengthBytes, digest, body };
+    if (type === frameTypes.end || type === frameTypes.refusal) return;
+  }
+}
+
+class ByteReader {
+  readonly #chunks: AsyncIterator<Buffer>;
+  #rest: Buffer = none;
+
+  constructor(stream: AsyncIterable<Buffer>) {
+    this.#chunks = stream[Symbol.asyncIterator]();
+  }
+
+  async read(length: number): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    let missing = length;
+    while (missing > this.#rest.length) {
+      parts.push(this.#rest);
+      missing -= this.#rest.length;
+      const next = await this.#chunks.next();
+      if (next.done === true) throw new NotConnected('the other node has ended the connection in the middle.');
+      this.#rest = next.value;
+    }
+    parts.push(this.#rest.subarray(0, missing));
+    this.#rest = this.#rest.subarray(missing);
+    return parts.length === 1 ? (parts[0] ?? none) : Buffer.concat(parts);
+  }
+}

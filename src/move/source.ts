@@ -1,0 +1,298 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Descriptor } from '../kernel/call/descriptor.ts';
+import type { ByteRange } from '../kernel/file/sparse.ts';
+import type { Closed, CopyState, PoolMoves } from '../pool/moves.ts';
+import type { Pool } from '../pool/pool.ts';
+import { storedBytes } from '../volume/encryption.ts';
+import { Aborted, FailedPrecondition, NotFound, ResourceExhausted, Unavailable } from '../volume/errors.ts';
+import type { ObjectQueue } from '../volume/flow/object-queue.ts';
+import type { SnapshotId, VolumeId } from '../volume/id.ts';
+import type { Answer, Arrived, Fence, Request } from '../volume/move/rule.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { bytesIn, dataRanges, type Piece, piecesAhead } from './copy.ts';
+
+/** The volume at its source, as it is now. */
+export interface SourceSight {
+  readonly record: VolumeRecord;
+  readonly state: CopyState;
+  readonly isUsed: boolean;
+  /** False: it is copied while it is not in use. */
+  readonly hasChanges: boolean;
+}
+
+/** A volume before it moves. */
+export interface SourcePlan extends SourceSight {
+  readonly pool: string;
+  readonly usedBytes: bigint;
+  /** The number of its snapshots. */
+  readonly snapshots: number;
+}
+
+export interface ReadRequest {
+  /** The snapshot that is read, and the one whose content is at the target; undefined: the volume itself, which is fenced. */
+  readonly of: { readonly base: SnapshotId | undefined; readonly target: SnapshotId } | undefined;
+  /** An earlier try was cut short there. */
+  readonly fromBytes: bigint;
+  readonly signal: AbortSignal;
+}
+
+/** The content of a source, or the blocks that have changed of it. */
+export interface Reading extends AsyncDisposable {
+  /** The record of the volume now, which may have grown since the snapshot. */
+  readonly record: VolumeRecord;
+  /** The end of the snapshot or volume that is read. */
+  readonly endBytes: bigint;
+  /** The number of bytes in all pieces. */
+  readonly totalBytes: bigint;
+  readonly pieces: AsyncIterable<Piece>;
+}
+
+/**
+ * The source of a move: a pool of this node, or another node. Its part of the rule (`volume/move/rule.ts`) is done where
+ * the copy is; each method may be called again when its answer was lost.
+ */
+export interface MoveSource {
+  /** For messages. */
+  readonly title: string;
+  /** The other node; undefined: it is on this one. */
+  readonly node: string | undefined;
+  /** undefined: the volume is not there any more. */
+  look(): Promise<SourceSight | undefined>;
+  describe(): Promise<SourcePlan | undefined>;
+  hasSnapshot(id: SnapshotId): Promise<boolean>;
+  /** It may be there already. @throws SourceFull */
+  takeSnapshot(id: SnapshotId): Promise<void>;
+  removeSnapshot(id: SnapshotId): Promise<void>;
+  /** All that the move has taken. */
+  removeSnapshots(): Promise<void>;
+  /** @returns undefined while it is in use */
+  close(fence: Pick<Fence, 'fenceId' | 'moveId'>): Promise<Closed | undefined>;
+  /** Ends the fence of the move, if it stands. @throws FailedPrecondition if it may have been handed over */
+  open(): Promise<void>;
+  read(request: ReadRequest): Promise<Reading>;
+  /** Hands the volume over, has the target commit, and puts the copy into the trash. */
+  handOver(request: Request, commit: (answer: Answer) => Promise<void>): Promise<void>;
+  settle(arrived: Arrived): Promise<void>;
+  /** The volume was handed over, and its target has given it up. @param word of the target (`PoolMoves.disclaim`) */
+  takeBack(word: number): Promise<void>;
+  /** The move goes on no longer, or with another one. */
+  end(): void;
+}
+
+/** The other node cannot be reached, or lets this one not in yet: the controller brings them together. */
+export class NotConnected extends Unavailable {}
+
+/** The move was ended where the volume is: the copy here is of no use. */
+export class MoveEnded extends FailedPrecondition {}
+
+/** The pool that the volume leaves has no room for a snapshot of it. */
+export class SourceFull extends Error {}
+
+/** The pause before a call is tried again that others for the volume have come before. */
+const turnMs = 1_000;
+
+/** The names of the snapshots that a move takes begin with this and its id. */
+export function moveSnapshotName(moveId: string): string {
+  return `move ${moveId} `;
+}
+
+/** The snapshots that a move has taken. */
+export async function removeSnapshots(
+  pool: Pool,
+  { id, moveId }: { readonly id: VolumeId; readonly moveId: string },
+): Promise<void> {
+  const snapshots = await pool.listSnapshots(undefined, undefined, id);
+  for (const { id: snapshotId, name } of snapshots) {
+    if (name.startsWith(moveSnapshotName(moveId))) await pool.removeSnapshot(snapshotId);
+  }
+}
+
+/** @throws FailedPrecondition */
+export function movesOf({ kind, moves, name }: Pool): PoolMoves {
+  if (moves !== undefined) return moves;
+  throw new FailedPrecondition(
+    `pool ${name} (${kind}) moves no volumes to other pools, nor from there (docs/move.md).`,
+  );
+}
+
+/** Takes turns with the calls of others for the volume, which come first. */
+export async function patiently<T>(
+  { objects, signal }: { readonly objects: ObjectQueue; readonly signal: AbortSignal },
+  claims: readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await objects.claim(
+        claims.map((object) => ({ object })),
+        'a move',
+        work,
+      );
+    } catch (error) {
+      if (!(error instanceof Aborted)) throw error;
+      await delay(turnMs, undefined, { signal });
+    }
+  }
+}
+
+export interface PoolSourceParts {
+  readonly pool: Pool;
+  readonly id: VolumeId;
+  readonly moveId: string;
+  /** The node that the volume moves to; undefined: it stays on this one. */
+  readonly to?: string | undefined;
+  readonly objects: ObjectQueue;
+  readonly signal: AbortSignal;
+}
+
+/** A pool of this node that a volume leaves. */
+export class PoolSource implements MoveSource {
+  readonly node = undefined;
+  readonly #parts: PoolSourceParts;
+  readonly #moves: PoolMoves;
+
+  /** @throws FailedPrecondition if the pool moves nothing */
+  constructor(parts: PoolSourceParts) {
+    this.#parts = parts;
+    this.#moves = movesOf(parts.pool);
+  }
+
+  get title(): string {
+    return `pool ${this.#parts.pool.name}`;
+  }
+
+  async look(): Promise<SourceSight | undefined> {
+    const { id, pool } = this.#parts;
+    const record = await pool.find(id);
+    if (record === undefined) return undefined;
+    const [state, isUsed] = await Promise.all([this.#moves.stateOf(id), this.#isUsed()]);
+    return { record, state, isUsed, hasChanges: this.#moves.hasChanges };
+  }
+
+  async describe(): Promise<SourcePlan | undefined> {
+    const { id, pool } = this.#parts;
+    const sight = await this.look();
+    if (sight === undefined) return undefined;
+    const [usage, snapshots] = await Promise.all([pool.usage(), pool.listSnapshots(undefined, undefined, id)]);
+    const usedBytes = usage.volumes.find(({ record }) => record.id === id)?.usedBytes ?? 0n;
+    return { ...sight, pool: pool.name, usedBytes, snapshots: snapshots.length };
+  }
+
+  async hasSnapshot(id: SnapshotId): Promise<boolean> {
+    return (await this.#parts.pool.findSnapshot(id)) !== undefined;
+  }
+
+  async takeSnapshot(target: SnapshotId): Promise<void> {
+    const { id, moveId, pool } = this.#parts;
+    if (await this.hasSnapshot(target)) return;
+    const spec = { id: target, name: `${moveSnapshotName(moveId)}${target}`, sourceId: id, parameters: {} };
+    await patiently(this.#parts, [id, target], () => pool.takeSnapshots([spec])).catch((error) => {
+      throw error instanceof ResourceExhausted ? new SourceFull(error.message) : error;
+    });
+  }
+
+  /** Only one that the move has taken. */
+  async removeSnapshot(id: SnapshotId): Promise<void> {
+    const { moveId, pool } = this.#parts;
+    const name = (await pool.findSnapshot(id))?.name;
+    if (name?.startsWith(moveSnapshotName(moveId)) === true) await pool.removeSnapshot(id);
+  }
+
+  removeSnapshots(): Promise<void> {
+    return removeSnapshots(this.#parts.pool, this.#parts);
+  }
+
+  async close(fence: Pick<Fence, 'fenceId' | 'moveId'>): Promise<Closed | undefined> {
+    const { id, to } = this.#parts;
+    // Raw blocks of a pod that has ended stay attached: whether they are in use, the fence finds out.
+    const { traits } = this.#parts.pool;
+    if (traits.detaching === 'automatic' && (await this.#isUsed())) return undefined;
+    try {
+      const { fenceId, moveId } = fence;
+      return await patiently(this.#parts, [id], () =>
+        this.#moves.close(id, { moveId, fenceId, ...(to !== undefined && { to }) }),
+      );
+    } catch (error) {
+      if (error instanceof FailedPrecondition && (await this.#moves.stateOf(id)).why === undefined) return undefined;
+      throw error;
+    }
+  }
+
+  async open(): Promise<void> {
+    const { id, moveId, pool } = this.#parts;
+    await patiently(this.#parts, [id], async () => {
+      if ((await pool.find(id)) === undefined) return;
+      const { mark } = await this.#moves.stateOf(id);
+      if (mark.fence?.moveId === moveId) await this.#moves.open(id, moveId);
+    });
+  }
+
+  async read({ fromBytes, of, signal }: ReadRequest): Promise<Reading> {
+    const { id, pool } = this.#parts;
+    const record = await pool.find(id);
+    if (record === undefined) throw new NotFound(`volume ${id} is not in pool ${pool.name} any more.`);
+    const { endBytes, from, ranges } = await this.#content(record, of, signal);
+    try {
+      const totalBytes = await bytesIn(ranges(fromBytes));
+      const work = { from, fromQueue: pool.queue, ranges: ranges(fromBytes), endBytes, fromBytes };
+      return {
+        ...{ record, endBytes, totalBytes, pieces: piecesAhead(work) },
+        [Symbol.asyncDispose]: () => from[Symbol.asyncDispose](),
+      };
+    } catch (error) {
+      await from[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async #content(record: VolumeRecord, of: ReadRequest['of'], signal: AbortSignal): Promise<Content> {
+    const { pool } = this.#parts;
+    if (of === undefined) {
+      const endBytes = storedBytes(record);
+      const from = await this.#moves.read(record.id);
+      return { from, endBytes, ranges: (fromBytes) => dataRanges(pool.queue, from, fromBytes, endBytes) };
+    }
+    const { base, target } = of;
+    const snapshot = await pool.findSnapshot(target);
+    if (snapshot === undefined || snapshot.sourceId !== record.id) {
+      throw new NotFound(`The snapshot ${target} of the move of volume ${record.id} is gone.`);
+    }
+    const ranges = (fromBytes: bigint) => this.#moves.changedRanges({ base, target, fromBytes, signal });
+    return { from: await this.#moves.read(target), endBytes: storedBytes(snapshot), ranges };
+  }
+
+  async handOver(request: Request, commit: (answer: Answer) => Promise<void>): Promise<void> {
+    const { id, moveId } = this.#parts;
+    await patiently(this.#parts, [id], async () => {
+      const answer = await this.#moves.give(id, request);
+      await commit(answer);
+      await this.#moves.settle(id, { moveId, generation: answer.generation });
+    });
+  }
+
+  /** The part of `handOver` that is the source's. */
+  give(request: Request): Promise<Answer> {
+    return patiently(this.#parts, [this.#parts.id], () => this.#moves.give(this.#parts.id, request));
+  }
+
+  settle(arrived: Arrived): Promise<void> {
+    return patiently(this.#parts, [this.#parts.id], () => this.#moves.settle(this.#parts.id, arrived));
+  }
+
+  takeBack(word: number): Promise<void> {
+    const { id } = this.#parts;
+    return patiently(this.#parts, [id], () => this.#moves.takeBack(id, word));
+  }
+
+  end(): void {}
+
+  async #isUsed(): Promise<boolean> {
+    return (await this.#parts.pool.inUse(this.#parts.id)).length > 0;
+  }
+}
+
+interface Content {
+  readonly from: Descriptor;
+  readonly endBytes: bigint;
+  readonly ranges: (fromBytes: bigint) => AsyncIterable<ByteRange>;
+}

@@ -1,0 +1,129 @@
+import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { DirectorySync } from '../../kernel/file/file.ts';
+import { AlreadyExists, InternalError } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { Noted } from '../../volume/move/rule.ts';
+import { parseStored } from '../../volume/stored-json.ts';
+import { replaceFile } from '../records/durable-file.ts';
+
+const storedNote = z.strictObject({
+  format: z.literal(1),
+  generation: z.int().positive(),
+  at: z.string().optional().describe('the other node that has it'),
+});
+
+/**
+ * The valid generation of each volume that has moved away from a pool of this node (`volume/move/rule.ts`). It lies on the
+ * node's own disk: when a pool's disk is back as it was before, its copy is known to be an old one. All pools of the node
+ * share what this process knows of it, which is read when a pool is opened: nothing else writes there.
+ */
+export class Generations {
+  /** For each directory, the texts of its notes by their file names, or why one cannot be read. */
+  static readonly #known = new Map<string, Promise<Map<string, string | Error>>>();
+  readonly #directory: string;
+  readonly #queue: DiskQueue;
+  readonly #syncs = new DirectorySync();
+
+  private constructor(directory: string, queue: DiskQueue) {
+    this.#directory = directory;
+    this.#queue = queue;
+  }
+
+  static async open(dataDirectory: string, queue: DiskQueue): Promise<Generations> {
+    const directory = join(dataDirectory, 'moved');
+    const before = Generations.#known.get(directory);
+    // At once: notes that are written meanwhile come on top.
+    const reading = readAll(directory, queue);
+    Generations.#known.set(directory, reading);
+    try {
+      await reading;
+    } catch (error) {
+      if (before !== undefined) Generations.#known.set(directory, before);
+      else Generations.#known.delete(directory);
+      throw error;
+    }
+    return new Generations(directory, queue);
+  }
+
+  /** 0: it never moved. @throws DataLoss if the note cannot be read */
+  async read(id: VolumeId): Promise<number> {
+    return (await this.noted(id)).generation;
+  }
+
+  /** Like `read`, with the other node that the volume has moved to. */
+  async noted(id: VolumeId): Promise<Noted> {
+    const path = this.#path(id);
+    const known = await this.#texts();
+    let text = known.get(fileNameOf(id));
+    if (text instanceof Error) {
+      text = await this.#queue.run(() => readFile(path, 'utf8'));
+      known.set(fileNameOf(id), text);
+    }
+    if (text === undefined) return { generation: 0 };
+    const { at, generation } = parseStored(storedNote, text, path);
+    return { generation, ...(at !== undefined && { at }) };
+  }
+
+  /** Durable when it returns. @param at the other node that the volume goes to */
+  async write(id: VolumeId, generation: number, at?: string): Promise<void> {
+    await this.#queue.run(() => mkdir(this.#directory, { mode: 0o700, recursive: true }));
+    await this.#syncs.sync(this.#queue, dirname(this.#directory));
+    const text = JSON.stringify({ format: 1, generation, at });
+    try {
+      await replaceFile(this.#queue, this.#syncs, this.#path(id), text);
+    } finally {
+      // A write that failed may be on the disk: the copy is not used as if it were not.
+      (await this.#texts()).set(fileNameOf(id), text);
+    }
+  }
+
+  /** @throws AlreadyExists if the volume is in another pool, which may not be open: no second one is made under its id */
+  async refuseMoved(id: VolumeId): Promise<void> {
+    const { at, generation } = await this.noted(id);
+    if (generation === 0) return;
+    throw new AlreadyExists(
+      at === undefined
+        ? `volume ${id} has moved to another pool of this node: open that pool, or choose another name for the new volume.`
+        : `volume ${id} has moved to node ${at}: choose another name for the new volume.`,
+    );
+  }
+
+  /** The volume is about to be deleted, wherever it is. */
+  async forget(id: VolumeId): Promise<void> {
+    // Also if it cannot be read.
+    if (!(await this.#texts()).has(fileNameOf(id))) return;
+    await this.#queue.run(() => unlink(this.#path(id))).catch(ignoreMissing);
+    await this.#syncs.sync(this.#queue, this.#directory);
+    (await this.#texts()).delete(fileNameOf(id));
+  }
+
+  async #texts(): Promise<Map<string, string | Error>> {
+    const known = await Generations.#known.get(this.#directory);
+    if (known === undefined) throw new InternalError(`${this.#directory} was not read.`);
+    return known;
+  }
+
+  #path(id: VolumeId): string {
+    return join(this.#directory, fileNameOf(id));
+  }
+}
+
+function fileNameOf(id: VolumeId): string {
+  return `${id}.json`;
+}
+
+async function readAll(directory: string, queue: DiskQueue): Promise<Map<string, string | Error>> {
+  const names = (await queue.run(() => readdir(directory)).catch(ignoreMissing)) ?? [];
+  const notes = names.filter((name) => name.endsWith('.json'));
+  const texts = await Promise.all(
+    notes.map(async (name): Promise<[string, string | Error]> => {
+      const text = queue.run(() => readFile(join(directory, name), 'utf8'));
+      return [name, await text.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))];
+    }),
+  );
+  return new Map(texts);
+}

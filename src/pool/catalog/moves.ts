@@ -1,0 +1,393 @@
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { ByteRange } from '../../kernel/file/sparse.ts';
+import { storedBytes } from '../../volume/encryption.ts';
+import { AlreadyExists, FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import { isVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
+import {
+  type Answer,
+  type Arrived,
+  type CopyMark,
+  closeCopy,
+  commitDraft,
+  type DraftMark,
+  disclaim,
+  type Fence,
+  giveCopy,
+  openCopy,
+  type Request,
+  settlesCopy,
+  takeBack,
+  type Unusable,
+  unmarked,
+  whereElse,
+  whyUnusable,
+} from '../../volume/move/rule.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import { larger, roundUp } from '../../volume/size.ts';
+import { step } from '../../volume/step.ts';
+import type { IncomingDraft, Recorded, Transfer } from '../backend.ts';
+import { deletedNow } from '../indexes/trash-entry.ts';
+import type { Closed, CopyState, Incoming, PoolMoves } from '../moves.ts';
+import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '../pool.ts';
+import type { HeldSpace } from '../space/space-ledger.ts';
+import { explainFull } from './full.ts';
+import { refuseInUse } from './in-use.ts';
+import { parseMark, serializeMark } from './move-mark.ts';
+import type { CatalogParts } from './parts.ts';
+
+/** The minimum time for which a volume that has moved stays in the trash of the pool that it came from. */
+const keptSeconds = 7 * 86_400;
+
+/**
+ * Moves of volumes out of a pool and into it, and the one place that says whether a copy may be used. The rule is in
+ * `volume/move/rule.ts`; here its states are made durable.
+ */
+export class Moves implements PoolMoves {
+  readonly #parts: CatalogParts;
+  readonly #transfer: Transfer;
+  /** Volumes that are being fenced: they are not in use, and must not come into use. */
+  readonly #closing = new Set<VolumeId>();
+
+  constructor(parts: CatalogParts, transfer: Transfer) {
+    this.#parts = parts;
+    this.#transfer = transfer;
+  }
+
+  async stateOf(id: VolumeId): Promise<CopyState> {
+    const mark = await this.#markOf(id);
+    const why = this.#closing.has(id) ? 'closed' : whyUnusable(mark, await this.#parts.generations.read(id));
+    return { mark, why };
+  }
+
+  /** @throws FailedPrecondition if the copy must not be used */
+  async requireUsable(id: VolumeId): Promise<void> {
+    const { why } = await this.stateOf(id);
+    if (why !== undefined) throw unusable(this.#parts.name, id, why);
+  }
+
+  /** The same for reading alone, as snapshots and clones do: a fenced copy is the volume still. @throws FailedPrecondition */
+  async requireCurrent(id: VolumeId): Promise<void> {
+    const { why } = await this.stateOf(id);
+    if (why === 'old' || why === 'given') throw unusable(this.#parts.name, id, why);
+  }
+
+  async close(id: VolumeId, fence: Omit<Fence, 'isGiven'>): Promise<Closed> {
+    const { backend, generations, name } = this.#parts;
+    const record = this.#require(id);
+    await backend.provisioner.verify({ kind: 'volume', record });
+    const closed = closeCopy(await this.#markOf(id), await generations.read(id), fence);
+    if (closed === undefined) {
+      const { mark, why } = await this.stateOf(id);
+      const before = mark.fence;
+      // The same move again: its driver did not live to see the end of it.
+      if (before?.moveId !== fence.moveId || before.to !== fence.to) throw unusable(name, id, why ?? 'closed');
+      return { record, fenceId: before.fenceId };
+    }
+    this.#closing.add(id);
+    try {
+      await refuseInUse(this.#parts, record);
+      await this.#writeMark(id, closed, 'move/fence');
+    } finally {
+      this.#closing.delete(id);
+    }
+    return { record, fenceId: fence.fenceId };
+  }
+
+  async open(id: VolumeId, moveId: string): Promise<void> {
+    const { generations, name } = this.#parts;
+    const mark = await this.#markOf(id);
+    if (mark.fence === undefined) return;
+    const opened = openCopy(mark, await generations.read(id), moveId);
+    if (opened === undefined) throw unusable(name, id, 'given');
+    await this.#writeMark(id, opened, 'move/open');
+  }
+
+  async give(id: VolumeId, request: Request): Promise<Answer> {
+    const { generations, name } = this.#parts;
+    const given = giveCopy(await this.#markOf(id), await generations.read(id), request);
+    if (given === undefined) {
+      throw new FailedPrecondition(
+        `volume ${id} of pool ${name} is not handed over: it is not fenced for this move any more. Start the move again.`,
+      );
+    }
+    await step('move/generation', () => generations.write(id, given.validGeneration, given.mark.fence?.to));
+    await this.#writeMark(id, given.mark, 'move/give');
+    return { ...request, generation: given.validGeneration };
+  }
+
+  async settle(id: VolumeId, arrived: Arrived): Promise<void> {
+    const { backend, index, trash, unsettled } = this.#parts;
+    const record = index.get(id);
+    if (record === undefined || !settlesCopy(await this.#markOf(id), arrived)) return;
+    const { undeleteSeconds = this.#parts.undeleteSeconds } = record;
+    const deletion = deletedNow(Math.max(keptSeconds, undeleteSeconds), trash.poolAgeMs);
+    const { isKept, ref } = await unsettled.change([id], () =>
+      step('move/settle', () => backend.provisioner.removeVolume(id, deletion)),
+    );
+    index.delete(id);
+    backend.attacher.forget(id);
+    if (!isKept) return trash.destroy(ref);
+    trash.keep({ ...deletion, ref, record });
+    trash.keepWhole(ref);
+  }
+
+  async hasLeft(id: VolumeId): Promise<boolean> {
+    const { trash } = this.#parts;
+    const entry = trash.entries().find(({ record }) => record.id === id);
+    return entry !== undefined && (await trash.hasMoved(entry));
+  }
+
+  async whereElse(id: VolumeId): Promise<string | undefined> {
+    const { generations, index, trash } = this.#parts;
+    const left = index.get(id) === undefined ? trash.entries().find(({ record }) => record.id === id) : undefined;
+    const text = left && (await this.#transfer.markInTrash(left.ref));
+    const mark = left === undefined ? await this.#markOf(id) : markIn(text, id);
+    return whereElse(mark, await generations.noted(id));
+  }
+
+  async disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number> {
+    const { generations, index, name } = this.#parts;
+    if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} is in pool ${name} already.`);
+    const generation = disclaim(given, await generations.read(id));
+    await step('move/generation', () => generations.write(id, generation, source));
+    return generation;
+  }
+
+  async takeBack(id: VolumeId, word?: number | 'lost'): Promise<void> {
+    const { generations, name } = this.#parts;
+    this.#require(id);
+    const copy = await this.#markOf(id);
+    const noted = await generations.noted(id);
+    const mark = takeBack(copy, noted, word);
+    if (mark === undefined) {
+      const elsewhere = whereElse(copy, noted);
+      if (elsewhere !== undefined) throw wentElsewhere(id, name, elsewhere);
+      return;
+    }
+    await step('move/generation', () => generations.write(id, mark.generation));
+    await this.#writeMark(id, mark, 'move/take-back');
+  }
+
+  read(id: VolumeId | SnapshotId): Promise<Descriptor> {
+    return this.#transfer.read(this.#recorded(id));
+  }
+
+  get hasChanges(): boolean {
+    const { changedBlocks, snapshots } = this.#parts.backend.traits;
+    return snapshots === 'reflink' && changedBlocks === 'delta' && this.#transfer.changedRanges !== undefined;
+  }
+
+  changedRanges(request: ChangedRangesRequest): AsyncIterable<ByteRange> {
+    const { name, snapshotIndex } = this.#parts;
+    const { changedRanges } = this.#transfer;
+    if (changedRanges === undefined) throw new FailedPrecondition(`pool ${name} cannot tell changed blocks.`);
+    return changedRanges(request, (id) => {
+      const record = snapshotIndex.get(id);
+      if (record === undefined) throw new NotFound(`There is no snapshot ${id} in pool ${name}.`);
+      return record;
+    });
+  }
+
+  async recordFor(record: VolumeRecord): Promise<VolumeRecord> {
+    const { backend, index, name } = this.#parts;
+    const { adopted: _adopted, repair: _repair, source: _source, ...rest } = record;
+    const { blockSizeBytes, content, encryption, id } = record;
+    if (index.get(id) !== undefined) {
+      throw new AlreadyExists(`volume ${id} cannot move to pool ${name}: a copy of it is there already.`);
+    }
+    const why = this.#whyNot(record);
+    if (why !== undefined) throw new FailedPrecondition(`volume ${id} cannot move to pool ${name}: ${why}.`);
+    const { sectorBytes = blockSizeBytes } = this.#transfer;
+    if (sectorBytes > blockSizeBytes) {
+      throw new FailedPrecondition(
+        `volume ${id} cannot move to pool ${name}: its ${content.type === 'block' ? 'user' : 'filesystem'} may rely on sectors of ${blockSizeBytes} bytes, and the pool's disks have sectors of ${sectorBytes}.`,
+      );
+    }
+    const { traits } = backend;
+    const provisioning = traits.provisioning.includes(record.provisioning)
+      ? record.provisioning
+      : defaultProvisioning(traits);
+    const multiple = sizeMultiple(traits, undefined) ?? 1n;
+    const wholeBytes = roundUp(storedBytes(record), multiple);
+    return { ...rest, provisioning, sizeBytes: wholeBytes - BigInt(encryption?.headerBytes ?? 0) };
+  }
+
+  #whyNot({ content, encryption, ephemeral }: VolumeRecord): string | undefined {
+    const { traits } = this.#parts.backend;
+    if (ephemeral !== undefined) return "it is a pod's own, and goes with its pod";
+    if (traits.isOneVolume === true) return 'each of its volumes is a whole disk';
+    if (content.type === 'directory') return 'its volumes are no directories';
+    if (content.type === 'block' && !traits.block) return 'it has no raw block volumes';
+    if (content.type === 'mount' && !traits.filesystems.includes(content.fsType)) {
+      return `it has no volumes with ${content.fsType}`;
+    }
+    if (encryption !== undefined && traits.encryption?.includes(encryption.type) !== true) {
+      return 'it has no encrypted volumes';
+    }
+    return undefined;
+  }
+
+  async receive(record: VolumeRecord, moveId: string): Promise<Incoming> {
+    const { index, name, space, trash } = this.#parts;
+    const { id, provisioning } = record;
+    if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} is in pool ${name} already.`);
+    const draft = this.#transfer.incoming(id);
+    let noted = await draft.readNote();
+    const isNew = noted === undefined || !isOfMove(noted, moveId);
+    if (isNew) {
+      for (const ref of await draft.discard()) trash.destroy(ref);
+      noted = undefined;
+    }
+    const wholeBytes = storedBytes(record);
+    const foundBytes = await draft.takenBytes();
+    const held = await space.hold({
+      newBytes: larger(0n, wholeBytes - foundBytes),
+      provisioning,
+      taken: async () => larger(0n, (await draft.takenBytes()) - foundBytes),
+    });
+    try {
+      await step('move/draft', () => draft.begin({ sizeBytes: wholeBytes, provisioning }));
+      const data = await draft.open();
+      return new IncomingVolume(this.#parts, { data, draft, held, isNew, noted, sizeBytes: wholeBytes });
+    } catch (error) {
+      held[Symbol.dispose]();
+      throw explainFull(error, name, wholeBytes);
+    }
+  }
+
+  async discard(id: VolumeId): Promise<void> {
+    await step('move/discard', async () => {
+      for (const ref of await this.#transfer.incoming(id).discard()) this.#parts.trash.destroy(ref);
+    });
+  }
+
+  async #markOf(id: VolumeId): Promise<CopyMark> {
+    return markIn(await this.#transfer.readMark(id), id);
+  }
+
+  async #writeMark(id: VolumeId, mark: CopyMark, name: 'move/fence' | 'move/give' | 'move/open' | 'move/take-back') {
+    await step(name, () => this.#transfer.writeMark(id, serializeMark(mark)));
+  }
+
+  #require(id: VolumeId): VolumeRecord {
+    const record = this.#parts.index.get(id);
+    if (record === undefined) throw new NotFound(`There is no volume ${id} in pool ${this.#parts.name}.`);
+    return record;
+  }
+
+  #recorded(id: VolumeId | SnapshotId): Recorded {
+    if (isVolumeId(id)) return { kind: 'volume', record: this.#require(id) };
+    const record = this.#parts.snapshotIndex.get(id);
+    if (record === undefined) throw new NotFound(`There is no snapshot ${id} in pool ${this.#parts.name}.`);
+    return { kind: 'snapshot', record };
+  }
+}
+
+function markIn(text: string | undefined, id: VolumeId): CopyMark {
+  return text === undefined ? unmarked : parseMark(text, `of the move of volume ${id}`);
+}
+
+/** The notes of all moves begin with their id, so that the data of one never passes for that of another. */
+function isOfMove(note: string, moveId: string): boolean {
+  return note.startsWith(`${moveId}\n`);
+}
+
+interface IncomingParts extends Pick<Incoming, 'data' | 'isNew' | 'noted'> {
+  readonly draft: IncomingDraft;
+  readonly held: HeldSpace;
+  readonly sizeBytes: bigint;
+}
+
+class IncomingVolume implements Incoming {
+  readonly data: Descriptor;
+  readonly isNew: boolean;
+  readonly noted: string | undefined;
+  readonly #parts: CatalogParts;
+  readonly #draft: IncomingDraft;
+  readonly #held: HeldSpace;
+  readonly #more: HeldSpace[] = [];
+  #sizeBytes: bigint;
+  #hasEnded = false;
+
+  constructor(parts: CatalogParts, { data, draft, held, isNew, noted, sizeBytes }: IncomingParts) {
+    this.#parts = parts;
+    this.data = data;
+    this.isNew = isNew;
+    this.noted = noted;
+    this.#draft = draft;
+    this.#held = held;
+    this.#sizeBytes = sizeBytes;
+  }
+
+  get isBlank(): boolean {
+    return this.#draft.isBlank;
+  }
+
+  async note(text: string): Promise<void> {
+    await step('move/progress', () => this.#draft.writeNote(text));
+  }
+
+  async resize(record: VolumeRecord): Promise<void> {
+    const wholeBytes = storedBytes(record);
+    if (wholeBytes <= this.#sizeBytes) return;
+    const { name, space } = this.#parts;
+    this.#more.push(
+      await space.hold({ newBytes: wholeBytes - this.#sizeBytes, provisioning: record.provisioning, isGrowth: true }),
+    );
+    try {
+      await this.#draft.resize(wholeBytes);
+    } catch (error) {
+      throw explainFull(error, name, wholeBytes);
+    }
+    this.#sizeBytes = wholeBytes;
+  }
+
+  zero(range: ByteRange): Promise<void> {
+    return this.#draft.zero(this.data, range);
+  }
+
+  async commit(record: VolumeRecord, mark: DraftMark, answer: Answer): Promise<void> {
+    const { generations, index, name, unsettled } = this.#parts;
+    const { id } = record;
+    const committed = commitDraft(mark, await generations.read(id), answer);
+    if (committed === undefined) {
+      throw new FailedPrecondition(
+        `volume ${id} does not arrive in pool ${name}: the answer of its source is not for this copy. Start the move again.`,
+      );
+    }
+    await step('move/complete', () => this.#draft.complete(record, serializeMark(committed)));
+    await unsettled.change([id], () => step('move/commit', () => this.#draft.commit()));
+    index.put(record);
+    await this.#draft.forgetNote().catch(() => undefined);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    for (const each of [this.#held, ...this.#more]) each[Symbol.dispose]();
+    await this.data[Symbol.asyncDispose]();
+  }
+}
+
+function wentElsewhere(id: VolumeId, poolName: string, node: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} was handed over by pool ${poolName} to node ${node}, and may be there. If that node will never come back: --node-is-lost ${node}.`,
+  );
+}
+
+function unusable(poolName: string, id: VolumeId, why: Unusable): FailedPrecondition {
+  switch (why) {
+    case 'closed':
+      return new FailedPrecondition(
+        `volume ${id} is moving out of pool ${poolName}, and cannot be used until that has ended: see holdfast move status.`,
+      );
+    case 'given':
+      return new FailedPrecondition(
+        `volume ${id} was handed over by pool ${poolName}, and this copy must not be used: see holdfast move status.`,
+      );
+    case 'old':
+      return new FailedPrecondition(
+        `volume ${id} has moved since its copy in pool ${poolName} was the valid one, and this copy must not be used: see docs/move.md.`,
+      );
+  }
+}

@@ -1,0 +1,135 @@
+import { DataLoss, InternalError } from '../../volume/errors.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import { parseVolumeId } from '../../volume/id.ts';
+import { parseRecord, serializeRecord, type VolumeRecord } from '../../volume/record.ts';
+import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
+import type { ReadRecords, RecordStore } from '../backend.ts';
+import type { TrashContents } from '../indexes/trash-entry.ts';
+import type { CloudDisk, CloudLabels, LabelNames } from './cloud.ts';
+import type { CloudPlace, PoolDisks } from './disks.ts';
+import { readRecordLabels, recordLabels } from './record-labels.ts';
+import type { PoolSnapshots } from './snapshots.ts';
+
+/** The labels of a volume's disk, the same each time that it is asked for. */
+export function labelsOfVolume({ names, poolId }: Pick<CloudPlace, 'names' | 'poolId'>, record: VolumeRecord) {
+  return {
+    [names.pool]: poolId,
+    [names.volume]: record.id,
+    ...recordLabels(names.record, compact(serializeRecord({ ...record, createdAt: notYet }))),
+  };
+}
+
+/** In the place of the time of creation, which has a separate label. */
+const notYet = '1970-01-01T00:00:00.000Z';
+
+export function createdLabel({ created }: LabelNames, { createdAt }: VolumeRecord): CloudLabels {
+  return { [created]: `${Date.parse(createdAt)}` };
+}
+
+/** @throws DataLoss */
+export function recordIn({ names, poolName }: CloudPlace, id: VolumeId, disk: CloudDisk): VolumeRecord {
+  const where = `of volume ${id} in the labels of ${disk.id} (pool ${poolName})`;
+  const text = readRecordLabels(names.record, disk.labels);
+  if (text === undefined) {
+    throw new DataLoss(
+      `The record ${where} cannot be read: labels are missing or were changed. The disk is left as it is.`,
+    );
+  }
+  const record = parseRecord(text, where);
+  if (record.id !== id) throw new DataLoss(`The record ${where} is of ${record.id}. The disk is left as it is.`);
+  const noted = Number(disk.labels[names.created] ?? Number.NaN);
+  // A process died before it could note the time.
+  const createdAt = new Date(Number.isSafeInteger(noted) ? noted : disk.createdMs).toISOString();
+  return { ...record, createdAt };
+}
+
+/** Records in the labels of disks and snapshots. They come and go with them. */
+export class LabelStore implements RecordStore {
+  readonly #disks: PoolDisks;
+  readonly #snapshots: PoolSnapshots;
+
+  constructor(disks: PoolDisks, snapshots: PoolSnapshots) {
+    this.#disks = disks;
+    this.#snapshots = snapshots;
+  }
+
+  async readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+    const read: ReadRecords<VolumeId, VolumeRecord> = { records: [], damaged: [] };
+    for (const [text, disks] of await this.#disks.readAll()) {
+      const id = parseVolumeId(text);
+      if (id !== undefined) this.#readInto(read, id, disks);
+    }
+    return read;
+  }
+
+  async readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+    const read: ReadRecords<VolumeId, VolumeRecord> = { records: [], damaged: [] };
+    const disk = await this.#disks.find(id);
+    this.#readInto(read, id, disk === undefined ? [] : [disk]);
+    return read;
+  }
+
+  readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+    return this.#snapshots.readAll();
+  }
+
+  readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+    return this.#snapshots.read(id);
+  }
+
+  async readGroups(): Promise<ReadRecords<GroupId, GroupRecord>> {
+    return { records: [], damaged: [] };
+  }
+
+  async readGroup(): Promise<ReadRecords<GroupId, GroupRecord>> {
+    return { records: [], damaged: [] };
+  }
+
+  async readTrash(): Promise<TrashContents> {
+    return { kept: [], unkept: [], unreadable: [] };
+  }
+
+  async writeVolume(record: VolumeRecord): Promise<void> {
+    const { names } = this.#disks.place;
+    const pieces = recordLabels(names.record, compact(serializeRecord({ ...record, createdAt: notYet })));
+    await this.#disks.label(record.id, { ...pieces, ...createdLabel(names, record) });
+  }
+
+  async writeGroup({ id }: GroupRecord): Promise<void> {
+    throw new InternalError(`group ${id}: this pool has no groups.`);
+  }
+
+  async removeGroup(): Promise<void> {}
+
+  /** A change that the cloud has acknowledged is durable. */
+  async sync(): Promise<void> {}
+
+  async readAge(): Promise<undefined> {}
+
+  async writeAge(): Promise<void> {}
+
+  #readInto(read: ReadRecords<VolumeId, VolumeRecord>, id: VolumeId, disks: readonly CloudDisk[]): void {
+    const { created } = this.#disks.place.names;
+    // One that is being made, or failed then, is found by the next try of its claim. One that failed later is a volume still.
+    const [disk, other] = disks.filter(
+      ({ labels, state }) => state === 'ready' || (state === 'failed' && labels[created] !== undefined),
+    );
+    if (disk === undefined) return;
+    if (other !== undefined) {
+      const reason = `${disk.id} and ${other.id} both say that they are it: find out which has the data, and remove the labels of the other`;
+      read.damaged.push({ id, reason });
+      return;
+    }
+    try {
+      read.records.push(recordIn(this.#disks.place, id, disk));
+    } catch (error) {
+      if (!(error instanceof DataLoss)) throw error;
+      read.damaged.push({ id, reason: error.message });
+    }
+  }
+}
+
+/** Records are written for people to read; labels have little room. */
+export function compact(json: string): string {
+  return JSON.stringify(JSON.parse(json));
+}

@@ -1,0 +1,86 @@
+import type { Descriptor } from '../kernel/call/descriptor.ts';
+import type { ByteRange } from '../kernel/file/sparse.ts';
+import type { SnapshotId, VolumeId } from '../volume/id.ts';
+import type { Answer, Arrived, CopyMark, DraftMark, Fence, Request, Unusable } from '../volume/move/rule.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import type { ChangedRangesRequest } from './pool.ts';
+
+/**
+ * The part of a pool in a move (`volume/move/rule.ts`): at any time at most one copy of the volume can be used. Each method
+ * is durable when it returns. Calls for one volume are never concurrent.
+ */
+export interface PoolMoves {
+  /** The mark of a copy, and the reason why it must not be used; undefined: it is the volume. */
+  stateOf(id: VolumeId): Promise<CopyState>;
+
+  /**
+   * Fences the volume: from then on it can be neither attached, changed nor removed.
+   * @returns its record, which stays the same from then on, and the fence: that of an earlier try, if it still stands
+   * @throws FailedPrecondition while it is in use, or if it is no volume that can be used
+   */
+  close(id: VolumeId, fence: Omit<Fence, 'isGiven'>): Promise<Closed>;
+  /** Ends the fence of a move that was given up. @throws FailedPrecondition if it may have been handed over */
+  open(id: VolumeId, moveId: string): Promise<void>;
+  /** Hands the volume over to the target that asks. @throws FailedPrecondition if it did not read under this fence */
+  give(id: VolumeId, request: Request): Promise<Answer>;
+  /** Its target has committed: the copy goes to the trash, for a week at least. Not there is fine. */
+  settle(id: VolumeId, arrived: Arrived): Promise<void>;
+  /** True if the copy in the trash was left: the volume went on in another pool. */
+  hasLeft(id: VolumeId): Promise<boolean>;
+  /** The other node that may have the volume, whose copy here, or in the trash here, was left; undefined: there is none. */
+  whereElse(id: VolumeId): Promise<string | undefined>;
+  /**
+   * Gives up the copy that could be committed here: the source takes it back. No pool of this node has the volume.
+   * @param given the mark of the source
+   * @returns its word for the source
+   */
+  disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number>;
+  /**
+   * Makes a copy the volume again that was handed over. No other pool of this node has the volume.
+   * @param word of the node that it was handed over to (`disclaim`); or that one is lost permanently
+   * @throws FailedPrecondition if another node may have it
+   */
+  takeBack(id: VolumeId, word?: number | 'lost'): Promise<void>;
+
+  /** The bytes of a volume or snapshot, with those of its encryption. @throws NotFound, DataLoss */
+  read(id: VolumeId | SnapshotId): Promise<Descriptor>;
+  /** True if `changedRanges` can tell what a later snapshot has changed, also of a volume in use. */
+  readonly hasChanges: boolean;
+  /** Like `Pool.changedRanges`, of all these bytes. */
+  changedRanges(request: ChangedRangesRequest): AsyncIterable<ByteRange>;
+
+  /** The record that the volume would have here. @throws FailedPrecondition, AlreadyExists: why it cannot be here */
+  recordFor(record: VolumeRecord): Promise<VolumeRecord>;
+  /** Receives a volume, or resumes that. @throws ResourceExhausted */
+  receive(record: VolumeRecord, moveId: string): Promise<Incoming>;
+  /** Gives up what an earlier `receive` has left of a volume that is not here. */
+  discard(id: VolumeId): Promise<void>;
+}
+
+export interface Closed {
+  readonly record: VolumeRecord;
+  readonly fenceId: string;
+}
+
+export interface CopyState {
+  readonly mark: CopyMark;
+  readonly why: Unusable | undefined;
+}
+
+/** A volume on its way into a pool. Its space is held until it is disposed of. */
+export interface Incoming extends AsyncDisposable {
+  /** To be read and written. */
+  readonly data: Descriptor;
+  /** The content of a new one is zeros; else it is anything. */
+  readonly isBlank: boolean;
+  /** True if nothing of an earlier try is in it. */
+  readonly isNew: boolean;
+  /** The mover's note about it, as `note` wrote it last. */
+  readonly noted: string | undefined;
+  note(text: string): Promise<void>;
+  /** The volume has grown meanwhile. @throws ResourceExhausted */
+  resize(record: VolumeRecord): Promise<void>;
+  zero(range: ByteRange): Promise<void>;
+  /** Its bytes are synced, and it becomes the volume, by one atomic step. @throws FailedPrecondition */
+  commit(record: VolumeRecord, draft: DraftMark, answer: Answer): Promise<void>;
+}

@@ -1,0 +1,484 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  type Answer,
+  type Arrived,
+  type CopyMark,
+  closeCopy,
+  commitDraft,
+  disclaim,
+  giveCopy,
+  type Noted,
+  openCopy,
+  type Request,
+  settlesCopy,
+  takeBack,
+  unmarked,
+  whereElse,
+  whyUnusable,
+} from './rule.ts';
+
+/*
+ * Two ends, each with a pool's disk and its node's disk, move one volume there and back. All orders of all events are
+ * searched: messages come late, twice, or never; either process dies between any two steps; a disk comes back as it was.
+ */
+
+interface Copy {
+  readonly mark: CopyMark;
+  /** The last write that it has; -1: half of one, half of another. */
+  readonly version: number;
+}
+
+interface Draft {
+  readonly moveId: string;
+  readonly under?: string | undefined;
+  /** The two halves of what it has read. */
+  readonly first?: number | undefined;
+  readonly second?: number | undefined;
+}
+
+interface Disk {
+  readonly copy?: Copy | undefined;
+  readonly trash?: Copy | undefined;
+  readonly draft?: Draft | undefined;
+}
+
+type Message =
+  | { readonly type: 'fenced'; readonly moveId: string; readonly fenceId: string }
+  | ({ readonly type: 'ask'; readonly process: number } & Request)
+  | ({ readonly type: 'yes'; readonly process: number } & Answer)
+  | ({ readonly type: 'done' } & Arrived)
+  /** The source's word that it has handed over, and the target's that it commits nothing. */
+  | { readonly type: 'given'; readonly moveId: string; readonly mark: CopyMark }
+  | { readonly type: 'disclaimed'; readonly moveId: string; readonly word: number };
+
+type End = 0 | 1;
+const ends: readonly End[] = [0, 1];
+
+interface State {
+  readonly disks: readonly [Disk, Disk];
+  /** The valid generation, as each node has noted it; one node has one note. */
+  readonly notes: readonly [Noted, Noted];
+  readonly staged: readonly [boolean, boolean];
+  /** The number of the process at each end. */
+  readonly process: readonly [number, number];
+  /** Everything that was ever sent: it may arrive, again and again, at any time. */
+  readonly net: readonly Message[];
+  /** A disk as it was at some time, and may be again. */
+  readonly saved?: { readonly end: End; readonly disk?: Disk; readonly note?: Noted } | undefined;
+  readonly fences: number;
+  readonly latest: number;
+  readonly deaths: number;
+  readonly isDeleted?: true;
+}
+
+interface World {
+  /** Both pools are on one node, with one note. */
+  readonly isOneNode: boolean;
+  readonly oldDisks: boolean;
+  /** The disks of pools, and not those of nodes: one that forgets what it has disclaimed a moment ago is not covered. */
+  readonly onlyPools?: boolean;
+  /** The operator takes copies back. */
+  readonly takesBack: boolean;
+  /** The operator gives moves up that may have been handed over. */
+  readonly cancels?: boolean;
+  /** The volume is deleted, wherever it is. */
+  readonly deletes?: boolean;
+  /** A disk is replaced by an empty one. */
+  readonly loses?: boolean;
+  readonly moves: readonly { readonly id: string; readonly from: End; readonly to: End }[];
+  readonly maxFences: number;
+  readonly maxWrites: number;
+  readonly maxDeaths: number;
+}
+
+function with_<T>(pair: readonly [T, T], end: End, value: T): readonly [T, T] {
+  return end === 0 ? [value, pair[1]] : [pair[0], value];
+}
+
+function send(net: readonly Message[], message: Message): readonly Message[] {
+  const texts = new Map(net.map((each) => [JSON.stringify(each), each]));
+  texts.set(JSON.stringify(message), message);
+  return [...texts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each);
+}
+
+function noted(world: World, state: State, end: End, note: Noted): State['notes'] {
+  return world.isOneNode ? [note, note] : with_(state.notes, end, note);
+}
+
+function isUsable({ disks, notes }: State, end: End): boolean {
+  const { copy } = disks[end];
+  return copy !== undefined && whyUnusable(copy.mark, notes[end].generation) === undefined;
+}
+
+/** All states that one event leads to. */
+function* next(world: World, state: State): Generator<readonly [event: string, state: State]> {
+  const { deaths, disks, fences, latest, net, notes, process, saved, staged } = state;
+  const put = (end: End, disk: Disk): State['disks'] => with_(disks, end, disk);
+  const died = (end: End): State['process'] => {
+    const one = with_(process, end, process[end] + 1);
+    return world.isOneNode ? [one[end], one[end]] : one;
+  };
+
+  for (const end of ends) {
+    const disk = disks[end];
+    if (world.maxWrites > 0 && isUsable(state, end) && !staged[end])
+      yield [`stage ${end}`, { ...state, staged: with_(staged, end, true) }];
+    if (staged[end]) yield [`unstage ${end}`, { ...state, staged: with_(staged, end, false) }];
+    if (staged[end] && disk.copy !== undefined && latest < world.maxWrites) {
+      const copy = { ...disk.copy, version: latest + 1 };
+      yield [`write ${end}`, { ...state, latest: latest + 1, disks: put(end, { ...disk, copy }) }];
+    }
+    if (deaths < world.maxDeaths) yield [`die ${end}`, { ...state, deaths: deaths + 1, process: died(end) }];
+    // On one node: the other pool, which is open, has no copy. One that comes back is older by the node's note.
+    const isAlone = disks[end === 0 ? 1 : 0].copy === undefined;
+    if (world.takesBack && disk.copy !== undefined && isAlone && fences < world.maxFences) {
+      const mark = takeBack(disk.copy.mark, notes[end]);
+      if (mark !== undefined) {
+        const before = {
+          ...state,
+          fences: fences + 1,
+          notes: noted(world, state, end, { generation: mark.generation }),
+        };
+        yield [`take back ${end}: note`, before];
+        yield [`take back ${end}`, { ...before, disks: put(end, { ...disk, copy: { ...disk.copy, mark } }) }];
+      }
+    }
+    if (world.takesBack && disk.copy === undefined && disk.trash !== undefined) {
+      const { mark } = disk.trash;
+      const note = notes[end].generation < mark.generation ? { generation: mark.generation } : notes[end];
+      if (whereElse(mark, notes[end]) === undefined) {
+        const restored = { ...disk, copy: disk.trash, trash: undefined };
+        yield [`undelete ${end}`, { ...state, notes: noted(world, state, end, note), disks: put(end, restored) }];
+      }
+    }
+    // A target whose source has not heard yet that it has committed deletes nothing.
+    const isSettled = disks[end === 0 ? 1 : 0].copy?.mark.fence === undefined;
+    if (world.deletes && isUsable(state, end) && !staged[end] && isSettled && !state.isDeleted) {
+      const gone = { ...state, isDeleted: true, notes: noted(world, state, end, { generation: 0 }) } as const;
+      yield [`delete ${end}`, { ...gone, disks: put(end, { trash: disk.copy }) }];
+    }
+    if (world.loses && !staged[end] && deaths < world.maxDeaths && disk.copy !== undefined) {
+      yield [`lose disk ${end}`, { ...state, deaths: deaths + 1, process: died(end), disks: put(end, {}) }];
+    }
+    if (!world.oldDisks) continue;
+    if (saved === undefined) {
+      yield [`save disk ${end}`, { ...state, saved: { end, disk } }];
+      if (!world.onlyPools) yield [`save note ${end}`, { ...state, saved: { end, note: notes[end] } }];
+    } else if (saved.end === end && !staged[end] && deaths < world.maxDeaths) {
+      const reborn = { ...state, deaths: deaths + 1, process: died(end) };
+      if (saved.disk !== undefined) yield [`old disk ${end}`, { ...reborn, disks: put(end, saved.disk) }];
+      if (saved.note !== undefined)
+        yield [`old note ${end}`, { ...reborn, notes: noted(world, state, end, saved.note) }];
+    }
+  }
+
+  for (const { from, id: moveId, to } of world.moves) {
+    const [source, target] = [disks[from], disks[to]];
+    const { copy } = source;
+    const { draft } = target;
+    if (copy !== undefined && !staged[from] && fences < world.maxFences) {
+      const mark = closeCopy(copy.mark, notes[from].generation, {
+        ...{ moveId, fenceId: `f${fences}` },
+        ...(!world.isOneNode && { to: `${to}` }),
+      });
+      if (mark !== undefined) {
+        yield [
+          `close ${moveId}`,
+          { ...state, fences: fences + 1, disks: put(from, { ...source, copy: { ...copy, mark } }) },
+        ];
+      }
+    }
+    if (copy !== undefined) {
+      const mark = openCopy(copy.mark, notes[from].generation, moveId);
+      if (mark !== undefined) {
+        yield [`open ${moveId}`, { ...state, disks: put(from, { ...source, copy: { ...copy, mark } }) }];
+      }
+      const { fence } = copy.mark;
+      if (fence?.moveId === moveId) {
+        const fenced = { type: 'fenced', moveId, fenceId: fence.fenceId } as const;
+        yield [`tell ${moveId}`, { ...state, net: send(net, fenced) }];
+      }
+    }
+    if (draft === undefined && target.copy === undefined) {
+      yield [`draft ${moveId}`, { ...state, disks: put(to, { ...target, draft: { moveId } }) }];
+    }
+    if (draft?.moveId === moveId) {
+      yield [`discard ${moveId}`, { ...state, disks: put(to, { ...target, draft: undefined }) }];
+      const content = copy ?? source.trash;
+      if (draft.under !== undefined && content !== undefined) {
+        const { version } = content;
+        if (draft.first === undefined) {
+          yield [
+            `read first ${moveId}`,
+            { ...state, disks: put(to, { ...target, draft: { ...draft, first: version } }) },
+          ];
+        } else if (draft.second === undefined) {
+          yield [
+            `read second ${moveId}`,
+            { ...state, disks: put(to, { ...target, draft: { ...draft, second: version } }) },
+          ];
+        }
+      }
+      if (draft.under !== undefined && draft.second !== undefined) {
+        const ask = { type: 'ask', process: process[to], moveId, fenceId: draft.under } as const;
+        yield [`ask ${moveId}`, { ...state, net: send(net, ask) }];
+      }
+    }
+    if (target.copy !== undefined) {
+      const { generation } = target.copy.mark;
+      yield [`say done ${moveId}`, { ...state, net: send(net, { type: 'done', moveId, generation }) }];
+    }
+    if (
+      world.cancels &&
+      copy?.mark.fence?.moveId === moveId &&
+      whyUnusable(copy.mark, notes[from].generation) === 'given'
+    ) {
+      yield [`tell given ${moveId}`, { ...state, net: send(net, { type: 'given', moveId, mark: copy.mark }) }];
+    }
+    for (const message of net) {
+      if (message.moveId !== moveId) continue;
+      if (message.type === 'given' && target.copy === undefined && fences < world.maxFences) {
+        const word = disclaim(message.mark, notes[to].generation);
+        const notes_ = noted(world, state, to, { generation: word, at: `${from}` });
+        yield [`disclaim ${moveId}: note`, { ...state, notes: notes_ }];
+        const sent = send(net, { type: 'disclaimed', moveId, word });
+        yield [`disclaim ${moveId}`, { ...state, notes: notes_, net: sent }];
+      }
+      if (message.type === 'disclaimed' && copy?.mark.fence?.moveId === moveId && fences < world.maxFences) {
+        const mark = takeBack(copy.mark, notes[from], message.word);
+        if (mark !== undefined) {
+          const before = {
+            ...state,
+            fences: fences + 1,
+            notes: noted(world, state, from, { generation: mark.generation }),
+          };
+          yield [`take back ${from}: note`, before];
+          yield [`take back ${from}`, { ...before, disks: put(from, { ...source, copy: { ...copy, mark } }) }];
+        }
+      }
+      if (message.type === 'fenced' && draft?.moveId === moveId && draft.under !== message.fenceId) {
+        const under = { moveId, under: message.fenceId };
+        yield [`hear ${message.fenceId}`, { ...state, disks: put(to, { ...target, draft: under }) }];
+      }
+      if (message.type === 'ask' && copy !== undefined) {
+        const given = giveCopy(copy.mark, notes[from].generation, message);
+        if (given === undefined) continue;
+        const { mark, validGeneration } = given;
+        if (notes[from].generation !== validGeneration) {
+          const at = mark.fence?.to === undefined ? {} : { at: mark.fence.to };
+          const note = { generation: validGeneration, ...at };
+          yield [`give ${moveId}: note`, { ...state, notes: noted(world, state, from, note) }];
+          continue;
+        }
+        const answer = { ...message, type: 'yes', generation: validGeneration } as const;
+        yield [
+          `give ${moveId}`,
+          { ...state, net: send(net, answer), disks: put(from, { ...source, copy: { ...copy, mark } }) },
+        ];
+      }
+      if (
+        message.type === 'yes' &&
+        message.process === process[to] &&
+        draft !== undefined &&
+        target.copy === undefined
+      ) {
+        const readUnder = draft.second === undefined ? undefined : draft.under;
+        const mark = commitDraft({ moveId: draft.moveId, readUnder }, notes[to].generation, message);
+        if (mark === undefined) continue;
+        const version = draft.first === draft.second ? (draft.first ?? -1) : -1;
+        // From then on no process waits for this answer.
+        const process_ = with_(process, to, process[to] + 1);
+        const disks_ = put(to, { trash: target.trash, copy: { mark, version } });
+        yield [`commit ${moveId}`, { ...state, disks: disks_, process: process_ }];
+      }
+      if (message.type === 'done' && copy !== undefined && settlesCopy(copy.mark, message)) {
+        yield [`settle ${moveId}`, { ...state, disks: put(from, { ...source, copy: undefined, trash: copy }) }];
+      }
+    }
+  }
+}
+
+const first: State = {
+  disks: [{ copy: { mark: unmarked, version: 0 } }, {}],
+  notes: [{ generation: 0 }, { generation: 0 }],
+  staged: [false, false],
+  process: [0, 0],
+  net: [],
+  fences: 0,
+  latest: 0,
+  deaths: 0,
+};
+
+interface Searched {
+  readonly states: Map<string, State>;
+  /** For each state, the ones that lead to it. */
+  readonly before: Map<string, string[]>;
+}
+
+/** Visits all states. @param check throws if a state is wrong; the error then has the events that lead to it */
+function search(world: World, check: (state: State) => void): Searched {
+  const start = JSON.stringify(first);
+  const states = new Map([[start, first]]);
+  const before = new Map<string, string[]>();
+  const cause = new Map<string, readonly [event: string, from: string]>();
+  const queue = [start];
+  for (let at = 0; at < queue.length; at++) {
+    const key = queue[at] ?? assert.fail();
+    const state = states.get(key) ?? assert.fail();
+    for (const [event, to] of next(world, state)) {
+      const toKey = JSON.stringify(to);
+      if (!world.oldDisks) {
+        const known = before.get(toKey);
+        if (known === undefined) before.set(toKey, [key]);
+        else known.push(key);
+      }
+      if (states.has(toKey)) continue;
+      states.set(toKey, to);
+      cause.set(toKey, [event, key]);
+      try {
+        check(to);
+      } catch (error) {
+        assert.fail(`${error instanceof Error ? error.message : error}\n${pathTo(toKey, cause).join('\n')}\n${toKey}`);
+      }
+      queue.push(toKey);
+    }
+  }
+  return { states, before };
+}
+
+function pathTo(key: string, cause: ReadonlyMap<string, readonly [string, string]>): string[] {
+  const events: string[] = [];
+  for (let at = cause.get(key); at !== undefined; at = cause.get(at[1])) events.unshift(at[0]);
+  return events;
+}
+
+function requireOne(state: State): void {
+  assert.ok(!(isUsable(state, 0) && isUsable(state, 1)), 'two copies can be used');
+  assert.ok(!(state.staged[0] && state.staged[1]), 'two copies are in use');
+  for (const end of ends) if (state.staged[end]) assert.ok(isUsable(state, end), 'a copy that is in use may not be');
+}
+
+/** Nothing that was written is missing in the copy that is used, and some copy has all of it. */
+function requireWhole(state: State): void {
+  const { disks, latest } = state;
+  for (const end of ends) {
+    if (isUsable(state, end)) assert.equal(disks[end].copy?.version, latest, 'the volume has lost a write');
+  }
+  const copies = disks.flatMap(({ copy, trash }) => [copy, trash]);
+  assert.ok(
+    copies.some((copy) => copy?.version === latest),
+    'no copy has the last write',
+  );
+}
+
+/** From each state the volume can be used again, if nothing else fails. */
+function requireNoDeadEnd({ before, states }: Searched, isMeant: (state: State) => boolean = () => true): void {
+  const live = [...states].flatMap(([key, state]) => (isUsable(state, 0) || isUsable(state, 1) ? [key] : []));
+  const found = new Set(live);
+  for (let at = 0; at < live.length; at++) {
+    for (const key of before.get(live[at] ?? assert.fail()) ?? []) {
+      if (found.has(key)) continue;
+      found.add(key);
+      live.push(key);
+    }
+  }
+  const stuck = [...states].filter(([key, state]) => !found.has(key) && isMeant(state));
+  assert.deepEqual(stuck.slice(0, 1), []);
+}
+
+const there = { id: 'm1', from: 0, to: 1 } as const;
+const back = { id: 'm2', from: 1, to: 0 } as const;
+const usual = { maxFences: 2, maxWrites: 1, maxDeaths: 1, oldDisks: false, takesBack: false };
+
+describe('one copy at a time, and it is whole', () => {
+  for (const isOneNode of [true, false]) {
+    const where = isOneNode ? 'on one node' : 'between two nodes';
+
+    test(`${where}, whatever dies and whatever is late`, () => {
+      const searched = search({ ...usual, isOneNode, moves: [there] }, (state) => {
+        requireOne(state);
+        requireWhole(state);
+      });
+      assert.ok(searched.states.size > 1000, `${searched.states.size} states`);
+      requireNoDeadEnd(searched);
+    });
+
+    test(`${where}, there and back`, () => {
+      const searched = search({ ...usual, isOneNode, moves: [there, back] }, (state) => {
+        requireOne(state);
+        requireWhole(state);
+      });
+      requireNoDeadEnd(searched);
+    });
+
+    test(`${where}, with an old disk that comes back`, () => {
+      search({ ...usual, isOneNode, moves: [there, back], oldDisks: true, maxWrites: 0 }, requireOne);
+    });
+  }
+
+  test('between two nodes, where a move is given up after the hand-over, and goes on later', () => {
+    const world = { ...usual, isOneNode: false, cancels: true, moves: [there], maxFences: 3 };
+    const searched = search(world, (state) => {
+      requireOne(state);
+      requireWhole(state);
+    });
+    // A process that dies in each try to take the copy back comes to no end: the search ends it.
+    requireNoDeadEnd(searched, ({ fences }) => fences < world.maxFences);
+  });
+
+  test('between two nodes, where moves are given up, copies are restored, and an old disk comes back', () => {
+    const changes = { oldDisks: true, onlyPools: true, takesBack: true, cancels: true, maxWrites: 0, maxDeaths: 1 };
+    search({ ...usual, ...changes, isOneNode: false, moves: [there] }, requireOne);
+  });
+
+  test('between two nodes, where the disk of either is lost: the copy that was left is not used unasked', () => {
+    search(
+      {
+        ...usual,
+        isOneNode: false,
+        loses: true,
+        oldDisks: true,
+        onlyPools: true,
+        maxDeaths: 2,
+        maxWrites: 0,
+        moves: [there],
+      },
+      requireOne,
+    );
+  });
+
+  for (const isOneNode of [true, false]) {
+    test(`a volume that was deleted is never there again by itself, ${isOneNode ? 'on one node' : 'between two nodes'}`, () => {
+      const changes = { deletes: true, cancels: !isOneNode, maxWrites: 0 };
+      search({ ...usual, ...changes, isOneNode, moves: isOneNode ? [there, back] : [there] }, (state) => {
+        requireOne(state);
+        if (state.isDeleted) for (const end of ends) assert.ok(!isUsable(state, end), 'a deleted volume can be used');
+      });
+    });
+  }
+
+  test('on one node, where the operator takes a copy back, and an old disk comes back', () => {
+    search({ ...usual, isOneNode: true, moves: [there], oldDisks: true, takesBack: true, maxWrites: 0 }, requireOne);
+  });
+});
+
+test('a copy that is taken back is of a later generation than the one that it was handed over to, notes or no notes', () => {
+  const given = giveCopy({ generation: 3, fence: { moveId: 'm', fenceId: 'f', isGiven: false } }, 3, {
+    moveId: 'm',
+    fenceId: 'f',
+  });
+  assert.ok(given);
+  for (const noted of [0, 3, given.validGeneration]) {
+    assert.ok((takeBack(given.mark, { generation: noted })?.generation ?? 0) > given.validGeneration);
+  }
+});
+
+test('a word that gives up an earlier hand-over takes nothing back of a later one', () => {
+  const given: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  const noted: Noted = { generation: 3, at: 'b' };
+  assert.equal(whereElse(given, noted), 'b');
+  for (const word of [undefined, 2, 3]) assert.equal(takeBack(given, noted, word), undefined);
+  assert.ok((takeBack(given, noted, disclaim(given, 0))?.generation ?? 0) > 3);
+  assert.ok((takeBack(given, noted, 'lost')?.generation ?? 0) > 3);
+});

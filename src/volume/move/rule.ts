@@ -1,0 +1,170 @@
+/*
+ * The rule by which a volume moves: at any time at most one copy of it can be used, whatever dies, is cut off, comes back
+ * with an old disk or answers late. Pure functions; `rule.test.ts` searches all states that they can lead to.
+ *
+ * Each copy has a mark beside its record, on its pool's disk. Each node notes, on another disk, which generation of the
+ * volume is the valid one. A move has these steps, and the process at either end may die between any two:
+ *
+ * 1. The source is fenced (`closeCopy`): it is not in use, and cannot be used from then on. Until it is handed over, this
+ *    can be undone (`openCopy`), by the source alone.
+ * 2. The target reads what it lacks. It asks for the volume, naming the fence under which it has read.
+ * 3. The source hands it over (`giveCopy`): first its node notes the next generation, then the mark says so. From then on
+ *    this copy is never used again.
+ * 4. The target, which waits for this very answer, commits (`commitDraft`): its copy has the next generation.
+ * 5. The source hears of it, and goes to the trash (`settleCopy`).
+ *
+ * A fence has a random id, never used before. So the answer to a request of an earlier fence hands nothing over, and a
+ * target that has read under two fences in turn cannot pass for one that has read under one.
+ *
+ * A copy that was handed over to another node is taken back only once that node has noted a later generation than the one
+ * that it would commit (`disclaim`): no late answer makes it commit, and no disk that comes back has a copy to be used.
+ */
+
+/** The mark beside the record of a copy. A volume that was never moved has none, and is of generation 0. */
+export interface CopyMark {
+  /** The number of moves of the volume until this copy became the volume. */
+  readonly generation: number;
+  /** Set while the copy is fenced. */
+  readonly fence?: Fence | undefined;
+}
+
+export interface Fence {
+  readonly moveId: string;
+  /** Random: no two fences have the same one. */
+  readonly fenceId: string;
+  /** True once the copy has been handed over. */
+  readonly isGiven: boolean;
+  /** The node that it moves to; undefined: to another pool of its node. */
+  readonly to?: string | undefined;
+}
+
+/** The note of a node, on another disk than the copies. */
+export interface Noted {
+  /** The generation that is the valid one; 0: the volume has never moved away from here. */
+  readonly generation: number;
+  /** The other node that has it, or may have; undefined: this one. */
+  readonly at?: string | undefined;
+}
+
+export const unmarked: CopyMark = { generation: 0 };
+
+/** The reason why a copy cannot be used: it is of an older generation, was handed over, or waits for that. */
+export type Unusable = 'old' | 'given' | 'closed';
+
+/**
+ * Returns the reason why a copy must not be used; undefined: it is the volume.
+ * @param validGeneration as this copy's node has noted it
+ */
+export function whyUnusable({ fence, generation }: CopyMark, validGeneration: number): Unusable | undefined {
+  if (generation < validGeneration) return fence === undefined ? 'old' : 'given';
+  if (fence === undefined) return undefined;
+  return fence.isGiven ? 'given' : 'closed';
+}
+
+/**
+ * The other node that may have the volume, by a copy that is not the volume any more; undefined: it is on this node, if it is
+ * anywhere.
+ */
+export function whereElse(mark: CopyMark, noted: Noted): string | undefined {
+  // The note is written first, so that of this hand-over is there, or a later one, or the note was lost.
+  if (noted.generation > mark.generation) return noted.at;
+  return mark.fence?.isGiven === true ? mark.fence.to : undefined;
+}
+
+/** The fence of a move. The caller has seen that the copy is not in use, and keeps others away until the mark is durable. */
+export function closeCopy(
+  mark: CopyMark,
+  validGeneration: number,
+  fence: Omit<Fence, 'isGiven'>,
+): CopyMark | undefined {
+  if (whyUnusable(mark, validGeneration) !== undefined) return undefined;
+  return { generation: mark.generation, fence: { ...fence, isGiven: false } };
+}
+
+/** Ends the fence of a move that was given up; undefined: it cannot be, as the copy may have been handed over. */
+export function openCopy(mark: CopyMark, validGeneration: number, moveId: string): CopyMark | undefined {
+  const { fence, generation } = mark;
+  if (whyUnusable(mark, validGeneration) !== 'closed' || fence?.moveId !== moveId) return undefined;
+  return { generation };
+}
+
+/** The request of a target that has read all of the copy under one fence. */
+export interface Request {
+  readonly moveId: string;
+  readonly fenceId: string;
+}
+
+export interface Given {
+  /** Noted by the source's node first, durably. */
+  readonly validGeneration: number;
+  /** Written next. Only then the answer goes out. */
+  readonly mark: CopyMark;
+}
+
+/** Hands the copy over. The same request again gets the same answer; undefined: it gets nothing. */
+export function giveCopy(mark: CopyMark, validGeneration: number, request: Request): Given | undefined {
+  const { fence, generation } = mark;
+  const next = generation + 1;
+  if (fence?.moveId !== request.moveId || fence.fenceId !== request.fenceId) return undefined;
+  // A death between the two steps, or a target that missed the answer: the node has noted this very hand-over.
+  if (validGeneration > next) return undefined;
+  return { validGeneration: next, mark: { generation, fence: { ...fence, isGiven: true } } };
+}
+
+/** The word of an end that it has a copy, which is not a draft any more. */
+export interface Arrived {
+  readonly moveId: string;
+  readonly generation: number;
+}
+
+/** True if the source goes to the trash: its target has committed. An old disk may have forgotten the hand-over. */
+export function settlesCopy({ fence, generation }: CopyMark, arrived: Arrived): boolean {
+  return fence?.moveId === arrived.moveId && arrived.generation > generation;
+}
+
+/** The target's copy on its way. */
+export interface DraftMark {
+  readonly moveId: string;
+  /** The fence under which all that it lacked was read; undefined: not all of it has been. */
+  readonly readUnder?: string | undefined;
+}
+
+/** The answer of the source, to a request that this process made and still waits for. */
+export interface Answer extends Request {
+  readonly generation: number;
+}
+
+/** The mark of the target's copy, which is committed together with it; undefined: the answer is not for this draft. */
+export function commitDraft(draft: DraftMark, validGeneration: number, answer: Answer): CopyMark | undefined {
+  if (draft.moveId !== answer.moveId || draft.readUnder !== answer.fenceId) return undefined;
+  // An old disk with a draft whose volume has been here, and has moved on.
+  if (validGeneration > answer.generation) return undefined;
+  return { generation: answer.generation };
+}
+
+/**
+ * The generation that a node notes which gives up the copy that it could commit. It has no copy, and says so only once this
+ * is durable. Nothing that was handed over before is committed there from then on.
+ * @param given the mark of the source, which has been handed over
+ */
+export function disclaim(given: CopyMark, validGeneration: number): number {
+  return Math.max(given.generation + 2, validGeneration);
+}
+
+/**
+ * Makes a copy the volume again that was handed over, or is an old one: the operator's word, when the other copy is lost.
+ * Every other copy that comes back to this node is of an older generation then. The node notes the generation first.
+ * @param word of the other node that may have it (`whereElse`): the generation that it has noted with `disclaim`; or lost: the
+ * operator says that it never comes back
+ * @returns the mark; its generation is the one to be noted
+ */
+export function takeBack(mark: CopyMark, noted: Noted, word?: number | 'lost'): CopyMark | undefined {
+  const why = whyUnusable(mark, noted.generation);
+  if (why === undefined || why === 'closed') return undefined;
+  const isFree = whereElse(mark, noted) === undefined || word === 'lost';
+  // A word that comes late is of an earlier hand-over, of which this is not one.
+  if (!isFree && !(word !== undefined && word > mark.generation + 1)) return undefined;
+  // Also where the node's notes are lost: the other copy has the next generation.
+  const given = mark.fence?.isGiven === true ? mark.generation + 1 : mark.generation;
+  return { generation: Math.max(given, noted.generation) + 1 };
+}

@@ -1,0 +1,337 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
+import { buildPrograms } from '../cluster/harness/programs.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+
+/*
+ * kubectl holdfast move, with a real API server, which lets no node affinity be changed: the PersistentVolume and the claim
+ * are made again. The controller is a program in the place of curl, which plays what a test writes.
+ */
+
+const plugin = fileURLToPath(new URL('../../deploy/kubectl/kubectl-holdfast', import.meta.url));
+const access = fileURLToPath(new URL('../../deploy/fleet/access.yaml', import.meta.url));
+const list = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string(), deletionTimestamp: z.string().optional() }),
+      spec: z.object({
+        claimRef: z.object({ name: z.string() }),
+        csi: z.object({ volumeHandle: z.string() }),
+        persistentVolumeReclaimPolicy: z.string(),
+        nodeAffinity: z.object({
+          required: z.object({
+            nodeSelectorTerms: z.array(
+              z.object({ matchExpressions: z.array(z.object({ values: z.array(z.string()) })) }),
+            ),
+          }),
+        }),
+      }),
+    }),
+  ),
+});
+const affinity = (node: string) => ({
+  required: {
+    nodeSelectorTerms: [
+      {
+        matchExpressions: [
+          { key: 'topology.holdfast.dev/node', operator: 'In', values: [node] },
+          { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] },
+        ],
+      },
+    ],
+  },
+});
+
+/** Fails at the first try of what is named. */
+const onceFailing = (directory: string, kubectl: string) => `#!/bin/sh
+for what in 'get pods' 'delete pod db'; do
+  case "$*" in
+    *"$what"*)
+      tried="${directory}/tried $what"
+      [ -e "$tried" ] || { : >"$tried"; echo 'connection refused' >&2; exit 1; }
+      ;;
+  esac
+done
+exec ${kubectl} "$@"
+`;
+
+const moveId = '6d3b6f2e-8a53-4a51-9d86-0c3f8f6f7f11';
+const controller = (directory: string) => `#!/bin/sh
+cat >/dev/null
+cd ${directory}
+printf '%s\n' "$*" >>asked
+case "$*" in
+  *moves/start*) printf '1${moveId}\\n1planned\\nx0\\n' ;;
+  *output=progress*v1/volumes*) printf '1%s\\nx0\\n' "$(cat where)" ;;
+  *v1/moves*)
+    first=$(head -n 1 script)
+    [ "$(wc -l <script)" -le 1 ] || { sed 1d script >rest; mv rest script; }
+    printf '1%s\\n1a line for people\\nx0\\n' "$first"
+    ;;
+esac
+`;
+
+describe('kubectl holdfast move', () => {
+  let server: StandaloneApiServer;
+  let programs: string;
+  const scratch = new Scratch('kubectl-move');
+  before(async () => {
+    server = await startApiServer();
+    programs = await buildPrograms(['kubectl']);
+    writeFileSync(scratch.join('curl'), controller(scratch.path));
+    chmodSync(scratch.join('curl'), 0o755);
+    await server.kubectl.run(['create', 'namespace', 'holdfast-system']);
+    await server.kubectl.run(['apply', '-f', access]);
+  });
+  after(async () => {
+    scratch[Symbol.dispose]();
+    await server[Symbol.asyncDispose]();
+  });
+
+  /** The controller plays these states, and has the volume on that node. */
+  function plays(node: string, ...states: string[]): void {
+    writeFileSync(scratch.join('script'), states.map((state) => `${state}\n`).join(''));
+    writeFileSync(scratch.join('where'), node);
+    writeFileSync(scratch.join('asked'), '');
+  }
+
+  async function type(words: string[], timeoutSeconds = 90, kubectl = 'kubectl') {
+    const child = spawn('timeout', [String(timeoutSeconds), plugin, 'move', ...words], {
+      env: {
+        PATH: `${scratch.path}:${programs}:${process.env['PATH']}`,
+        KUBECONFIG: server.kubeconfig,
+        KUBECTL: kubectl,
+        HOME: scratch.path,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let [stdout, stderr] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
+    child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
+    const [status] = await once(child, 'close');
+    return { stdout, stderr, status };
+  }
+
+  async function apply(object: object): Promise<void> {
+    writeFileSync(scratch.join('object.json'), JSON.stringify(object));
+    await server.kubectl.run(['create', '-f', scratch.join('object.json')]);
+  }
+
+  async function created(claim: string, node = 'node-a'): Promise<void> {
+    const objects = [
+      {
+        kind: 'PersistentVolume',
+        metadata: { name: `pv-${claim}` },
+        spec: {
+          ...{ capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], storageClassName: 'holdfast' },
+          persistentVolumeReclaimPolicy: 'Delete',
+          csi: { driver: 'holdfast.csi.dev', volumeHandle: 'vol-x' },
+          claimRef: { namespace: 'default', name: claim },
+          nodeAffinity: affinity(node),
+        },
+      },
+      {
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: claim, namespace: 'default' },
+        spec: {
+          ...{ accessModes: ['ReadWriteOnce'], storageClassName: 'holdfast', volumeName: `pv-${claim}` },
+          resources: { requests: { storage: '1Gi' } },
+        },
+      },
+    ].map((object) => ({ apiVersion: 'v1', ...object }));
+    for (const object of objects) await apply(object);
+  }
+
+  /** The part of the controllers that nothing runs here: a claim that no pod uses goes. */
+  async function releases(claim: string): Promise<void> {
+    await eventually(async () => {
+      const claimed = await server.kubectl.run(['get', 'pvc', claim, '-o', 'jsonpath={.metadata.deletionTimestamp}']);
+      assert.notEqual(claimed, '');
+    });
+    await server.kubectl.run(['patch', 'pvc', claim, '--type=merge', '-p', '{"metadata":{"finalizers":null}}']);
+  }
+
+  async function placesOf(claim: string) {
+    const { items } = list.parse(JSON.parse(await server.kubectl.run(['get', 'pv', '-o', 'json'])));
+    return items
+      .filter(({ metadata, spec }) => spec.claimRef.name === claim && metadata.deletionTimestamp === undefined)
+      .map(({ metadata, spec }) => ({
+        name: metadata.name,
+        policy: spec.persistentVolumeReclaimPolicy,
+        node: spec.nodeAffinity.required.nodeSelectorTerms[0]?.matchExpressions[0]?.values[0],
+        handle: spec.csi.volumeHandle,
+      }));
+  }
+
+  test('makes the PersistentVolume and the claim again, for the other node, with the policy that it had', async () => {
+    await created('whole');
+    plays('node-b', 'running copying node-b', 'running waiting node-b', 'done - node-b');
+    const [typed] = await Promise.all([type(['default/whole', '--to', 'node-b', '--when-idle']), releases('whole')]);
+    assert.equal(typed.status, 0, typed.stderr);
+    assert.match(typed.stdout, /default\/whole is on node-b\./);
+    const [only, ...others] = await placesOf('whole');
+    assert.deepEqual(others, []);
+    assert.deepEqual([only?.node, only?.policy, only?.handle], ['node-b', 'Delete', 'vol-x']);
+    assert.match(
+      readFileSync(scratch.join('asked'), 'utf8'),
+      new RegExp(`output=progress.*move=${moveId}.*v1/moves$`, 'm'),
+    );
+    const bound = await server.kubectl.run(['get', 'pvc', 'whole', '-o', 'jsonpath={.spec.volumeName}']);
+    assert.equal(bound, only?.name);
+  });
+
+  test('that is cut short while there is no claim loses nothing, and goes on with --resume', async () => {
+    await created('cut');
+    plays('node-b', 'running waiting node-b', 'done - node-b');
+    const cut = await type(['default/cut', '--to', 'node-b', '--when-idle'], 15);
+    assert.equal(cut.status, 124, cut.stderr);
+    assert.deepEqual(
+      (await placesOf('cut')).map(({ policy }) => policy),
+      ['Retain', 'Retain'],
+    );
+    await releases('cut');
+    plays('node-b', 'done - node-b');
+    const { status, stderr } = await type(['--resume', 'default/cut']);
+    assert.equal(status, 0, stderr);
+    assert.deepEqual(
+      (await placesOf('cut')).map(({ node, policy }) => [node, policy]),
+      [['node-b', 'Delete']],
+    );
+  });
+
+  test('of a move that failed leaves all as it was', async () => {
+    await created('failed');
+    plays('node-a', 'running copying node-b', 'failed - node-b');
+    const { status, stderr } = await type(['default/failed', '--to', 'node-b', '--yes']);
+    assert.equal(status, 1);
+    assert.match(stderr, /default\/failed is on node-a: a line for people/);
+    assert.deepEqual(
+      (await placesOf('failed')).map(({ name, node, policy }) => [name, node, policy]),
+      [['pv-failed', 'node-a', 'Delete']],
+    );
+  });
+
+  test('that no node has told yet is asked for again', async () => {
+    await created('late');
+    plays('node-a', ...Array<string>(8).fill('none - -'), 'cancelled - node-b');
+    const { status, stderr, stdout } = await type(['default/late', '--to', 'node-b', '--when-idle']);
+    assert.equal(status, 1, stdout);
+    assert.match(stderr, /default\/late is on node-a: a line for people/);
+  });
+
+  test('has moved only if the volume is on the node that was said', async () => {
+    await created('elsewhere');
+    plays('node-a', 'done - node-b');
+    const { status, stderr, stdout } = await type(['default/elsewhere', '--to', 'node-b', '--when-idle']);
+    assert.equal(status, 1, stdout);
+    assert.match(stderr, /default\/elsewhere is on node-a/);
+    plays('-', 'done - node-b');
+    const unsure = await type(['default/elsewhere', '--to', 'node-b', '--when-idle']);
+    assert.equal(unsure.status, 1, unsure.stdout);
+    assert.match(unsure.stderr, /it is not certain which node has the volume/);
+    assert.deepEqual(
+      (await placesOf('elsewhere')).map(({ name, node }) => [name, node]),
+      [['pv-elsewhere', 'node-a']],
+    );
+  });
+
+  test('deletes the pod although the API server has refused it at first', async () => {
+    await created('patient');
+    await apply({
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'db', namespace: 'default' } },
+      spec: {
+        ...{ nodeName: 'node-a', automountServiceAccountToken: false, containers: [{ name: 'db', image: 'db' }] },
+        volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'patient' } }],
+      },
+    });
+    const kubectl = scratch.join('kubectl-once');
+    writeFileSync(kubectl, onceFailing(scratch.path, `${programs}/kubectl`));
+    chmodSync(kubectl, 0o755);
+    plays('node-b', ...Array<string>(4).fill('running waiting node-b'), 'done - node-b');
+    const typing = type(['default/patient', '--to', 'node-b', '--yes'], 60, kubectl);
+    const [typed] = await Promise.all([typing, releases('patient')]);
+    assert.equal(typed.status, 0, typed.stderr);
+    assert.match(typed.stderr, /cannot list the pods of default/);
+    assert.match(typed.stderr, /cannot delete the pod/);
+    const ended = await server.kubectl.run(['get', 'pod', 'db', '-o', 'jsonpath={.metadata.deletionTimestamp}']);
+    assert.notEqual(ended, '');
+  });
+
+  test('of all claims of a node says what stays there', async () => {
+    await created('released', 'node-x');
+    await created('drained', 'node-x');
+    for (const [claim, phase] of Object.entries({ released: 'Released', drained: 'Bound' })) {
+      const status = JSON.stringify({ status: { phase } });
+      await server.kubectl.run(['patch', 'pv', `pv-${claim}`, '--subresource=status', '--type=merge', '-p', status]);
+    }
+    plays('node-x', 'cancelled - node-b');
+    const dry = await type(['--from', 'node-x', '--to', 'node-b', '--dry-run']);
+    assert.equal(dry.status, 1);
+    assert.match(dry.stderr, /these stay on node-x: default\/released \(pv-released, Released\)$/m);
+    const { status, stderr } = await type(['--from', 'node-x', '--to', 'node-b', '--when-idle']);
+    assert.equal(status, 1);
+    assert.match(stderr, /these stay on node-x: default\/drained \(pv-drained, Bound\), default\/released/);
+    const empty = await type(['--from', 'node-y', '--to', 'node-b']);
+    assert.equal(empty.status, 0);
+    assert.match(empty.stderr, /no claim is on node-y/);
+  });
+
+  test('of all claims of a node fails if it may not list them', async () => {
+    await server.kubectl.run(['create', 'serviceaccount', 'bob', '-n', 'default']);
+    await server.kubectl.run([
+      ...['-n', 'holdfast-system', 'create', 'rolebinding', 'bob', '--role=holdfast-operator'],
+      '--serviceaccount=default:bob',
+    ]);
+    const { status, stderr } = await type([
+      ...['--from', 'node-a', '--to', 'node-b', '--as', 'system:serviceaccount:default:bob'],
+    ]);
+    assert.equal(status, 1);
+    assert.match(stderr, /nothing is known of what is on node-a/);
+  });
+
+  test('takes --dry-run or --resume', async () => {
+    plays('node-b', 'done - node-b');
+    const { status, stderr } = await type(['--resume', 'default/whole', '--dry-run']);
+    assert.equal(status, 2);
+    assert.match(stderr, /take one of both/);
+  });
+
+  test('tells a user which rights it lacks, and changes nothing', async () => {
+    await created('denied');
+    plays('node-a', 'running copying node-b');
+    await server.kubectl.run(['create', 'serviceaccount', 'alice', '-n', 'default']);
+    await server.kubectl.run([
+      ...['-n', 'holdfast-system', 'create', 'rolebinding', 'alice', '--role=holdfast-operator'],
+      '--serviceaccount=default:alice',
+    ]);
+    await server.kubectl.run([
+      'create',
+      'clusterrole',
+      'pv-reader',
+      '--verb=get,list',
+      '--resource=persistentvolumes,persistentvolumeclaims,pods',
+    ]);
+    await server.kubectl.run([
+      ...['create', 'clusterrolebinding', 'alice-pvs', '--clusterrole=pv-reader', '--serviceaccount=default:alice'],
+    ]);
+    const { status, stderr } = await type([
+      ...['default/denied', '--to', 'node-b', '--yes', '--as', 'system:serviceaccount:default:alice'],
+    ]);
+    assert.equal(status, 1);
+    assert.match(
+      stderr,
+      /nothing was changed: you lack these rights: patch persistentvolumes, delete pods -n default, create persistentvolumes/,
+    );
+    assert.deepEqual(
+      (await placesOf('denied')).map(({ node, policy }) => [node, policy]),
+      [['node-a', 'Delete']],
+    );
+  });
+});

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
+import { eventually } from '../support/eventually.ts';
+import { created, everything, MovingFleet, movesOf, start, started, use } from './support/moving-fleet.ts';
+import { Viewer } from './support/viewer.ts';
+
+describe('moves between nodes, brokered by the controller', () => {
+  let command: DriverCommand;
+  before(async () => {
+    command = await buildDriver();
+  });
+  after(() => command[Symbol.dispose]());
+
+  test('a volume moves there and back; its calls follow it', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const viewer = new Viewer(fleet.api, 'operator', [...everything, 'volumes']);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    let dry = await start(fleet, viewer, id, 'node-b', '&dry-run=true');
+    await eventually(async () => {
+      dry = await start(fleet, viewer, id, 'node-b', '&dry-run=true');
+      assert.equal(dry.status, 200, dry.problems);
+    });
+    assert.match(dry.result, /"fromNode":"node-a"/);
+    assert.deepEqual(await movesOf(fleet, viewer, id), []);
+    for (const [from, to] of [
+      ['node-a', 'node-b'],
+      ['node-b', 'node-a'],
+    ] as const) {
+      await started(fleet, viewer, id, to);
+      await eventually(async () => {
+        const moves = await movesOf(fleet, viewer, id);
+        assert.deepEqual(
+          moves.filter(({ fromNode }) => fromNode === from).map(({ node, state }) => [node, state]),
+          [[to, 'done']],
+        );
+      });
+      assert.equal(await use(fleet, to, id, false), digest);
+      using client = controller.connect();
+      await eventually(async () => {
+        const { volume } = await client.controller.ControllerGetVolume({ volume_id: id });
+        assert.equal(volume?.accessible_topology[0]?.segments['topology.holdfast.dev/node'], to);
+      });
+    }
+    // What the plugin asks.
+    assert.equal((await viewer.see(controller, `/v1/volumes?output=progress&volume=${id}`)).result.trim(), 'node-a');
+    // Nodes report their moves once a second.
+    await eventually(async () => {
+      const how = await viewer.see(controller, `/v1/moves?output=progress&volume=${id}`);
+      assert.match(how.result, /^done - node-a$/m);
+    });
+    const other = await viewer.see(controller, `/v1/moves?output=progress&volume=${id}&move=${randomUUID()}`);
+    assert.match(other.result, /^none - -$/m);
+    const nobody = new Viewer(fleet.api, 'nobody', ['moves']);
+    assert.equal((await start(fleet, nobody, id, 'node-b')).status, 403);
+    assert.match((await start(fleet, viewer, id, 'node-z')).problems, /There is no node node-z/);
+    assert.match((await start(fleet, viewer, id, 'node-a')).problems, /is on node node-a already/);
+  });
+
+  test('a move goes on after both nodes have restarted, first the one that fetches', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    await use(fleet, 'node-a', id, true);
+    await started(fleet, viewer, id, 'node-b', '&limit=128Ki');
+    await fleet.node('node-a').driver.kill();
+    await fleet.node('node-b').driver.kill();
+    await fleet.startNode('node-b');
+    await controller.logged('the nodes of a move cannot be brought together yet', { node: 'node-b' });
+    await fleet.startNode('node-a');
+    await eventually(async () => {
+      const [move] = await movesOf(fleet, viewer, id);
+      assert.ok(move?.state === 'done' || BigInt(move?.doneBytes ?? '0') > 0n, move?.reason ?? '');
+    });
+  });
+
+  test('a volume that has just moved is deleted where it is', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    await started(fleet, viewer, id, 'node-b');
+    const isOn = (name: string) => readdirSync(fleet.node(name).scratch.join('pool', 'volumes')).includes(id);
+    await eventually(() => assert.ok(isOn('node-b') && !isOn('node-a')));
+    using client = controller.connect();
+    await eventually(async () => {
+      await client.controller.DeleteVolume({ volume_id: id });
+    });
+    assert.deepEqual([isOn('node-a'), isOn('node-b')], [false, false]);
+  });
+
+  test('a move that was not brokered gets no node in, whatever a node says of it', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    await started(fleet, viewer, id, 'node-b', '&limit=512Ki');
+    const path = fleet.node('node-b').scratch.join('data', 'moves', `${id}.json`);
+    await fleet.node('node-b').driver.kill();
+    // A node that was taken over writes what it likes.
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/"ticket":"./, '"ticket":"-'));
+    await fleet.startNode('node-b');
+    await controller.logged('a node tells of a move that was not brokered here', { node: 'node-b' });
+    // Nor when somebody ends it.
+    const cancelled = await viewer.post(controller, `/v1/moves/cancel?output=json&volume=${id}`);
+    assert.equal(cancelled.status, 503);
+    assert.match(cancelled.problems, /node node-a is not connected/);
+    const how = await viewer.see(controller, `/v1/moves?output=progress&volume=${id}`);
+    assert.match(how.result, /^(none|running) \S+ (-|node-b)$/m);
+    assert.deepEqual(
+      (await movesOf(fleet, viewer, id)).map(({ state }) => state),
+      ['running'],
+    );
+  });
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { holdfast } from '../support/command.ts';
+import { DriverProcess, environmentFor } from '../support/driver.ts';
+import { TestVolume } from '../support/life.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const pools = (scratch: Scratch) => ({
+  config: [
+    'defaultPool: one',
+    'pools:',
+    `  one: { directory: ${scratch.join('one')} }`,
+    `  two: { directory: ${scratch.join('two')} }`,
+    `  plain: { kind: directory, path: ${scratch.join('plain')} }`,
+    '',
+  ].join('\n'),
+});
+
+describe('holdfast move', () => {
+  test('shows what it would do, moves a volume, and says how that went', async () => {
+    using scratch = new Scratch('move-command');
+    await using driver = await DriverProcess.start(scratch, pools(scratch));
+    const environment = environmentFor(scratch, pools(scratch));
+    using client = driver.connect();
+    const volume = new TestVolume(scratch, 'data');
+    const id = await volume.create(client);
+
+    const plan = await holdfast(['move', 'data', '--to-pool', 'two', '--dry-run'], environment);
+    assert.equal(plan.code, 0, plan.stderr);
+    assert.match(
+      plan.stdout,
+      new RegExp(`^${id} \\(data\\): from pool one to pool two, .* of 64Mi \\(thin\\)\\.$`, 'm'),
+    );
+    assert.match(
+      plan.stdout,
+      /^It is copied while it is not in use, as pool one cannot tell what changes meanwhile\.$/m,
+    );
+    assert.match(plan.stdout, /^Its copy in pool one stays in the trash for a week\.$/m);
+    assert.equal((await holdfast(['move', 'status'], environment)).stdout.trim().split('\n').length, 1);
+
+    const moved = await holdfast(['move', 'data', '--to-pool', 'two', '--wait'], environment);
+    assert.equal(moved.code, 0, moved.stderr);
+    assert.match(moved.stdout, new RegExp(`^It is moving\\. Watch it: holdfast move status ${id}\\.`, 'm'));
+    assert.match(moved.stdout, new RegExp(`^${id} is in pool two\\.$`, 'm'));
+    const status = JSON.parse((await holdfast(['move', 'status', id, '--json'], environment)).stdout);
+    assert.deepEqual(
+      status.moves.map(({ from, state, to }: Record<string, string>) => [from, to, state]),
+      [['one', 'two', 'done']],
+    );
+    // Both have it, one of them in the trash; its pod finds it where it is.
+    await volume.stage(client, id);
+    await volume.publish(client, id);
+    const back = await holdfast(['move', id, '--to-pool', 'one', '--json'], environment);
+    assert.equal(JSON.parse(back.stdout).plan.isInUse, true);
+    const cancelled = await holdfast(['move', 'cancel', id], environment);
+    assert.equal(cancelled.stdout, `${id} stays in pool two: the move to one is cancelled.\n`);
+    await volume.unpublish(client, id);
+    await volume.unstage(client, id);
+  });
+
+  test('says why a volume cannot move', async () => {
+    using scratch = new Scratch('move-command');
+    await using driver = await DriverProcess.start(scratch, pools(scratch));
+    const environment = environmentFor(scratch, pools(scratch));
+    using client = driver.connect();
+    const id = await new TestVolume(scratch, 'data').create(client);
+    for (const [words, code, message] of [
+      [['move', 'data'], 2, /say which pool it moves to: --to-pool POOL/],
+      [['move', 'data', '--to-pool', 'two', '--limit', 'fast'], 2, /'fast' is not a size/],
+      [['move', 'data', '--to-pool', 'one'], 1, /is in pool one already/],
+      [['move', 'data', '--to-pool', 'plain'], 1, /pool plain \(directory\) moves no volumes/],
+      [['move', 'status', id], 1, /has not moved of late/],
+      [['move', 'cancel', id], 1, /is not moving: see holdfast move status/],
+    ] as const) {
+      const { code: found, stderr, stdout } = await holdfast([...words], environment);
+      assert.equal(found, code, `${words.join(' ')}: ${stderr}${stdout}`);
+      assert.match(stderr, message);
+    }
+  });
+});

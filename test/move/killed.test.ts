@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { AdminClient, AdminError } from '../../src/admin/client.ts';
+import type { Moving } from '../../src/admin/protocol.ts';
+import type { StepName } from '../../src/volume/step.ts';
+import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
+import type { DriverClient } from '../support/client.ts';
+import { DriverProcess } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
+import { TestVolume } from '../support/life.ts';
+import { Scratch } from '../support/scratch.ts';
+
+/** The steps of a move that comes to its end, each with the pass at which the driver dies. */
+const points: readonly (readonly [StepName, number])[] = [
+  ['move/note', 1],
+  ['move/draft', 1],
+  ['move/progress', 1],
+  ['move/progress', 2],
+  ['move/progress', 3],
+  ['move/fence', 1],
+  ['move/progress', 5],
+  ['move/generation', 1],
+  ['move/give', 1],
+  ['move/complete', 1],
+  ['move/commit', 1],
+  ['move/settle', 1],
+  ['move/forget', 1],
+];
+/** The steps of a move that is given up. */
+const cancelPoints: readonly StepName[] = ['move/discard', 'move/open', 'move/forget'];
+
+const block = { access_mode: { mode: 'SINGLE_NODE_WRITER' }, block: {} } as const;
+
+/** A node with two pools, whose driver is killed and started again. */
+class Node {
+  readonly scratch: Scratch;
+  readonly volume: TestVolume;
+  readonly admin: AdminClient;
+  readonly #command: DriverCommand;
+
+  constructor(scratch: Scratch, command: DriverCommand) {
+    this.scratch = scratch;
+    this.#command = command;
+    this.volume = new TestVolume(scratch, 'data', block);
+    this.admin = new AdminClient(scratch.join('data', 'admin.sock'));
+  }
+
+  async start(crashPoint?: string): Promise<DriverProcess> {
+    const driver = await DriverProcess.start(this.scratch, {
+      command: this.#command.plain,
+      config: [
+        'defaultPool: plain',
+        'pools:',
+        `  plain: { directory: ${this.scratch.join('plain')} }`,
+        `  xfs: { file: ${this.scratch.join('xfs.img')}, size: 2Gi }`,
+        '',
+      ].join('\n'),
+      environment: {
+        ...this.#command.environment,
+        ...(crashPoint !== undefined && { HOLDFAST_TEST_CRASH_AT: crashPoint }),
+      },
+    });
+    return driver;
+  }
+
+  /** Writes to the volume, or only reads it, as a pod does. @returns its digest */
+  async use(client: DriverClient, id: string, write: boolean): Promise<string> {
+    await this.volume.stage(client, id);
+    await this.volume.publish(client, id);
+    if (write) {
+      const file = openSync(this.volume.targetPath, 'r+');
+      writeSync(file, randomBytes(1 << 20), 0, 1 << 20, (Math.floor(Math.random() * 40) + 1) << 20);
+      fsyncSync(file);
+      closeSync(file);
+    }
+    const digest = createHash('sha256').update(readFileSync(this.volume.targetPath)).digest('hex');
+    await this.volume.unpublish(client, id);
+    await this.volume.unstage(client, id);
+    return digest;
+  }
+
+  async move(id: string): Promise<Moving | undefined> {
+    return (await this.admin.listMoves()).moves.find((move) => move.id === id);
+  }
+
+  /** The pool that has it. */
+  async pool(id: string): Promise<string> {
+    return (await this.admin.holders(id)).pool;
+  }
+
+  /** Nothing is left of the move but the volume, and the trash of the pool that it came from. */
+  async requireTidy(): Promise<void> {
+    assert.deepEqual(readdirSync(this.scratch.join('plain', 'tmp')), []);
+    assert.deepEqual(readdirSync(this.scratch.join('plain', 'snapshots')), []);
+  }
+}
+
+describe('a driver that is killed in a move between two of its pools', () => {
+  let command: DriverCommand;
+  before(async () => {
+    command = await buildDriver();
+  });
+  after(() => command[Symbol.dispose]());
+
+  test('after each step: the volume is whole, in one pool, and the next start ends the move', async (t) => {
+    using scratch = new Scratch('move-killed');
+    const node = new Node(scratch, command);
+    let id = '';
+    {
+      await using driver = await node.start();
+      using client = driver.connect();
+      id = await node.volume.create(client, { pool: 'plain' });
+    }
+    for (const [step, pass] of points) {
+      for (const direction of ['there', 'back']) {
+        await t.test(`${direction}: after ${step}, pass ${pass}`, async () => {
+          let digest = '';
+          let from = '';
+          {
+            await using driver = await node.start(`after ${step} ${pass}`);
+            using client = driver.connect();
+            from = await node.pool(id);
+            digest = await node.use(client, id, true);
+            const to = from === 'plain' ? 'xfs' : 'plain';
+            await node.admin.startMove(id, to, undefined).catch(requireGone);
+            await died(driver, node, id);
+          }
+          await using driver = await node.start();
+          using client = driver.connect();
+          await eventually(async () => assert.equal((await node.move(id))?.state, 'done'));
+          assert.equal(await node.pool(id), from === 'plain' ? 'xfs' : 'plain');
+          assert.equal(await node.use(client, id, false), digest);
+          await eventually(() => node.requireTidy());
+        });
+      }
+    }
+  });
+
+  test('after each step of its end: the volume is whole, and where it was', async (t) => {
+    using scratch = new Scratch('move-killed');
+    const node = new Node(scratch, command);
+    let id = '';
+    {
+      await using driver = await node.start();
+      using client = driver.connect();
+      id = await node.volume.create(client, { pool: 'plain' });
+    }
+    for (const step of cancelPoints) {
+      await t.test(`after ${step}`, async () => {
+        let digest = '';
+        {
+          await using driver = await node.start(`after ${step}`);
+          using client = driver.connect();
+          digest = await node.use(client, id, true);
+          // So slow that it is still being copied, under its fence.
+          await node.admin.startMove(id, 'xfs', 1n << 18n);
+          await eventually(async () => assert.equal((await node.move(id))?.phase, 'switching'));
+          await node.admin.cancelMove(id).catch(requireGone);
+          await driver.ended();
+        }
+        await using driver = await node.start();
+        using client = driver.connect();
+        await eventually(async () => assert.notEqual(await node.move(id), undefined));
+        if ((await node.move(id))?.state === 'running') await node.admin.cancelMove(id);
+        assert.equal((await node.move(id))?.state, 'cancelled');
+        assert.equal(await node.pool(id), 'plain');
+        assert.equal(await node.use(client, id, false), digest);
+        await eventually(() => node.requireTidy());
+      });
+    }
+  });
+});
+
+/** Waits for the death of the driver, or the end of the move without one: a pass that this move does not have. */
+async function died(driver: DriverProcess, node: Node, id: string): Promise<void> {
+  await eventually(async () => {
+    const isDone = !driver.hasEnded && (await node.move(id).catch(() => undefined))?.state === 'done';
+    assert.ok(driver.hasEnded || isDone);
+  });
+}
+
+function requireGone(error: unknown): void {
+  if (!(error instanceof AdminError && error.code === 'UNAVAILABLE')) throw error;
+}

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
+import type { PoolMoves } from '../../src/pool/moves.ts';
+import { snapshotIdFor, volumeIdFor } from '../../src/volume/id.ts';
+import type { Answer } from '../../src/volume/move/rule.ts';
+import { FailingSync } from '../support/failing-sync.ts';
+import { volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+import { movesOf, openPool } from './two-pools.ts';
+
+const moveId = 'move-1';
+const fence = { moveId, fenceId: 'fence-1' };
+const spec = volumeSpec('data', { content: { type: 'block' } });
+const { id } = spec;
+
+/** Every use and change of a volume. */
+function uses(pool: Catalog): (() => Promise<unknown>)[] {
+  return [
+    () => pool.attach(id, { persistent: false }),
+    () => pool.grow(id, 128n << 20n),
+    () => pool.modify(id, { undeleteSeconds: 5 }),
+    () => pool.setPublication(id, undefined),
+    () => pool.remove(id),
+    () => pool.repair(id, 'ext4'),
+    () => pool.release(id, '/var/tmp/nowhere'),
+  ];
+}
+
+async function requireRefused(pool: Catalog, words: RegExp): Promise<void> {
+  for (const use of uses(pool)) await assert.rejects(use, { name: 'FailedPrecondition', message: words });
+}
+
+/** The volume arrives in the other pool, without a byte of it being copied. */
+async function arrive(moves: PoolMoves, pool: Catalog, answer: Answer): Promise<void> {
+  const record = await movesOf(pool).recordFor(spec as never);
+  await using incoming = await moves.receive(record, moveId);
+  await incoming.commit(record, { moveId, readUnder: fence.fenceId }, answer);
+}
+
+describe('a volume that moves', () => {
+  test('is not used from its fence on, also after a restart, until that is opened', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    await pool.create(spec);
+    await movesOf(pool).close(id, fence);
+    await requireRefused(pool, /is moving out of pool one, and cannot be used until that has ended/);
+    await pool.close();
+
+    const again = await openPool(scratch, 'one');
+    await requireRefused(again, /is moving out of pool one/);
+    await assert.rejects(movesOf(again).open(id, 'move-2'), { name: 'FailedPrecondition' });
+    await movesOf(again).open(id, moveId);
+    await using device = await again.attach(id, { persistent: false }).then((found) => ({
+      ...found,
+      [Symbol.asyncDispose]: () => found.release(),
+    }));
+    assert.equal(device.kind, 'device');
+    await assert.rejects(movesOf(again).close(id, fence), /in use/);
+    await device.release();
+    await again.close();
+  });
+
+  test('is cloned, and has snapshots taken of it, while it is fenced, and not when it was handed over', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    await pool.create(spec);
+    const snapshot = (name: string) =>
+      pool.takeSnapshots([{ id: snapshotIdFor('node', name), name, sourceId: id, parameters: {} }]);
+    const clone = (name: string) =>
+      pool.create(volumeSpec(name, { content: { type: 'block' } }), { type: 'volume', id });
+    await movesOf(pool).close(id, fence);
+    await snapshot('fenced');
+    await clone('fenced');
+    await movesOf(pool).give(id, fence);
+    await assert.rejects(snapshot('given'), /was handed over by pool one/);
+    await assert.rejects(clone('given'), /was handed over by pool one/);
+    await pool.close();
+  });
+
+  test('is taken for handed over if it is not known whether the disk has that', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    await pool.create(spec);
+    const moves = movesOf(pool);
+    await moves.close(id, fence);
+    {
+      using _sick = new FailingSync(scratch.join('data', 'moved'));
+      await assert.rejects(moves.give(id, fence), /EIO/);
+    }
+    await assert.rejects(moves.open(id, moveId), /was handed over by pool one/);
+    await requireRefused(pool, /was handed over by pool one/);
+    // The move goes on.
+    assert.deepEqual(await moves.give(id, fence), { ...fence, generation: 1 });
+    await pool.close();
+  });
+
+  test('is handed over to the one that read it under its fence, and never opened again', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    await pool.create(spec);
+    const moves = movesOf(pool);
+    await moves.close(id, fence);
+    await assert.rejects(moves.give(id, { moveId, fenceId: 'fence-0' }), /is not handed over/);
+    assert.deepEqual(await moves.give(id, fence), { ...fence, generation: 1 });
+    // The answer was missed.
+    assert.deepEqual(await moves.give(id, fence), { ...fence, generation: 1 });
+    await assert.rejects(moves.open(id, moveId), /was handed over by pool one/);
+    await requireRefused(pool, /was handed over by pool one/);
+    await pool.close();
+    const again = await openPool(scratch, 'one');
+    await requireRefused(again, /was handed over by pool one/);
+    await again.close();
+  });
+
+  test('is of a new generation in its new pool; the one that it left keeps it in the trash for a week', async () => {
+    using scratch = new Scratch('move');
+    const [one, two] = [await openPool(scratch, 'one', { undeleteSeconds: 0 }), await openPool(scratch, 'two')];
+    await one.create(spec);
+    await movesOf(one).close(id, fence);
+    await arrive(movesOf(two), two, await movesOf(one).give(id, fence));
+    await requireRefused(one, /was handed over/);
+    assert.deepEqual((await movesOf(two).stateOf(id)).mark, { generation: 1 });
+    await movesOf(one).settle(id, { moveId, generation: 0 });
+    assert.notEqual(await one.find(id), undefined);
+    await movesOf(one).settle(id, { moveId, generation: 1 });
+    assert.equal(await one.find(id), undefined);
+    const [trashed] = await one.trash();
+    assert.equal(Date.parse(trashed?.purgeAt ?? '') - Date.parse(trashed?.deletedAt ?? ''), 7 * 86_400_000);
+    // Its name is not given to another volume, whichever pool is not open.
+    await assert.rejects(one.create(spec), /has moved to another pool/);
+    await two.grow(id, 128n << 20n);
+    assert.deepEqual((await movesOf(two).stateOf(id)).mark, { generation: 1 });
+    await two.remove(id);
+    await one.create(spec);
+    await one.close();
+    await two.close();
+  });
+
+  test('is an old copy where a disk is back as it was before the move', async () => {
+    using scratch = new Scratch('move');
+    const one = await openPool(scratch, 'one');
+    await one.create(spec);
+    await movesOf(one).close(id, fence);
+    await movesOf(one).give(id, fence);
+    await one.close();
+    rmSync(scratch.join('one', 'volumes', id, 'move.json'));
+    const again = await openPool(scratch, 'one');
+    await requireRefused(again, /this copy must not be used: see docs\/move.md/);
+    await movesOf(again).takeBack(id);
+    assert.deepEqual(await movesOf(again).stateOf(id), { mark: { generation: 2 }, why: undefined });
+    await again.close();
+  });
+
+  test('is not used if its mark, or the note of its node, cannot be read', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    await pool.create(spec);
+    const mark = scratch.join('one', 'volumes', id, 'move.json');
+    writeFileSync(mark, '{"generation":0');
+    await assert.rejects(pool.attach(id, { persistent: false }), { name: 'DataLoss' });
+    writeFileSync(mark, '{"format":2,"generation":0}');
+    await assert.rejects(pool.attach(id, { persistent: false }), { name: 'DataLoss' });
+    rmSync(mark);
+    await movesOf(pool).close(id, fence);
+    await movesOf(pool).give(id, fence);
+    rmSync(mark);
+    const note = scratch.join('data', 'moved', `${id}.json`);
+    assert.deepEqual(JSON.parse(readFileSync(note, 'utf8')), { format: 1, generation: 1 });
+    await pool.close();
+    writeFileSync(note, '');
+    const again = await openPool(scratch, 'one');
+    await assert.rejects(again.attach(id, { persistent: false }), { name: 'DataLoss' });
+    // Another pool of the node is none the worse.
+    const other = await openPool(scratch, 'two');
+    await other.close();
+    await again.close();
+  });
+
+  test('leaves nothing of a draft that is given up, and resumes one that is not', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'two');
+    const record = await movesOf(pool).recordFor(await recordIn(scratch));
+    {
+      await using incoming = await movesOf(pool).receive(record, moveId);
+      assert.equal(incoming.isNew, true);
+      await incoming.note(`${moveId}\nhalf`);
+    }
+    await pool.close();
+    const again = await openPool(scratch, 'two');
+    assert.equal(await again.find(id), undefined);
+    {
+      await using incoming = await movesOf(again).receive(record, moveId);
+      assert.deepEqual([incoming.isNew, incoming.noted], [false, `${moveId}\nhalf`]);
+    }
+    {
+      // Another move has nothing of it.
+      await using incoming = await movesOf(again).receive(record, 'move-2');
+      assert.deepEqual([incoming.isNew, incoming.noted], [true, undefined]);
+    }
+    await movesOf(again).discard(id);
+    assert.deepEqual(readdirSync(scratch.join('two', 'tmp')), []);
+    await again.close();
+  });
+});
+
+async function recordIn(scratch: Scratch) {
+  const pool = await openPool(scratch, 'one');
+  const record = await pool.create({ ...spec, id: volumeIdFor('node', 'test', 'data') });
+  await pool.close();
+  return record;
+}

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { controllerService } from '../../src/controller/service.ts';
+import { certifyNode, makeAuthority, makeKey } from '../../src/fleet/tls/certificate.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { Mover, type MoveSight } from '../../src/move/mover.ts';
+import { type AdmissionKind, Leavings } from '../../src/move/nodes/leavings.ts';
+import { type NodeIdentity, peerName } from '../../src/move/nodes/names.ts';
+import { Nodes } from '../../src/move/nodes/nodes.ts';
+import { Pools } from '../../src/pool/pools.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
+import { quiet } from '../support/pool-log.ts';
+import type { Scratch } from '../support/scratch.ts';
+
+/** The controller's part: its authority, and what it tells nodes of each other. */
+export class Broker {
+  readonly #authority = makeAuthority('test', { from: new Date(Date.now() - 60_000), days: 1 });
+
+  identity(node: string): NodeIdentity {
+    const { key, publicKey } = makeKey();
+    const authority = { ...this.#authority, commonName: 'test' };
+    const validity = { from: new Date(Date.now() - 60_000), days: 1 };
+    const certificate = certifyNode({ dnsName: peerName(node), publicKey }, authority, validity);
+    return { certificate, key, authorities: this.#authority.certificate };
+  }
+}
+
+export interface MovingNodeOptions extends ImageTestOptions {
+  /** A pool on XFS can tell changed blocks; one in a directory may not. */
+  readonly xfs?: boolean;
+  readonly fenceTimeoutMs?: number;
+}
+
+/** A node with one pool, `data`, whose volumes move to other nodes. */
+export class MovingNode implements AsyncDisposable {
+  readonly name: string;
+  readonly pools: Pools;
+  readonly mover: Mover;
+  readonly leavings: Leavings;
+  readonly nodes: Nodes;
+  readonly objects = new ObjectQueue();
+  port = 0;
+
+  private constructor(name: string, pools: Pools, scratch: Scratch, fenceTimeoutMs: number | undefined) {
+    const shared = {
+      ...{ pools, objects: this.objects, dataDirectory: scratch.join(`data-${name}`) },
+      ...{ queue: new DiskQueue(name, 2), log: quiet },
+      ...(fenceTimeoutMs !== undefined && { fenceTimeoutMs }),
+    };
+    this.name = name;
+    this.pools = pools;
+    this.leavings = new Leavings({ ...shared, isMovingHere: (id) => this.mover.isMoving(id) });
+    const listen = { host: '127.0.0.1', port: 0 };
+    this.nodes = new Nodes({ listen, leavings: this.leavings, objects: this.objects, log: quiet });
+    this.mover = new Mover({ ...shared, peers: this.nodes });
+  }
+
+  static async open(
+    scratch: Scratch,
+    broker: Broker,
+    name: string,
+    { fenceTimeoutMs, xfs = false, ...options }: MovingNodeOptions = {},
+  ): Promise<MovingNode> {
+    const location: ImageTestOptions['location'] = xfs
+      ? { type: 'file', path: scratch.join(`${name}.img`), sizeBytes: 2n << 30n }
+      : { type: 'directory', path: scratch.join(name) };
+    const dataDirectory = scratch.join(`data-${name}`);
+    const opener = (queue: DiskQueue) =>
+      openTestPool(scratch, { dataDirectory, ...options, name: 'data', queue, location });
+    const pools = new Pools(new Map([['data', opener]]), 'data');
+    const [failure] = await pools.open();
+    if (failure !== undefined) throw failure.error;
+    const node = new MovingNode(name, pools, scratch, fenceTimeoutMs);
+    await node.mover.resume();
+    await node.leavings.resume();
+    node.port = await node.nodes.identify(broker.identity(name));
+    return node;
+  }
+
+  get pool() {
+    return this.pools.get('data');
+  }
+
+  sight(id: VolumeId): MoveSight {
+    return this.mover.sights().find(({ job }) => job.id === id && job.to !== '') ?? assert.fail('it is not moving');
+  }
+
+  async ended(id: VolumeId): Promise<MoveSight> {
+    await eventually(() => {
+      const { job, progress, trouble } = this.sight(id);
+      assert.notEqual(job.state, 'running', `${progress?.phase} ${trouble}`);
+    });
+    return this.sight(id);
+  }
+
+  async delete(id: VolumeId): Promise<void> {
+    const { mover, objects, pools } = this;
+    const controller = controllerService({
+      ...{ nodeId: this.name, topology: undefined, pools, objects, moves: mover, maxVolumesPerNode: 0 },
+      ...{ expansion: 'node', attach: 'none' },
+    });
+    await controller.DeleteVolume?.({ volume_id: id, secrets: {} }, { deadline: undefined, note: () => undefined });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.mover.stop();
+    await this.leavings.stop();
+    await this.nodes.close();
+    await this.pools.close();
+  }
+}
+
+/** What the controller does before a move, and again after either driver has started anew. */
+export async function introduce(
+  source: MovingNode,
+  target: MovingNode,
+  { id, moveId }: { readonly id: VolumeId; readonly moveId: string },
+  kind: AdmissionKind = 'again',
+): Promise<void> {
+  // The target hears of a refusal from the source itself.
+  await source.leavings.admit({ id, moveId, node: target.name }, kind).catch((error: unknown) => {
+    if (kind !== 'again') throw error;
+  });
+  target.nodes.connect(source.name, { host: '127.0.0.1', port: source.port });
+  target.mover.connected(source.name);
+}
+
+/** Orders a move. @returns its id */
+export async function order(source: MovingNode, target: MovingNode, id: VolumeId, limit?: bigint): Promise<string> {
+  const moveId = randomUUID();
+  await introduce(source, target, { id, moveId }, 'order');
+  const to = { to: undefined, ticket: 'ticket', limitBytesPerSecond: limit };
+  await target.mover.startFrom({ id, moveId, node: source.name, ...to });
+  return moveId;
+}

@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
+import type { PoolMoves } from '../../src/pool/moves.ts';
+import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
+import type { Scratch } from '../support/scratch.ts';
+
+/** An image pool of a node that has several. */
+export function openPool(scratch: Scratch, name: string, options: ImageTestOptions = {}): Promise<Catalog> {
+  return openTestPool(scratch, { name, location: { type: 'directory', path: scratch.join(name) }, ...options });
+}
+
+export function movesOf({ moves }: { readonly moves?: PoolMoves | undefined }): PoolMoves {
+  return moves ?? assert.fail('the pool moves no volumes');
+}

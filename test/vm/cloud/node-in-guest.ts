@@ -1,0 +1,45 @@
+/**
+ * Runs in the virtual machine: the node service for one call, with what lies in a directory from the call before.
+ * node node-in-guest.mjs up|down|refused HANDLE CONTEXT PUBLISH-CONTEXT
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ebsNodeKind } from '../../../src/pool/kinds/aws-ebs/node.ts';
+import { CallError } from '../../support/client.ts';
+import { ContextHarness } from '../../support/context-harness.ts';
+import { mountCapability } from '../../support/node-volume.ts';
+
+const [, , work = '', handle = '', context = '{}', published = '{}'] = process.argv;
+const path = '/run/ebs';
+mkdirSync(path, { recursive: true });
+rmSync(join(path, 'csi.sock'), { force: true });
+const scratch = { path, join: (...names: string[]) => join(path, ...names), [Symbol.dispose]: () => undefined };
+const harness = await ContextHarness.open([ebsNodeKind()], scratch);
+// The first volume of each harness has the same paths.
+const at = existsSync(join(path, 'order')) ? readFileSync(join(path, 'order'), 'utf8').split('\n') : [];
+if (!at.includes(handle)) at.push(handle);
+writeFileSync(join(path, 'order'), at.join('\n'));
+const volumes = at.map((each) => harness.volume(each, mountCapability('SINGLE_NODE_WRITER', [], 'ext4')));
+const volume = volumes[at.indexOf(handle)] ?? assert.fail();
+const volume_context = JSON.parse(context);
+const publish_context = JSON.parse(published);
+const file = join(volume.target, 'file');
+if (work === 'up') {
+  await volume.stage({ volume_context, publish_context });
+  await volume.publish({ volume_context });
+  if (!existsSync(file)) writeFileSync(file, handle);
+  execFileSync('sync', ['-f', volume.target]);
+  const device = execFileSync('findmnt', ['-no', 'SOURCE', volume.target], { encoding: 'utf8' }).trim();
+  console.log(JSON.stringify({ device, content: readFileSync(file, 'utf8') }));
+}
+if (work === 'down') await volume.down();
+if (work === 'refused') {
+  await assert.rejects(volume.stage({ volume_context, publish_context }), (error) => {
+    assert.ok(error instanceof CallError);
+    console.log(`${error.code} ${error.message}`);
+    return true;
+  });
+}
+await harness.stop();

@@ -1,0 +1,133 @@
+/**
+ * Runs in the virtual machine: volumes that move between images and logical volumes, encrypted or not.
+ * node move-in-guest.ts DIRECTORY DISK
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
+import { Mover, type MoveSight } from '../../../src/move/mover.ts';
+import { Pools } from '../../../src/pool/pools.ts';
+import { ObjectQueue } from '../../../src/volume/flow/object-queue.ts';
+import type { VolumeId } from '../../../src/volume/id.ts';
+import { eventually } from '../../support/eventually.ts';
+import { volumeSpec } from '../../support/image-pool.ts';
+import { groupFor } from '../../support/lvm-pool.ts';
+import { mountedDevice } from '../../support/mounted-volume.ts';
+import { quiet } from '../../support/pool-log.ts';
+import { Scratch } from '../../support/scratch.ts';
+import { openIn, openLvmWithLayer } from './encrypted-pool.ts';
+
+const [, , directory = '', disk = ''] = process.argv;
+
+class Node implements AsyncDisposable {
+  readonly pools: Pools;
+  readonly mover: Mover;
+
+  private constructor(pools: Pools, mover: Mover) {
+    this.pools = pools;
+    this.mover = mover;
+  }
+
+  static async open(scratch: Scratch): Promise<Node> {
+    const dataDirectory = scratch.join('data');
+    const pools = new Pools(
+      new Map([
+        [
+          'images',
+          (queue: DiskQueue) =>
+            openIn(join(directory, 'move'), scratch, { name: 'images', queue, undeleteSeconds: 60 }),
+        ],
+        ['group', (queue: DiskQueue) => openLvmWithLayer(scratch, groupFor(scratch, [disk]), { name: 'group', queue })],
+      ]),
+      'images',
+    );
+    const [failure] = await pools.open();
+    if (failure !== undefined) throw failure.error;
+    const queue = new DiskQueue('node', 2);
+    const mover = new Mover({ pools, objects: new ObjectQueue(), dataDirectory, queue, log: quiet });
+    await mover.resume();
+    return new Node(pools, mover);
+  }
+
+  sight(id: VolumeId): MoveSight {
+    return this.mover.sights().find(({ job }) => job.id === id) ?? assert.fail('it is not moving');
+  }
+
+  async move(id: VolumeId, to: string): Promise<void> {
+    await this.mover.start(id, to, undefined);
+    await eventually(() => assert.notEqual(this.sight(id).job.state, 'running', String(this.sight(id).trouble)));
+    const { job } = this.sight(id);
+    assert.deepEqual([job.state, job.reason], ['done', undefined]);
+    assert.equal((await this.pools.require(id)).pool.name, to);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.mover.stop();
+    await this.pools.close();
+  }
+}
+
+describe('a move between images and logical volumes', () => {
+  for (const encryption of [undefined, 'luks2'] as const) {
+    test(`there and back, ${encryption ?? 'not encrypted'}, also after a restart`, async () => {
+      using scratch = new Scratch('move');
+      const spec = { ...volumeSpec(`moved ${encryption}`), encryption };
+      const { id } = spec;
+      const content = randomBytes(20 << 20);
+      {
+        await using node = await Node.open(scratch);
+        const images = node.pools.get('images');
+        await images.create(spec);
+        {
+          await using mounted = await mountedDevice(images, id, scratch);
+          writeFileSync(join(mounted.path, 'file'), content);
+        }
+        await node.move(id, 'group');
+        // Its mark stays with it when its record is written.
+        await node.pools.get('group').grow(id, 128n << 20n);
+      }
+      await using node = await Node.open(scratch);
+      for (const to of [undefined, 'images', 'group']) {
+        if (to !== undefined) await node.move(id, to);
+        const { pool, record } = await node.pools.require(id);
+        assert.equal(record.encryption?.type, encryption);
+        await using mounted = await mountedDevice(pool, id, scratch);
+        assert.ok(readFileSync(join(mounted.path, 'file')).equals(content), `${to}`);
+      }
+      assert.equal((await node.pools.get('group').moves?.stateOf(id))?.mark.generation, 3);
+      await eventually(async () => assert.deepEqual(await node.pools.get('group').inUse(id), []));
+      await node.pools.get('group').remove(id);
+    });
+  }
+
+  test('of a volume in use is finished once it is not, and is cancelled without a trace', async () => {
+    using scratch = new Scratch('move');
+    await using node = await Node.open(scratch);
+    const group = node.pools.get('group');
+    const spec = volumeSpec('in use');
+    const { id } = spec;
+    await group.create(spec);
+    const [before, after] = [randomBytes(8 << 20), randomBytes(8 << 20)];
+    {
+      await using mounted = await mountedDevice(group, id, scratch);
+      writeFileSync(join(mounted.path, 'before'), before, { flush: true });
+      assert.equal((await node.mover.plan(id, 'images')).isCopiedInUse, false);
+      await node.mover.start(id, 'images', undefined);
+      await eventually(() => assert.equal(node.sight(id).progress?.phase, 'waiting'));
+      await node.mover.cancel(id);
+      assert.deepEqual(await group.listSnapshots(undefined, undefined), []);
+      await node.mover.start(id, 'images', undefined);
+      await eventually(() => assert.equal(node.sight(id).progress?.phase, 'waiting'));
+      writeFileSync(join(mounted.path, 'after'), after, { flush: true });
+    }
+    await eventually(() => assert.equal(node.sight(id).job.state, 'done', String(node.sight(id).trouble)));
+    const { pool } = await node.pools.require(id);
+    assert.equal(pool.name, 'images');
+    await using mounted = await mountedDevice(pool, id, scratch);
+    assert.ok(readFileSync(join(mounted.path, 'before')).equals(before));
+    assert.ok(readFileSync(join(mounted.path, 'after')).equals(after));
+  });
+});
