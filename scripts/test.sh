@@ -117,13 +117,15 @@ failed_tests() {
 
 # By themselves, one after the other: they measure memory or the share of a processor that a writer gets, or run a driver,
 # git or mkfs in a mount namespace of its own, which keeps alive whatever other tests have mounted, or let a disk fail below mounted images,
-# which no mkfs.btrfs of another test gets past. Everything else bears company.
+# which no mkfs.btrfs of another test gets past, or count system calls, of which there are more while others take loop devices.
+# Everything else bears company.
 alone=(
   test/command/git.test.ts
   test/command/mkfs.test.ts
   test/cli/closed-pool.test.ts
   test/grpc/group-cut.test.ts
   test/grpc/quarantine.test.ts
+  test/grpc/trips.test.ts
   test/hostile/frames.test.ts
   test/hostile/large-requests.test.ts
 )
