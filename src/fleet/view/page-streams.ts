@@ -5,7 +5,7 @@ import { askedLists, boardLists, changeNames, type Hello, type Refused } from '.
 import { sendBoard } from '../../page/stream.ts';
 import { version } from '../../version.ts';
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
-import { NotAllowed, type Viewer, type Viewers } from '../kubernetes/viewers.ts';
+import { NotAllowed, type Right, type Viewer, type Viewers } from '../kubernetes/viewers.ts';
 import { rightsOf } from './request.ts';
 
 /** Pages at a time: all share one board, and each is sent every change of it. */
@@ -124,8 +124,12 @@ export class PageStreams {
   async #rightsOf(viewer: Viewer): Promise<Rights> {
     const { viewers } = this.#options;
     const lists = [...boardLists, ...askedLists];
-    const mayLook = await Promise.all(lists.map((resource) => viewers.may(viewer, { verb: 'get', resource })));
-    const mayChange = await Promise.all(changeNames.map((change) => viewers.may(viewer, rightsOf[change])));
+    const asked = <Each>(rights: readonly Each[], right: (each: Each) => Right) =>
+      Promise.all(rights.map((each) => viewers.may(viewer, right(each))));
+    const [mayLook, mayChange] = await Promise.all([
+      asked(lists, (resource) => ({ verb: 'get', resource })),
+      asked(changeNames, (change) => rightsOf[change]),
+    ]);
     return {
       lists: lists.filter((_list, at) => mayLook[at]),
       may: changeNames.filter((_change, at) => mayChange[at]),

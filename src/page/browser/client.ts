@@ -128,7 +128,8 @@ async function read(store: Store, stop: AbortController, onMessage: () => void):
     const headers = { 'x-holdfast-token': token, accept: 'text/event-stream' };
     const response = await fetch(new URL('stream', root), { headers, signal: stop.signal, cache: 'no-store' });
     if (!response.ok || response.body === null) throw new Refusal(response.status, (await output(response)).problems);
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    const reader = response.body.getReader();
+    const decoder = new TextDecoder();
     let pieces: string[] = [];
     for (;;) {
       const { done, value } = await reader.read();
@@ -136,7 +137,7 @@ async function read(store: Store, stop: AbortController, onMessage: () => void):
       clearTimeout(silence);
       silence = setTimeout(() => stop.abort(), silentMs);
       // A message can come in many pieces: they are joined once.
-      let rest: string = value;
+      let rest = decoder.decode(value, { stream: true });
       for (let end = endOf(pieces, rest); end >= 0; end = rest.indexOf('\n\n')) {
         const event = [...pieces, rest.slice(0, end)].join('');
         pieces = [];

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import { request } from 'node:https';
+import { Agent, request } from 'node:https';
 import type { Socket } from 'node:net';
 import { serverName } from '../../../src/fleet/tls/material.ts';
 
@@ -13,6 +13,8 @@ export const proxyPath = '/api/v1/namespaces/holdfast-system/services/https:hold
 export class ApiProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  /** The API server's proxy keeps its connections, too. */
+  readonly #agent = new Agent({ keepAlive: true });
   /** The controller's port; a test sets it again after a restart. */
   port: number;
   /** Every request that came: the page must send none elsewhere. */
@@ -29,7 +31,13 @@ export class ApiProxy implements AsyncDisposable {
       }
       const outgoing = request(
         {
-          ...{ host: '127.0.0.1', port: this.port, servername: serverName, rejectUnauthorized: false, agent: false },
+          ...{
+            host: '127.0.0.1',
+            port: this.port,
+            servername: serverName,
+            rejectUnauthorized: false,
+            agent: this.#agent,
+          },
           ...{ method: incoming.method, path: path.slice(proxyPath.length), headers: incoming.headers },
         },
         (answer) => {
@@ -67,6 +75,7 @@ export class ApiProxy implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
+    this.#agent.destroy();
     await new Promise((resolve) => this.#server.close(resolve));
   }
 }
