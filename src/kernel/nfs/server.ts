@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
-import { connect, isIP } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import { DiskQueue } from '../call/disk-queue.ts';
 import { decodeGetPort, decodeNullReply, encodeGetPort, encodeNullCall, type NfsProtocol } from './rpc.ts';
@@ -60,35 +60,58 @@ async function addressOf(host: string, timeoutMs: number): Promise<string | Unre
   }
 }
 
-function call({ host, port, protocol = 4 }: NfsServer, timeoutMs: number): Promise<ReachedServer | UnreachedServer> {
-  const xid = randomInt(1, 2 ** 32);
+/** An exchange that has no answer. */
+type Failure = 'unreached' | 'silent' | 'ended' | { readonly error: Error };
+
+interface Exchange<T> {
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+  readonly request: Buffer;
+  /** Reads all that has come so far; undefined: the answer is not whole yet. */
+  readonly decode: (received: Buffer, socket: Socket) => T | undefined;
+  readonly failed: (why: Failure) => T;
+}
+
+/** Sends one request over TCP, and reads its answer. */
+function exchange<T>({ decode, failed, host, port, request, timeoutMs }: Exchange<T>): Promise<T> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
-    let isConnected = false;
     let received = Buffer.alloc(0);
-    const end = (answer: ReachedServer | UnreachedServer) => {
+    const end = (answer: T) => {
       clearTimeout(timer);
       socket.destroy();
       resolve(answer);
     };
-    const foreign = { why: `has something else than an NFS server at port ${port}` };
-    const timer = setTimeout(() => {
-      const what = isConnected ? 'takes connections, and does not answer' : 'does not answer';
-      end({ why: `${what} at port ${port} (${seconds(timeoutMs)})` });
-    }, timeoutMs);
-    socket.once('connect', () => {
-      isConnected = true;
-      socket.write(encodeNullCall(xid, protocol));
-    });
+    const timer = setTimeout(() => end(failed(socket.connecting ? 'unreached' : 'silent')), timeoutMs);
+    socket.once('connect', () => socket.write(request));
     socket.on('data', (bytes: Buffer) => {
       received = Buffer.concat([received, bytes]);
-      const reply = decodeNullReply(received, xid);
-      if (reply.state === 'success') return end({ address: host, clientAddress: socket.localAddress ?? host });
-      if (reply.state === 'refused') return end({ why: notVersion(protocol, reply.versions) });
-      if (reply.state === 'foreign') return end(foreign);
+      const answer = decode(received, socket);
+      if (answer !== undefined) end(answer);
     });
-    socket.once('end', () => end(foreign));
-    socket.once('error', (error) => end({ why: `cannot be reached at port ${port} (${codeOf(error)})` }));
+    socket.once('end', () => end(failed('ended')));
+    socket.once('error', (error) => end(failed({ error })));
+  });
+}
+
+function call({ host, port, protocol = 4 }: NfsServer, timeoutMs: number): Promise<ReachedServer | UnreachedServer> {
+  const xid = randomInt(1, 2 ** 32);
+  const foreign = { why: `has something else than an NFS server at port ${port}` };
+  return exchange<ReachedServer | UnreachedServer>({
+    ...{ host, port, timeoutMs, request: encodeNullCall(xid, protocol) },
+    decode: (received, { localAddress = host }) => {
+      const reply = decodeNullReply(received, xid);
+      if (reply.state === 'success') return { address: host, clientAddress: localAddress };
+      if (reply.state === 'refused') return { why: notVersion(protocol, reply.versions) };
+      return reply.state === 'foreign' ? foreign : undefined;
+    },
+    failed: (why) => {
+      if (why === 'ended') return foreign;
+      if (typeof why === 'object') return { why: `cannot be reached at port ${port} (${codeOf(why.error)})` };
+      const what = why === 'unreached' ? 'does not answer' : 'takes connections, and does not answer';
+      return { why: `${what} at port ${port} (${seconds(timeoutMs)})` };
+    },
   });
 }
 
@@ -99,23 +122,13 @@ const statdVersion = 1;
 /** Answers if rpc.statd(8) runs on this machine: without it the kernel makes no locks of NFS 3. */
 export function hasStatd(port = rpcbindPort, timeoutMs = 2_000): Promise<boolean> {
   const xid = randomInt(1, 2 ** 32);
-  return new Promise((resolve) => {
-    const socket = connect({ host: '127.0.0.1', port });
-    let received = Buffer.alloc(0);
-    const end = (answer: boolean) => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve(answer);
-    };
-    const timer = setTimeout(() => end(false), timeoutMs);
-    socket.once('connect', () => socket.write(encodeGetPort(xid, statdProgram, statdVersion)));
-    socket.on('data', (bytes: Buffer) => {
-      received = Buffer.concat([received, bytes]);
+  return exchange({
+    ...{ host: '127.0.0.1', port, timeoutMs, request: encodeGetPort(xid, statdProgram, statdVersion) },
+    decode: (received) => {
       const found = decodeGetPort(received, xid);
-      if (found !== undefined) end(found > 0);
-    });
-    socket.once('end', () => end(false));
-    socket.once('error', () => end(false));
+      return found === undefined ? undefined : found > 0;
+    },
+    failed: () => false,
   });
 }
 

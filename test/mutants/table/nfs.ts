@@ -38,8 +38,8 @@ export const nfsMutants: readonly Mutant[] = [
   {
     name: 'a server without NFS 4 is not mounted',
     ...server,
-    text: "if (reply.state === 'success') return end(",
-    replacement: "if (reply.state !== 'foreign') return end(",
+    text: "if (reply.state === 'success') return {",
+    replacement: "if (reply.state !== 'foreign') return {",
   },
   {
     name: 'the path of a pool on NFS does not lead out of its share',
