@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, open-iscsi, Samba, nbdkit, a newer and an older LVM, unpacked beside
+# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, nfs-ganesha, open-iscsi, Samba, nbdkit, a newer and an older LVM, unpacked beside
 # nothing of the system's own. Quick when there is nothing to do. Prints the kernel's directory.
 set -euo pipefail
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -66,8 +66,9 @@ unpack_udev() { # directory
   rm -rf "$draft"
 }
 
-# Unpacked, as installed ones would be started here: the NFS server and client programs, with rpcbind, and iscsid.
+# Unpacked, as installed ones would be started here: the NFS server and client programs, with rpcbind, nfs-ganesha, and iscsid.
 nfs_packages='nfs-kernel-server nfs-common libnfsidmap1 libwrap0'
+ganesha_packages='nfs-ganesha nfs-ganesha-vfs libntirpc4.3 liburcu8 libdbus-1-3 libwbclient0 libnfsidmap1'
 iscsi_packages='open-iscsi libopeniscsiusr libisns0'
 unpack_packages() { # directory, what it is, package...
   local directory="$1" what="$2"
@@ -151,6 +152,8 @@ kernel="$cache/kernel"
 # shellcheck disable=SC2086
 [ -x "$cache/nfs/usr/sbin/rpc.nfsd" ] || unpack_packages "$cache/nfs" 'the NFS server' $nfs_packages
 [ -x "$cache/rpcbind/sbin/rpcbind" ] || unpack_packages "$cache/rpcbind" rpcbind rpcbind
+# shellcheck disable=SC2086
+[ -x "$cache/ganesha/usr/bin/ganesha.nfsd" ] || unpack_packages "$cache/ganesha" nfs-ganesha $ganesha_packages
 # shellcheck disable=SC2086
 [ -x "$cache/iscsi/sbin/iscsid" ] || unpack_packages "$cache/iscsi" open-iscsi $iscsi_packages
 [ -x "$cache/exec/sbin/smbd" ] || unpack_exec "$cache/exec"

@@ -6,6 +6,7 @@
 # target.sh map LUN NAME | unmap LUN                makes a store a logical unit, and no longer
 # target.sh grow DIRECTORY NAME SIZE
 # target.sh stop|start                              takes the portal away and puts it back
+# target.sh second-up|second-down                   a second portal, 10.99.0.1, whose packets are lost once it is down
 # target.sh silence|speak                           drops all packets, and no longer
 # target.sh chap USER PASSWORD TARGET_USER TARGET_PASSWORD | open      wants CHAP; target names: it proves itself, or '-'
 # target.sh host-login | host-logout                a session of the host, with its own record
@@ -16,6 +17,7 @@ iqn=iqn.2026-01.dev.holdfast:target
 config=/sys/kernel/config/target
 group=$config/iscsi/$iqn/tpgt_1
 portal=${TARGET_ADDRESS:-127.0.0.1}:3260
+second=10.99.0.1
 
 case "$1" in
   install)
@@ -68,6 +70,11 @@ case "$1" in
     mkdir "$group/np/$portal"
     echo 1 >"$group/enable"
     ;;
+  second-up)
+    ip address add $second/32 dev lo
+    mkdir -p "$group/np/$second:3260"
+    ;;
+  second-down) ip address delete $second/32 dev lo ;;
   silence) ip link set lo down ;;
   speak) ip link set lo up ;;
   chap)

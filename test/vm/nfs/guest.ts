@@ -3,7 +3,7 @@ import { Scratch } from '../../support/scratch.ts';
 import { VolatileDisk } from '../disk/volatile-disk.ts';
 import { bundlePrograms } from '../machine/bundle.ts';
 import { bootVirtualMachine, type VirtualMachine } from '../machine/virtual-machine.ts';
-import { nfsServer } from './server.ts';
+import { makeServer, type NfsServerProgram, nfsServer } from './server.ts';
 
 const sizeBytes = 4 * 2 ** 30;
 /** On a busy machine; alone it takes a few minutes. */
@@ -19,28 +19,28 @@ export const programs = [
   'mortal-node',
 ];
 
-/** Works with a machine that has the kernel's NFS server at 10.77.0.1, which exports a filesystem on a disk. */
-export async function withNfsServer<T>(work: (vm: VirtualMachine) => Promise<T>): Promise<T> {
+/** Works with a machine that has an NFS server at 10.77.0.1, which exports a filesystem on a disk. */
+export async function withNfsServer<T>(
+  work: (vm: VirtualMachine) => Promise<T>,
+  server: NfsServerProgram = 'kernel',
+): Promise<T> {
   using scratch = new Scratch('vm');
   using disk = new VolatileDisk(scratch, { name: 'export', sizeBytes });
   await using vm = await bootVirtualMachine({ scratch, disks: [disk] });
-  await vm.run(nfsServer(vm, 'make /dev/vda'));
+  await vm.run(nfsServer(vm, makeServer('/dev/vda', server)));
   return await work(vm);
 }
 
-/** Runs programs of this directory in such a machine. @returns their last words */
-export async function succeedsOnNfs(...names: readonly string[]): Promise<string> {
+/** Runs a program of this directory in such a machine. @returns its last words */
+export async function succeedsOnNfs(name: string, server: NfsServerProgram = 'kernel'): Promise<string> {
   const directory = await bundlePrograms('nfs', programs);
   return await withNfsServer(async (vm) => {
-    const said: string[] = [];
-    for (const name of names) {
-      // A test starts it.
-      const environment = `HOLDFAST_TEST_STATD='${nfsServer(vm, 'statd')}'`;
-      const command = `${environment} ${process.execPath} ${directory}${name}.mjs`;
-      const { code, stderr, stdout } = await vm.attempt(command, { timeoutMs });
-      assert.equal(code, 0, `${stdout}\n${stderr}\n${vm.console()}`);
-      said.push(`${name}: ${/^ℹ pass .*$/m.exec(stdout)?.[0] ?? stdout.slice(-200)}`);
-    }
-    return said.join('; ');
-  });
+    // A test starts it.
+    const environment = `HOLDFAST_TEST_STATD='${nfsServer(vm, 'statd')}'`;
+    const command = `${environment} ${process.execPath} ${directory}${name}.mjs`;
+    const { code, stderr, stdout } = await vm.attempt(command, { timeoutMs });
+    const log = code === 0 || server === 'kernel' ? '' : await vm.run('tail -n 50 /tmp/ganesha.log');
+    assert.equal(code, 0, `${stdout}\n${stderr}\n${log}\n${vm.console()}`);
+    return `${name}: ${/^ℹ pass .*$/m.exec(stdout)?.[0] ?? stdout.slice(-200)}`;
+  }, server);
 }

@@ -1,10 +1,11 @@
 #!/bin/sh
 # The kernel's NFS server, in a network namespace of the virtual machine, so that its packets can be dropped.
 # server.sh DIRECTORY_OF_NFS_PROGRAMS COMMAND
-#   make DEVICE   a filesystem on it, exported as /export by 10.77.0.1, and by another server, 10.79.0.1, which has NFS 3 too
+#   make DEVICE [ganesha]   a filesystem on it, exported as /export by 10.77.0.1, and by another server, 10.79.0.1, which has NFS 3
+#                           too; ganesha: the first one is nfs-ganesha, with NFS 4 alone
 #   alone DEVICE  the same export by one server, in the network of the machine
 #   statd         what locks of NFS 3 need of a client
-#   start, stop   the threads of the first server; stopped, it refuses connections
+#   start, stop   the first server, or its threads; stopped, it refuses connections
 #   cut, heal     drops all packets to the first server and from it, and ends that
 #   second-client, cut-second, heal-second   the same for another client, in the network namespace nfs2
 set -eu
@@ -19,8 +20,51 @@ make_rpc_user() {
   mkdir -p /var/lib/nfs/sm /var/lib/nfs/sm.bak /var/lib/nfs/statd/sm /var/lib/nfs/statd/sm.bak
 }
 
+ganesha="$1/../ganesha"
+ganesha_config=/run/ganesha.conf
+ganesha_pid=/run/ganesha.pid
+listens() { inside busybox netstat -ltn | grep -q ':2049 '; }
+
+# Owners as numbers, as the kernel's server and client have them without an idmapper.
+write_ganesha_config() {
+  mkdir -p /var/lib/nfs/ganesha
+  cat >$ganesha_config <<EOF
+NFS_CORE_PARAM {
+  Protocols = 4;
+  Enable_NLM = false;
+  Enable_RQUOTA = false;
+  Plugins_Dir = "$ganesha/usr/lib/x86_64-linux-gnu/ganesha";
+}
+NFSV4 { Lease_Lifetime = 10; Grace_Period = 10; Minor_Versions = 1, 2; UseGetpwnam = true; Only_Numeric_Owners = true; }
+EXPORT {
+  Export_Id = 1;
+  Path = /srv/files/export;
+  Pseudo = /export;
+  Access_Type = RW;
+  Squash = No_Root_Squash;
+  SecType = sys;
+  FSAL { Name = VFS; }
+}
+EOF
+}
+
 start() {
-  inside "$programs/rpc.nfsd" --no-nfs-version 3 --nfs-version 4.2 8
+  if [ ! -e $ganesha_config ]; then
+    inside "$programs/rpc.nfsd" --no-nfs-version 3 --nfs-version 4.2 8
+    return
+  fi
+  LD_LIBRARY_PATH="$ganesha/usr/lib/x86_64-linux-gnu:$ganesha/lib/x86_64-linux-gnu:$ganesha/usr/lib/ganesha" inside \
+    "$ganesha/usr/bin/ganesha.nfsd" -L /tmp/ganesha.log -f $ganesha_config -p $ganesha_pid -N NIV_EVENT
+  until listens; do sleep 0.2; done
+}
+
+stop() {
+  if [ ! -e $ganesha_config ]; then
+    inside "$programs/rpc.nfsd" 0
+    return
+  fi
+  kill "$(cat $ganesha_pid)"
+  while listens; do sleep 0.2; done
 }
 
 case "$2" in
@@ -39,6 +83,7 @@ case "$2" in
     inside ip link set lo up
     inside mount -t nfsd nfsd /proc/fs/nfsd
     touch /var/lib/nfs/etab /var/lib/nfs/rmtab
+    [ "${4:-}" != ganesha ] || write_ganesha_config
     # The machine's own root cannot be exported, so the filesystem is the root of all that the server has.
     echo '/srv/files 10.0.0.0/8(rw,fsid=0,sync,no_subtree_check,no_root_squash)' >/etc/exports
     printf '[nfsd]\nlease-time=10\ngrace-time=10\n' >/etc/nfs.conf
@@ -90,7 +135,7 @@ EOF
     "$1/sbin/rpc.statd" --no-notify
     ;;
   start) start ;;
-  stop) inside "$programs/rpc.nfsd" 0 ;;
+  stop) stop ;;
   second-client)
     ip netns add nfs2
     ip link add server2 netns nfs type veth peer name client netns nfs2

@@ -12,6 +12,14 @@ type Command =
   | 'heal-second'
   | `make ${string}`;
 
+/** The kernel's, or nfs-ganesha. */
+export type NfsServerProgram = 'kernel' | 'ganesha';
+
+/** The command that makes a filesystem on a device and exports it. */
+export function makeServer(device: string, program: NfsServerProgram): Command {
+  return program === 'kernel' ? `make ${device}` : `make ${device} ganesha`;
+}
+
 /** The command of the shell in a virtual machine that does something to its NFS server (server.sh). */
 export function nfsServer(vm: VirtualMachine, command: Command): string {
   return `sh ${fileURLToPath(new URL('server.sh', import.meta.url))} ${vm.nfsDirectory} ${command}`;

@@ -145,6 +145,42 @@ describe('a namespace', () => {
     await nothingLeft();
   });
 
+  test('is used by all portals, and goes on as long as one of them is there', async () => {
+    target('second-start');
+    const volume = harness.volume('two paths', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
+    const volume_context = { ...contextOf(first), portals: `${portals},127.0.0.1:4422`, ctrlLossTmo: '600' };
+    await volume.stage({ volume_context });
+    await volume.publish({ volume_context });
+    const path = join(volume.target, 'lines');
+    const condition = async () => (await volume.stats()).volume_condition?.message;
+    const isOneDown = async () => assert.equal(await condition(), '1 of 2 paths to the target are down.');
+    assert.deepEqual(
+      controllers().map(({ state }) => state),
+      ['live', 'live'],
+    );
+    assert.equal(await condition(), 'The target is connected.');
+    for (const [stop, start] of [
+      ['stop', 'start'],
+      ['second-stop', 'second-start'],
+    ] as const) {
+      target(stop);
+      await eventually(isOneDown, 60_000);
+      writeFileSync(path, `${stop}\n`, { flag: 'a', flush: true });
+      target(start);
+      await eventually(async () => assert.equal(await condition(), 'The target is connected.'), 60_000);
+    }
+    target('second-stop');
+    await eventually(isOneDown, 60_000);
+    await volume.down();
+    await nothingLeft();
+    // The portal that is away is no hindrance to the next one.
+    await volume.stage({ volume_context });
+    await volume.publish({ volume_context });
+    assert.equal(readFileSync(path, 'utf8'), 'stop\nsecond-stop\n');
+    await volume.down();
+    await nothingLeft();
+  });
+
   test('is not disconnected for the host, which has a connection too', async () => {
     const queue = new DiskQueue('host', 1);
     const hostnqn = 'nqn.2014-08.org.nvmexpress:uuid:44444444-4444-4444-8444-444444444444';

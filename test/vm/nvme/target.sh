@@ -4,24 +4,32 @@
 # target.sh namespace DIRECTORY NSID UUID FILESYSTEM     a namespace of 320 MiB in it
 # target.sh grow DIRECTORY NSID SIZE
 # target.sh stop|start                        takes the port away and puts it back
+# target.sh second-start|second-stop          the same with a second port, 4422
 # target.sh silence|speak                     drops all packets, and no longer
 set -eu
 nqn=nqn.2026-01.dev.holdfast:target
 nvmet=/sys/kernel/config/nvmet
 subsystem=$nvmet/subsystems/$nqn
 port=$nvmet/ports/1
+second=$nvmet/ports/2
+
+# make_port DIRECTORY NUMBER
+make_port() {
+  mkdir -p "$1"
+  echo tcp >"$1/addr_trtype"
+  echo ipv4 >"$1/addr_adrfam"
+  echo "${TARGET_ADDRESS:-127.0.0.1}" >"$1/addr_traddr"
+  echo "$2" >"$1/addr_trsvcid"
+}
 
 case "$1" in
   make)
     modprobe -a nvmet-tcp nvme-tcp
     mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
     ip link set lo up
-    mkdir -p "$2" "$subsystem" "$port"
+    mkdir -p "$2" "$subsystem"
     echo 1 >$subsystem/attr_allow_any_host
-    echo tcp >$port/addr_trtype
-    echo ipv4 >$port/addr_adrfam
-    echo "${TARGET_ADDRESS:-127.0.0.1}" >$port/addr_traddr
-    echo 4420 >$port/addr_trsvcid
+    make_port $port 4420
     ln -s $subsystem $port/subsystems/$nqn
     ;;
   namespace)
@@ -41,4 +49,9 @@ case "$1" in
   speak) ip link set lo up ;;
   stop) rm $port/subsystems/$nqn ;;
   start) ln -s $subsystem $port/subsystems/$nqn ;;
+  second-start)
+    [ -d $second ] || make_port $second 4422
+    ln -s $subsystem $second/subsystems/$nqn
+    ;;
+  second-stop) rm $second/subsystems/$nqn ;;
 esac
