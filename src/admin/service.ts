@@ -54,7 +54,7 @@ export interface AdminHandlers {
   readonly holders: AdminHandler<{ readonly id: VolumeHandle }, HolderList>;
   readonly planMove: AdminHandler<MoveRequest, PlannedMove>;
   readonly startMove: AdminHandler<MoveRequest, StartedMove>;
-  readonly cancelMove: AdminHandler<{ readonly id: VolumeId }, Moving>;
+  readonly cancelMove: AdminHandler<VolumeOfLostNode, Moving>;
   readonly listMoves: AdminHandler<object, MoveList>;
 }
 

@@ -411,6 +411,51 @@ export class Mover {
     });
   }
 
+  /** The latest generation of the volume that this node has noted; 0: none. @throws Unavailable, Aborted while it is taken back */
+  latestOf(id: VolumeId): Promise<number> {
+    return this.#options.objects.claim([{ object: id }], 'a look at its copy', async () => {
+      const known = await Promise.all(this.#movable().map((pool) => movesOf(pool).latest(id)));
+      return Math.max(0, ...known);
+    });
+  }
+
+  /**
+   * This node was lost, and is there again: the volume went on at another one, and an earlier copy here goes to the trash.
+   * @throws FailedPrecondition while it is in use, Unavailable if a pool may have a copy that is not open
+   */
+  outdate(id: VolumeId, generation: number, node: string): Promise<void> {
+    const { objects, pools } = this.#options;
+    return objects.run(turnOf(id), 'the end of a move', `${generation}`, async () => {
+      this.#requireReady();
+      const movable = this.#movable();
+      const copies = await statesOf(await this.#having(id), id);
+      // Before the copy goes: the controller asks the node that says that the volume has come to it.
+      if (copies.some(({ state }) => state.mark.generation < generation)) await this.#endOutdated(id, node);
+      await objects.claim([{ object: id }], 'the end of a move', async () => {
+        for (const pool of movable) await movesOf(pool).outdate(id, generation, node);
+      });
+      const closed = pools.firstClosed();
+      if (closed !== undefined) throw new Unavailable(`pool ${closed}, which is not open, may have volume ${id}.`);
+    });
+  }
+
+  /** The copy that this move made was given up by its source. */
+  async #endOutdated(id: VolumeId, node: string): Promise<void> {
+    const run = this.#runs.get(id);
+    run?.ending.abort(new Aborted(`the volume went on at node ${node}.`));
+    await run?.done;
+    const job = run?.job ?? this.#ended.get(id);
+    if (job !== undefined && job.state !== 'cancelled') await this.#end(job, 'cancelled', undefined);
+  }
+
+  /** The open pools whose volumes move. @throws Unavailable if there is none */
+  #movable(): Pool[] {
+    const { pools } = this.#options;
+    const movable = pools.all().filter(({ moves }) => moves !== undefined);
+    if (movable.length > 0) return movable;
+    throw new Unavailable('no pool of this node is open whose volumes move; try again.');
+  }
+
   /** Leaves all moves to the next start. */
   async stop(): Promise<void> {
     this.#isStopping = true;

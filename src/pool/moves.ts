@@ -41,6 +41,14 @@ export interface PoolMoves {
    * @throws FailedPrecondition if another node may have it
    */
   takeBack(id: VolumeId, word?: number | 'lost'): Promise<void>;
+  /** The latest generation of the volume that this pool or its node has noted; 0: none. */
+  latest(id: VolumeId): Promise<number>;
+  /**
+   * The volume went on at another node, which had taken it back from this one. An earlier copy here is used no more, and goes to
+   * the trash. Not there is fine.
+   * @throws FailedPrecondition while it is in use; it gets no new use
+   */
+  outdate(id: VolumeId, generation: number, node: string): Promise<void>;
 
   /** The bytes of a volume or snapshot, with those of its encryption. @throws NotFound, DataLoss */
   read(id: VolumeId | SnapshotId): Promise<Descriptor>;

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { checkedByController } from '../admin/lost-node.ts';
 import { adminService } from '../admin/service.ts';
 import { CommandError } from '../command/run.ts';
 import type { ServeConfig } from '../config/config.ts';
@@ -113,7 +114,8 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   const registered = register(config, { opened, stopping: stopping.signal, log });
   const administered = import('../admin/administer.ts').then(({ administer }) => {
     const { adminSocketPath: socketPath } = config;
-    return administer({ socketPath, handlers: adminHandlers, opened, isStopping, log });
+    const handlers = checkedByController(adminHandlers, async () => (await links)?.isLinked() === true);
+    return administer({ socketPath, handlers, opened, isStopping, log });
   });
   // Callers that await these get the failure; no one must.
   opened.catch(() => undefined);

@@ -182,6 +182,9 @@ async function changeByPlugin(scene: PluginScene, looker: User): Promise<void> {
     assert.equal(none.status, 1);
     assert.match(none.stderr, /there is no volume 'none' in the trash of any node/);
   });
+  const id = `vol-${'a'.repeat(26)}`;
+  const lost = await operator(['holdfast', 'trash', 'restore', id, '--node', 'node-b', '--node-is-lost', 'node-a']);
+  assert.match(lost.stderr, /Node node-a is not known to be lost: kubectl holdfast forget-node node-a comes first/);
   const linked = await operator(['holdfast', 'forget-node', 'node-a']);
   assert.match(linked.stderr, /Node node-a has a link to the controller/);
   const listed = await operator(['holdfast', 'forget-node', 'node-c', '--dry-run', '--json']);
@@ -192,6 +195,7 @@ async function changeByPlugin(scene: PluginScene, looker: User): Promise<void> {
     [['move', 'cancel'], /move cancel needs a volume/],
     [['move', 'status', 'vol'], /move status takes no volume/],
     [['forget-node'], /forget-node needs a node/],
+    [['trash', 'purge', 'x', '--node-is-lost', 'node-c'], /only move cancel and trash restore take --node-is-lost/],
     [['pools', '--dry-run'], /pools takes no --dry-run/],
     [['ui', 'x'], /ui takes neither a volume nor a node/],
   ] as const) {

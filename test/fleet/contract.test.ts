@@ -87,6 +87,7 @@ const published = [
   'rpc Change.PurgeTrashed ChangeRequest ChangeAnswer',
   'rpc Change.CancelMove ChangeRequest ChangeAnswer',
   'field ChangeRequest.volume_id = 1 string',
+  'field ChangeRequest.lost_node = 2 string',
   'field ChangeAnswer.result = 1 string',
   'field MovesTold.moves = 1 repeated MoveTold',
   'field MoveTold.move_id = 1 string',
@@ -103,6 +104,8 @@ const published = [
   'rpc Moves.ConnectMove ConnectMoveRequest MoveAnswer',
   'rpc Moves.PlanMove StartMoveRequest MoveAnswer',
   'rpc Moves.StartMove StartMoveRequest MoveAnswer',
+  'rpc Moves.ReadGeneration ReadGenerationRequest GenerationTold',
+  'rpc Moves.OutdateCopy OutdateCopyRequest MoveAnswer',
   'field AdmitMoveRequest.volume_id = 1 string',
   'field AdmitMoveRequest.move_id = 2 string',
   'field AdmitMoveRequest.target_node = 3 string',
@@ -115,6 +118,11 @@ const published = [
   'field StartMoveRequest.ticket = 4 string',
   'field StartMoveRequest.to_pool = 5 string',
   'field StartMoveRequest.limit = 6 uint64',
+  'field ReadGenerationRequest.volume_id = 1 string',
+  'field GenerationTold.generation = 1 uint64',
+  'field OutdateCopyRequest.volume_id = 1 string',
+  'field OutdateCopyRequest.generation = 2 uint64',
+  'field OutdateCopyRequest.node = 3 string',
   'field MoveAnswer.result = 1 string',
 ];
 

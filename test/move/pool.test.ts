@@ -153,6 +153,46 @@ describe('a volume that moves', () => {
     await again.close();
   });
 
+  test('went on elsewhere while its node was lost: an earlier copy is used no more, and goes to the trash', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    await pool.create(spec);
+    const moves = movesOf(pool);
+    assert.equal(await moves.latest(id), 0);
+    {
+      const device = await pool.attach(id, { persistent: true });
+      await device.release();
+      await assert.rejects(moves.outdate(id, 2, 'b'), { name: 'FailedPrecondition', message: /is in use/ });
+      assert.equal(await moves.latest(id), 2);
+      await pool.detach(device);
+    }
+    await requireRefused(pool, /this copy must not be used: see docs\/move.md/);
+    await moves.outdate(id, 2, 'b');
+    assert.equal(await pool.find(id), undefined);
+    const [trashed] = await pool.trash();
+    assert.equal(trashed?.record.id, id);
+    assert.equal(await moves.whereElse(id), 'b');
+    // Said again, and late.
+    await moves.outdate(id, 2, 'b');
+    await moves.outdate(id, 1, 'c');
+    assert.equal(await moves.latest(id), 2);
+    assert.equal(await moves.whereElse(id), 'b');
+    await pool.close();
+  });
+
+  test('has come back since: word of an earlier generation changes nothing', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    await pool.create(spec);
+    const moves = movesOf(pool);
+    await moves.close(id, { ...fence, to: 'b' });
+    await moves.give(id, fence);
+    await moves.takeBack(id, 'lost');
+    for (const late of [1, 2]) await moves.outdate(id, late, 'b');
+    assert.deepEqual(await moves.stateOf(id), { mark: { generation: 2 }, why: undefined });
+    await pool.close();
+  });
+
   test('is not used if its mark, or the note of its node, cannot be read', async () => {
     using scratch = new Scratch('move');
     const pool = await openPool(scratch, 'one');

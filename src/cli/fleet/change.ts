@@ -2,7 +2,9 @@ import type { z } from 'zod';
 import { moving, purged, restored } from '../../admin/protocol.ts';
 import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
+import { requireLost } from '../../fleet/controller/lost-node.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
+import { noteLostCopy } from '../../fleet/kubernetes/lost-copies.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
@@ -42,15 +44,31 @@ export async function changeFleet(
   if (change === 'move') return moveVolume(fleet, wishes, output, signal);
   if (change === 'cancel') {
     const { id, node } = await movingVolume(fleet, wishes, signal);
-    await fleet.moves.beforeCancel(node, id);
-    printCancelled(output, await send(fleet, { node, id, rpc: 'CancelMove' }, moving), json);
+    const lostNode = await lostOf(fleet, wishes, { id, node });
+    // A node that is lost hears of nothing.
+    if (lostNode === undefined) await fleet.moves.beforeCancel(node, id);
+    printCancelled(output, await send(fleet, { node, id, lostNode, rpc: 'CancelMove' }, moving), json);
     return exitCodes.ok;
   }
   const { id, node } = await trashedVolume(fleet, wishes, signal);
-  if (change === 'restore')
-    printRestored(output, await send(fleet, { node, id, rpc: 'RestoreTrashed' }, restored), json);
-  else printPurged(output, await send(fleet, { node, id, rpc: 'PurgeTrashed' }, purged), json);
+  if (change === 'restore') {
+    const lostNode = await lostOf(fleet, wishes, { id, node });
+    printRestored(output, await send(fleet, { node, id, lostNode, rpc: 'RestoreTrashed' }, restored), json);
+  } else printPurged(output, await send(fleet, { node, id, rpc: 'PurgeTrashed' }, purged), json);
   return exitCodes.ok;
+}
+
+/** The lost node of the wishes, once it is known to be lost and its copy is noted. @throws FailedPrecondition, Unavailable */
+async function lostOf(
+  { api, place, state }: ChangedFleet,
+  { lostNode }: ChangeWishes,
+  { id: volumeId, node }: Found,
+): Promise<string | undefined> {
+  if (lostNode === undefined) return undefined;
+  const copy = { lostNode, volumeId, node };
+  requireLost(state, copy);
+  await noteLostCopy(api, place, copy);
+  return lostNode;
 }
 
 function forgetNode({ api, driverName, place, state }: ChangedFleet, wishes: ChangeWishes, output: Output) {
@@ -125,15 +143,20 @@ async function trashedVolume(fleet: ChangedFleet, wishes: ChangeWishes, signal: 
 interface Sent {
   readonly node: string;
   readonly id: string;
+  readonly lostNode?: string | undefined;
   readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove';
 }
 
 /** @throws the node's error, Unavailable, TooLate */
-async function send<T>({ sessions, state }: ChangedFleet, { id, node, rpc }: Sent, schema: z.ZodType<T>): Promise<T> {
+async function send<T>(
+  { sessions, state }: ChangedFleet,
+  { id, lostNode = '', node, rpc }: Sent,
+  schema: z.ZodType<T>,
+): Promise<T> {
   if (state.node(node)?.isLinked !== true) {
     throw new Unavailable(`Node ${node} is away: nothing changes there until it is back.`);
   }
-  const request = encode(requestType, { volume_id: id });
+  const request = encode(requestType, { volume_id: id, lost_node: lostNode });
   const deadline = new Date(Date.now() + changeMs);
   try {
     const bytes = await sessions

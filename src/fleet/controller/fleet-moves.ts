@@ -92,7 +92,10 @@ export class FleetMoves {
    * @param volumeId of the only volume that is wanted
    */
   list(volumeId?: string): ToldMove[] {
-    const all = [...this.#told].flatMap(([node, moves]) =>
+    const { state } = this.#options;
+    // A node that is lost may have committed a copy that was given up since.
+    const counted = [...this.#told].filter(([node]) => !state.isKeptOut(node));
+    const all = counted.flatMap(([node, moves]) =>
       moves
         .filter((told) => volumeId === undefined || told.volume_id === volumeId)
         .flatMap((told) => {
@@ -147,6 +150,20 @@ export class FleetMoves {
     const told = this.#told.get(target) ?? [];
     const isTold = told.some((each) => each.move_id === started.move_id && sightIn(each)?.state !== 'failed');
     if (!isTold) this.#told.set(target, [...told.filter((each) => each.move_id !== started.move_id), started]);
+  }
+
+  /** The latest generation of a volume that a node has noted; 0: none. @throws HoldfastError */
+  async latestAt(node: string, volumeId: string): Promise<bigint> {
+    const bytes = await this.#send(node, 'ReadGeneration', { volume_id: volumeId });
+    return decode<wire.GenerationTold>(generationType, bytes).generation;
+  }
+
+  /** A node that was lost has an older copy: it is used no more. @throws HoldfastError, also while it is in use */
+  async outdate(
+    lostNode: string,
+    { generation, node, volumeId }: { readonly volumeId: string; readonly generation: bigint; readonly node: string },
+  ): Promise<void> {
+    await this.#send(lostNode, 'OutdateCopy', { volume_id: volumeId, generation, node });
   }
 
   /** The target of a move asks its source before it ends. One that was not brokered ends at the target alone. */
@@ -264,20 +281,20 @@ export class FleetMoves {
   }
 
   async #call<T>(node: string, rpc: Rpc, request: object, schema: z.ZodType<T>): Promise<T> {
-    const parsed = parseJsonInput(schema, await this.#send(node, rpc, request));
+    const { result } = decode<wire.MoveAnswer>(answerType, await this.#send(node, rpc, request));
+    const parsed = parseJsonInput(schema, result);
     if ('data' in parsed) return parsed.data;
     throw new InternalError(`Node ${node} has answered in words that this controller does not know: look there.`);
   }
 
-  async #send(node: string, rpc: Rpc, request: object): Promise<string> {
+  async #send(node: string, rpc: Rpc, request: object): Promise<Buffer> {
     const { sessions, state } = this.#options;
     if (state.node(node)?.isLinked !== true) throw new Unavailable(`Node ${node} is away; try again when it is back.`);
     const bytes = encode(contract.lookupType(`holdfast.fleet.v1.${requestTypes[rpc]}`), request);
     const deadline = new Date(Date.now() + callMs);
     const method = `/holdfast.fleet.v1.Moves/${rpc}`;
     try {
-      const answer = await sessions.get(node).calls.call({ method, request: bytes, deadline });
-      return decode<wire.MoveAnswer>(answerType, answer).result;
+      return await sessions.get(node).calls.call({ method, request: bytes, deadline });
     } catch (error) {
       if (!(error instanceof PassedOn) || error.code !== 'UNIMPLEMENTED') throw error;
       throw new FailedPrecondition(
@@ -288,12 +305,15 @@ export class FleetMoves {
 }
 
 const answerType = contract.lookupType('holdfast.fleet.v1.MoveAnswer');
+const generationType = contract.lookupType('holdfast.fleet.v1.GenerationTold');
 
 const requestTypes = {
   AdmitMove: 'AdmitMoveRequest',
   ConnectMove: 'ConnectMoveRequest',
   PlanMove: 'StartMoveRequest',
   StartMove: 'StartMoveRequest',
+  ReadGeneration: 'ReadGenerationRequest',
+  OutdateCopy: 'OutdateCopyRequest',
 } as const;
 type Rpc = keyof typeof requestTypes;
 

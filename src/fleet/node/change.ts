@@ -1,5 +1,6 @@
-import type { AdminHandlers } from '../../admin/service.ts';
+import type { AdminHandlers, VolumeOfLostNode } from '../../admin/service.ts';
 import { methodsOf } from '../../csi/contract.ts';
+import type * as wire from '../../csi/generated/types.ts';
 import type { ChangeHandlers } from '../../csi/generated/types.ts';
 import { type CallOptions, handled, type UnaryCall, unaryCall } from '../../csi/pipeline.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
@@ -11,14 +12,14 @@ export type Changes = Pick<AdminHandlers, 'cancelMove' | 'purge' | 'restore'>;
 /** The calls with which the controller has this node change something: the same handlers as those of the admin socket. */
 export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap<string, UnaryCall> {
   const handlers: ChangeHandlers = {
-    async RestoreTrashed({ volume_id }, call) {
-      return { result: JSON.stringify(await changes.restore({ id: idIn(volume_id) }, call)) };
+    async RestoreTrashed(request, call) {
+      return { result: JSON.stringify(await changes.restore(volumeIn(request), call)) };
     },
     async PurgeTrashed({ volume_id }, call) {
       return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };
     },
-    async CancelMove({ volume_id }, call) {
-      return { result: JSON.stringify(await changes.cancelMove({ id: idIn(volume_id) }, call)) };
+    async CancelMove(request, call) {
+      return { result: JSON.stringify(await changes.cancelMove(volumeIn(request), call)) };
     },
   };
   const byName: Readonly<Record<string, ChangeHandlers[keyof ChangeHandlers]>> = handlers;
@@ -26,6 +27,11 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
     (method) => [method.path, unaryCall(method, handled(method, byName[method.name]), options)] as const,
   );
   return new Map(calls);
+}
+
+/** The controller knows that the other node is lost. */
+function volumeIn({ lost_node: lostNode, volume_id }: wire.ChangeRequest): VolumeOfLostNode {
+  return { id: idIn(volume_id), ...(lostNode !== '' && { lostNode }) };
 }
 
 /** Never empty: a purge without an id would be one of the whole trash. @throws InvalidArgument */

@@ -63,6 +63,10 @@ export class Dialer {
     await Promise.all(Array.from(this.#links, (link) => link.look()));
   }
 
+  get isLinked(): boolean {
+    return [...this.#links].some((link) => link.isWelcome);
+  }
+
   /** Reports how far moves have come. */
   tellMoves(): void {
     for (const link of this.#links) link.tellMoves();

@@ -44,6 +44,14 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
       const { plan, sight } = await mover.startFrom(orderIn(request));
       return { result: JSON.stringify({ plan: showPlan(plan), move: showMove(sight) }) };
     },
+    async ReadGeneration({ volume_id }) {
+      return { generation: BigInt(await mover.latestOf(idIn(volume_id))) };
+    },
+    async OutdateCopy({ generation, node, volume_id }) {
+      requireText({ node });
+      await mover.outdate(idIn(volume_id), Number(generation), node);
+      return {};
+    },
   };
   return unaryCalls('holdfast.fleet.v1.Moves', handlers, options);
 }

@@ -20,6 +20,9 @@ export interface NodeLinkOptions {
   readonly moves?: NodeMoves | undefined;
 }
 
+/** Certificates are for 30 days, and a link may last longer. */
+const certifyMs = 86_400_000;
+
 /** The node's end of one link, from its hello to its end. */
 export class NodeLink {
   readonly #pipe: NodePipe;
@@ -30,6 +33,7 @@ export class NodeLink {
   readonly #moves: MovesTeller | undefined;
   #pulse: Pulse;
   #isWelcome = false;
+  #certifying: NodeJS.Timeout | undefined;
   #replica = '';
 
   constructor(pipe: NodePipe, options: NodeLinkOptions) {
@@ -46,6 +50,7 @@ export class NodeLink {
     this.#pulse = this.#beatEvery(usualBeatMs);
     pipe.onEnd(() => {
       this.#pulse[Symbol.dispose]();
+      clearInterval(this.#certifying);
       this.#calls.abandonStreams();
     });
     pipe.onMessage((message) => this.#receive(message));
@@ -110,6 +115,7 @@ export class NodeLink {
     this.#isWelcome = true;
     this.#options.log.info({ controller }, 'linked to the controller');
     this.#moves?.askForCertificate();
+    this.#certifying = setInterval(() => this.#moves?.askForCertificate(), certifyMs).unref();
     this.look().catch((error: unknown) => this.#options.log.error({ err: error }, 'cannot send the inventory'));
   }
 

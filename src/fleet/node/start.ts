@@ -14,6 +14,8 @@ import { moveCalls, type NodeMoves } from './moves.ts';
 export interface Links {
   /** Reports changes that no call shows: pools are open now. */
   look(): void;
+  /** True while a controller has accepted this node. */
+  isLinked(): boolean;
   /** Refuses new calls; running ones are answered. */
   leave(): void;
   stop(): Promise<void>;
@@ -101,6 +103,7 @@ export function startLinks({
   const regularly = setInterval(lookSoon, lookMs).unref();
   return {
     look: lookSoon,
+    isLinked: () => dialer.isLinked,
     leave: () => dialer.leave(),
     async stop() {
       clearInterval(regularly);

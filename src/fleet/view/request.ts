@@ -47,6 +47,8 @@ export interface ChangeWishes {
   /** The pool that a volume moves to; undefined: its node chooses. */
   readonly toPool: string | undefined;
   readonly limitBytesPerSecond: bigint | undefined;
+  /** The other node of the volume's move, which never comes back. */
+  readonly lostNode: string | undefined;
 }
 
 /** The options of a request. */
@@ -96,6 +98,7 @@ const changeQuery = z.strictObject({
   undo: flag,
   'to-pool': z.string().min(1).max(63).optional(),
   limit: z.string().min(1).max(30).optional(),
+  'node-is-lost': z.string().min(1).max(253).optional(),
 });
 
 const changePaths: Readonly<Record<string, FleetChange>> = {
@@ -116,7 +119,7 @@ export function changeWishesOf(change: FleetChange, search: string): ChangeWishe
   const parsed = parseInput(changeQuery, Object.fromEntries(new URLSearchParams(search)));
   if (!('data' in parsed)) throw new InvalidArgument(inOneSentence(parsed.mistakes));
   const { node, output, undo, volume, 'dry-run': dryRun, 'even-so': evenSo } = parsed.data;
-  const { limit, 'to-pool': toPool } = parsed.data;
+  const { limit, 'node-is-lost': lostNode, 'to-pool': toPool } = parsed.data;
   const isMove = change === 'move';
   const isForget = change === 'forget';
   if (isMove && node === undefined) throw new InvalidArgument('move needs a node: move VOLUME --to NODE');
@@ -130,10 +133,13 @@ export function changeWishesOf(change: FleetChange, search: string): ChangeWishe
   if (!isForget && [isMove ? 'false' : dryRun, evenSo, undo].includes('true')) {
     throw new InvalidArgument(`${command} takes neither --dry-run nor --even-so nor --undo`);
   }
+  if (lostNode !== undefined && change !== 'cancel' && change !== 'restore') {
+    throw new InvalidArgument('only move cancel and trash restore take --node-is-lost');
+  }
   const isSet = (text: string) => text === 'true';
   return {
     ...{ change, node, volume, json: output === 'json', progress: isMove && output === 'progress' },
-    ...{ dryRun: isSet(dryRun), evenSo: isSet(evenSo), undo: isSet(undo), toPool },
+    ...{ dryRun: isSet(dryRun), evenSo: isSet(evenSo), undo: isSet(undo), toPool, lostNode },
     limitBytesPerSecond: limit === undefined ? undefined : limitIn(limit),
   };
 }

@@ -116,10 +116,15 @@ export class Moves implements PoolMoves {
   }
 
   async settle(id: VolumeId, arrived: Arrived): Promise<void> {
-    const { backend, index, trash, unsettled } = this.#parts;
-    const record = index.get(id);
+    const record = this.#parts.index.get(id);
     if (record === undefined || !settlesCopy(await this.#markOf(id), arrived)) return;
-    const { undeleteSeconds = this.#parts.undeleteSeconds } = record;
+    await this.#leave(record);
+  }
+
+  /** The volume went on elsewhere: its copy goes to the trash. */
+  async #leave(record: VolumeRecord): Promise<void> {
+    const { backend, index, trash, unsettled } = this.#parts;
+    const { id, undeleteSeconds = this.#parts.undeleteSeconds } = record;
     const deletion = deletedNow(Math.max(keptSeconds, undeleteSeconds), trash.poolAgeMs);
     const { isKept, ref } = await unsettled.change([id], () =>
       step('move/settle', () => backend.provisioner.removeVolume(id, deletion)),
@@ -166,6 +171,23 @@ export class Moves implements PoolMoves {
     }
     await step('move/generation', () => generations.write(id, mark.generation));
     await this.#writeMark(id, mark, 'move/take-back');
+  }
+
+  async latest(id: VolumeId): Promise<number> {
+    const { generations, index } = this.#parts;
+    const noted = await generations.read(id);
+    return index.get(id) === undefined ? noted : Math.max(noted, (await this.#markOf(id)).generation);
+  }
+
+  async outdate(id: VolumeId, generation: number, node: string): Promise<void> {
+    const { generations, index } = this.#parts;
+    if ((await generations.read(id)) < generation) {
+      await step('move/generation', () => generations.write(id, generation, node));
+    }
+    const record = index.get(id);
+    if (record === undefined || (await this.#markOf(id)).generation >= generation) return;
+    await refuseInUse(this.#parts, record);
+    await this.#leave(record);
   }
 
   read(id: VolumeId | SnapshotId): Promise<Descriptor> {

@@ -4,8 +4,18 @@
 
 export interface ChangeRequestInput {
   'volume_id'?: (string);
+  /**
+   * The other node of the volume's move, which the controller knows to be lost (forget-node); empty: none. RestoreTrashed and
+   * CancelMove then count the copy there for nothing. An older driver passes over it, and refuses.
+   */
+  'lost_node'?: (string);
 }
 
 export interface ChangeRequest {
   'volume_id': (string);
+  /**
+   * The other node of the volume's move, which the controller knows to be lost (forget-node); empty: none. RestoreTrashed and
+   * CancelMove then count the copy there for nothing. An older driver passes over it, and refuses.
+   */
+  'lost_node': (string);
 }

@@ -5,7 +5,10 @@ import type * as grpc from '@grpc/grpc-js'
 import type { MethodDefinition } from '@grpc/proto-loader'
 import type { AdmitMoveRequestInput as _holdfast_fleet_v1_AdmitMoveRequestInput, AdmitMoveRequest as _holdfast_fleet_v1_AdmitMoveRequest } from '../../../holdfast/fleet/v1/AdmitMoveRequest.ts';
 import type { ConnectMoveRequestInput as _holdfast_fleet_v1_ConnectMoveRequestInput, ConnectMoveRequest as _holdfast_fleet_v1_ConnectMoveRequest } from '../../../holdfast/fleet/v1/ConnectMoveRequest.ts';
+import type { GenerationToldInput as _holdfast_fleet_v1_GenerationToldInput, GenerationTold as _holdfast_fleet_v1_GenerationTold } from '../../../holdfast/fleet/v1/GenerationTold.ts';
 import type { MoveAnswerInput as _holdfast_fleet_v1_MoveAnswerInput, MoveAnswer as _holdfast_fleet_v1_MoveAnswer } from '../../../holdfast/fleet/v1/MoveAnswer.ts';
+import type { OutdateCopyRequestInput as _holdfast_fleet_v1_OutdateCopyRequestInput, OutdateCopyRequest as _holdfast_fleet_v1_OutdateCopyRequest } from '../../../holdfast/fleet/v1/OutdateCopyRequest.ts';
+import type { ReadGenerationRequestInput as _holdfast_fleet_v1_ReadGenerationRequestInput, ReadGenerationRequest as _holdfast_fleet_v1_ReadGenerationRequest } from '../../../holdfast/fleet/v1/ReadGenerationRequest.ts';
 import type { StartMoveRequestInput as _holdfast_fleet_v1_StartMoveRequestInput, StartMoveRequest as _holdfast_fleet_v1_StartMoveRequest } from '../../../holdfast/fleet/v1/StartMoveRequest.ts';
 
 /**
@@ -44,6 +47,23 @@ export interface MovesClient extends grpc.Client {
   connectMove(argument: _holdfast_fleet_v1_ConnectMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   
   /**
+   * To the node that was lost, and is there again: the volume went on elsewhere, and a copy of an earlier generation is used no
+   * more. It is answered once that copy is in the trash.
+   */
+  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  /**
+   * To the node that was lost, and is there again: the volume went on elsewhere, and a copy of an earlier generation is used no
+   * more. It is answered once that copy is in the trash.
+   */
+  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  
+  /**
    * To the target, once it is connected. Nothing is changed.
    */
   PlanMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
@@ -57,6 +77,21 @@ export interface MovesClient extends grpc.Client {
   planMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   planMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   planMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  
+  /**
+   * To the node that took a volume back from one that was lost: the generation that is the valid one.
+   */
+  ReadGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  ReadGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  ReadGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  ReadGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  /**
+   * To the node that took a volume back from one that was lost: the generation that is the valid one.
+   */
+  readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
   
   StartMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   StartMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
@@ -85,9 +120,20 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   ConnectMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ConnectMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
   /**
+   * To the node that was lost, and is there again: the volume went on elsewhere, and a copy of an earlier generation is used no
+   * more. It is answered once that copy is in the trash.
+   */
+  OutdateCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_MoveAnswerInput>;
+  
+  /**
    * To the target, once it is connected. Nothing is changed.
    */
   PlanMove: grpc.handleUnaryCall<_holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
+  
+  /**
+   * To the node that took a volume back from one that was lost: the generation that is the valid one.
+   */
+  ReadGeneration: grpc.handleUnaryCall<_holdfast_fleet_v1_ReadGenerationRequest, _holdfast_fleet_v1_GenerationToldInput>;
   
   StartMove: grpc.handleUnaryCall<_holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
@@ -96,6 +142,8 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
 export interface MovesDefinition extends grpc.ServiceDefinition {
   AdmitMove: MethodDefinition<_holdfast_fleet_v1_AdmitMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_AdmitMoveRequest, _holdfast_fleet_v1_MoveAnswer>
   ConnectMove: MethodDefinition<_holdfast_fleet_v1_ConnectMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_ConnectMoveRequest, _holdfast_fleet_v1_MoveAnswer>
+  OutdateCopy: MethodDefinition<_holdfast_fleet_v1_OutdateCopyRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_MoveAnswer>
   PlanMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
+  ReadGeneration: MethodDefinition<_holdfast_fleet_v1_ReadGenerationRequestInput, _holdfast_fleet_v1_GenerationToldInput, _holdfast_fleet_v1_ReadGenerationRequest, _holdfast_fleet_v1_GenerationTold>
   StartMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
 }

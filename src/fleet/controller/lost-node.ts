@@ -1,0 +1,29 @@
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import type { LostCopy } from '../kubernetes/lost-copies.ts';
+import { describe, untold } from '../routing/missing.ts';
+import type { FleetState } from './fleet-state.ts';
+
+/**
+ * Checks what an operator says with `--node-is-lost`: the copy on the lost node counts for nothing from then on, and the one
+ * on `node` becomes the volume. So the lost node gets no link any more, and the volume has not gone on from it to a third one.
+ * @throws FailedPrecondition, Unavailable
+ */
+export function requireLost(state: FleetState, { lostNode, node, volumeId }: LostCopy): void {
+  if (!state.isForgotten(lostNode)) {
+    throw state.wasForgotten(lostNode)
+      ? new Unavailable(`Node ${lostNode} was forgotten just now: try again in half a minute.`)
+      : new FailedPrecondition(
+          `Node ${lostNode} is not known to be lost: kubectl holdfast forget-node ${lostNode} comes first.`,
+        );
+  }
+  const other = state.owners(volumeId).find((owner) => owner.node !== node);
+  if (other !== undefined) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} is on node ${other.node} by now, so the copy on node ${node} must not be used.`,
+    );
+  }
+  const missing = untold(state);
+  if (missing.length === 0 && state.areNodesKnown) return;
+  const why = missing.length === 0 ? 'Kubernetes has not said yet which nodes there are' : describe(missing);
+  throw new Unavailable(`volume ${volumeId} may have moved on from node ${lostNode} to another one, and ${why}.`);
+}

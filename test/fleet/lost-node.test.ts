@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { z } from 'zod';
+import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import { readLostCopies } from '../../src/fleet/kubernetes/lost-copies.ts';
+import { SecretNotes } from '../../src/fleet/kubernetes/secret-notes.ts';
+import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
+import { holdfast } from '../support/command.ts';
+import { environmentFor } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
+import { created, everything, MovingFleet, movesOf, started, use } from './support/moving-fleet.ts';
+import { Viewer } from './support/viewer.ts';
+
+const place = { namespace: 'holdfast', name: 'holdfast-controller' };
+const rights = [...everything, 'volumes', 'trash', 'update:trash'];
+
+/** Sets the time of notes back, for which the controller would wait. */
+async function longAgo(api: KubernetesApi, key: string): Promise<void> {
+  const notes = new SecretNotes({ api, place, key, schema: z.unknown() });
+  await notes.change((known) => {
+    for (const [node, note] of known) {
+      const text = JSON.stringify(note).replace(/"at":"[^"]*"/g, '"at":"2026-01-01T00:00:00.000Z"');
+      known.set(node, JSON.parse(text));
+    }
+    return true;
+  });
+}
+
+describe('a node that is lost after a volume has moved to it', () => {
+  let command: DriverCommand;
+  before(async () => {
+    command = await buildDriver();
+  });
+  after(() => command[Symbol.dispose]());
+
+  test('has the volume taken back once it is forgotten, and its own copy is used no more when it is there again', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const api = fleet.api.client(fleet.scratch);
+    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
+    const viewer = new Viewer(fleet.api, 'operator', rights);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    await started(fleet, viewer, id, 'node-b');
+    const volumesOn = (node: string) => readdirSync(fleet.node(node).scratch.join('pool', 'volumes'));
+    await eventually(async () => {
+      assert.deepEqual(
+        (await movesOf(fleet, viewer, id)).map(({ state }) => state),
+        ['done'],
+      );
+    });
+    const restore = () =>
+      viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-a&node-is-lost=node-b`);
+    // On the node itself, while it has a link.
+    const { scratch } = fleet.node('node-a');
+    const config = `defaultPool: default\npools:\n  default: { directory: ${scratch.join('pool')} }\n`;
+    const words = ['trash', 'restore', id, '--node-is-lost', 'node-b'];
+    const local = await holdfast(words, environmentFor(scratch, { config }));
+    assert.match(local.stderr, /the controller checks whether node node-b is lost: kubectl holdfast trash restore/);
+
+    await eventually(async () => assert.match((await restore()).problems, /forget-node node-b comes first/));
+    await fleet.node('node-b').driver.kill();
+    await controller.logged('a link has ended', { node: 'node-b' });
+    const forgotten = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.object({ at: z.string() }) });
+    await forgotten.change((notes) => notes.set('node-b', { at: new Date().toISOString() }) !== undefined);
+    await eventually(async () => assert.match((await restore()).problems, /forgotten just now/), 30_000);
+    await longAgo(api, 'forgotten-nodes');
+    await eventually(async () => {
+      const { problems, status } = await restore();
+      assert.equal(status, 200, problems);
+    }, 30_000);
+    assert.equal(await use(fleet, 'node-a', id, false), digest);
+    assert.equal((await readLostCopies(api, place)).get('node-b')?.[id]?.node, 'node-a');
+    // Its calls go to it again, although the lost node had said that it has the volume.
+    using client = controller.connect();
+    const { volume } = await client.controller.ControllerGetVolume({ volume_id: id });
+    assert.equal(volume?.accessible_topology[0]?.segments['topology.holdfast.dev/node'], 'node-a');
+
+    await forgotten.change((notes) => notes.delete('node-b'));
+    await longAgo(api, 'lost-copies');
+    await fleet.startNode('node-b');
+    await controller.logged('a node that was lost knows that a volume went on elsewhere', { node: 'node-b' });
+    assert.deepEqual([volumesOn('node-a').includes(id), volumesOn('node-b').includes(id)], [true, false]);
+    assert.equal((await readLostCopies(api, place)).size, 0);
+    assert.equal(await use(fleet, 'node-a', id, false), digest);
+    const again = await viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-b`);
+    assert.match(again.problems, /has moved to node node-a since this copy of it/);
+  });
+});
