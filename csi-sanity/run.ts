@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { buildBundle } from '../scripts/build.ts';
 import { Usage } from '../scripts/options.ts';
 import { FakeEc2, fakeKey } from '../test/cloud/ec2/fake-ec2.ts';
-import { FakeMachines } from '../test/cloud/ec2/fake-machine.ts';
+import { FakeMachines } from '../test/cloud/fake-machine.ts';
 import { ApiDouble } from '../test/fleet/support/api-double.ts';
 import { ControllerProcess } from '../test/fleet/support/controller-process.ts';
 import { authorityIn } from '../test/fleet/support/fleet.ts';

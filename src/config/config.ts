@@ -212,7 +212,7 @@ function readCloud(reader: EnvironmentReader, side: Side | undefined): CloudName
 
 /** Passed on as they are: their names are those of the clouds' own programs. */
 function cloudVariables(environment: ConfigSource['environment']): Config['cloudEnvironment'] {
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => name === 'HOME' || name.startsWith('AWS_')));
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => /^(HOME$|AWS_|GOOGLE_|GCE_)/.test(name)));
 }
 
 /** Nodes have several drivers, each with a directory. */

@@ -2,7 +2,7 @@ import { type Disk, listDisks } from '../kernel/block/disks.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
-import { LinkFinder } from './cloud-disk/attached/finder.ts';
+import { type DiskFinder, LinkFinder } from './cloud-disk/attached/finder.ts';
 import { type CloudName, clouds, type Instance } from './cloud-disk/instance.ts';
 import type { Claim, Configured, LookRequest, OpenContext, PoolKind, PoolWatch, WatchContext } from './kind.ts';
 import type { EbsPoolOptions } from './kinds/aws-ebs/config.ts';
@@ -17,6 +17,9 @@ import { sectionsIn } from './kinds/disk/match/section.ts';
 import { type ExecPoolOptions, type ProgramConfig, readProgram, withProgram } from './kinds/exec/config.ts';
 import { type ExecNodeOptions, execNodeKind, openExecNode, type Programs } from './kinds/exec/kind.ts';
 import { execKind } from './kinds/exec/pool-kind.ts';
+import type { GcePoolOptions } from './kinds/gce-pd/config.ts';
+import { gceKind } from './kinds/gce-pd/kind.ts';
+import { gceNodeKind } from './kinds/gce-pd/node.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import { iscsiNodeKind } from './kinds/iscsi/kind.ts';
@@ -44,6 +47,7 @@ interface OwnOptions {
   readonly nfs: NfsPoolOptions;
   readonly exec: ExecPoolOptions;
   readonly 'aws-ebs': EbsPoolOptions;
+  readonly 'gce-pd': GcePoolOptions;
 }
 
 export type KindName = keyof OwnOptions;
@@ -57,14 +61,18 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   nfs: nfsKind,
   exec: execKind,
   'aws-ebs': ebsKind,
+  'gce-pd': gceKind,
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
 const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind, iscsiNodeKind];
 
+/** The kinds whose volumes a cloud attaches to nodes. */
+const cloudNodeKinds: readonly ((finder?: DiskFinder) => NodeKind)[] = [ebsNodeKind, gceNodeKind];
+
 /** The same, with programs that the configuration names. Only their contexts are read: nothing is run. */
 export function nodeKindsWith(programs: Programs): readonly NodeKind[] {
-  return [...nodeKinds, ebsNodeKind(), execNodeKind(programs, undefined)];
+  return [...nodeKinds, ...cloudNodeKinds.map((kind) => kind()), execNodeKind(programs, undefined)];
 }
 
 export interface OpenNodeKindsOptions extends ExecNodeOptions {
@@ -75,14 +83,18 @@ export interface OpenNodeKindsOptions extends ExecNodeOptions {
 /** All of them, for a process that makes volumes reachable on its node. */
 export async function openNodeKinds(options: OpenNodeKindsOptions): Promise<readonly NodeKind[]> {
   const { diskLinks } = options;
-  const ebs = ebsNodeKind(diskLinks === undefined ? undefined : new LinkFinder(diskLinks));
-  return [...nodeKinds, ebs, execNodeKind(options.programs, await openExecNode(options))];
+  const finder = diskLinks === undefined ? undefined : new LinkFinder(diskLinks);
+  return [
+    ...nodeKinds,
+    ...cloudNodeKinds.map((kind) => kind(finder)),
+    execNodeKind(options.programs, await openExecNode(options)),
+  ];
 }
 
 export { type ProgramConfig, type Programs, readProgram };
 
 /** In the order in which messages list them. */
-export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs', 'exec', 'aws-ebs'];
+export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk', 'nfs', 'exec', 'aws-ebs', 'gce-pd'];
 
 /** The kind of a pool whose section names none, as it was before there were several kinds. */
 export const defaultKind: KindName = 'image';
@@ -98,9 +110,14 @@ export function clusterDriverOf(kind: KindName): string | undefined {
   return clusterDriver;
 }
 
+const instanceModules = {
+  aws: () => import('./kinds/aws-ebs/instance.ts'),
+  gce: () => import('./kinds/gce-pd/instance.ts'),
+} as const;
+
 /** Asks the machine that this is what its cloud calls it. @throws Unavailable, NoAnswer */
-export async function readInstance(_cloud: CloudName, environment: OpenContext['environment']): Promise<Instance> {
-  const { readInstance: read } = await import('./kinds/aws-ebs/instance.ts');
+export async function readInstance(cloud: CloudName, environment: OpenContext['environment']): Promise<Instance> {
+  const { readInstance: read } = await instanceModules[cloud]();
   return await read(environment ?? {});
 }
 

@@ -30,7 +30,7 @@ import { version } from '../version.ts';
 import { HoldfastError, Unavailable } from '../volume/errors.ts';
 import { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import { topologyKey, zoneKey } from '../volume/topology.ts';
+import { inZone, topologyKey } from '../volume/topology.ts';
 import { busyServersOf, type OpenContextVolumes, openContextVolumes } from './context-volumes.ts';
 import { InFlightCalls } from './in-flight-calls.ts';
 import { makePools, maxPools } from './node-pools.ts';
@@ -241,8 +241,8 @@ function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, in
 async function instanceOf({ cloud, cloudEnvironment }: ServeConfig): Promise<CloudInstance> {
   if (cloud === undefined) throw new Unavailable('HOLDFAST_CLOUD is not set.');
   try {
-    const { id, maxVolumes, zone } = await readInstance(cloud, cloudEnvironment);
-    return { id, maxVolumes, topology: { [zoneKey]: zone } };
+    const { id, maxVolumes, zone, zoneKeys } = await readInstance(cloud, cloudEnvironment);
+    return { id, maxVolumes, topology: inZone(zoneKeys, zone) };
   } catch (error) {
     if (error instanceof HoldfastError) throw error;
     throw new Unavailable(

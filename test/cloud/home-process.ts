@@ -1,6 +1,6 @@
 /**
- * The home of a pool of EBS volumes, with the pace of a fake, behind a socket.
- * node home-process.ts DIRECTORY URL [CRASH-POINT]
+ * The home of a pool of a cloud's volumes, with the pace of a fake, behind a socket.
+ * node home-process.ts KIND DIRECTORY URL [CRASH-POINT]
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,18 +12,19 @@ import { nodeKindsWith, ownParametersOf } from '../../src/pool/kinds.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { armCrashPoint, type CrashPoint } from '../../src/volume/step.ts';
-import { openEbsPool } from '../support/ebs-pool.ts';
+import { cloudNamed, openCloudPool } from './clouds.ts';
 
-const [, , path = '', url = '', point] = process.argv;
+const [, , kind = '', path = '', url = '', point] = process.argv;
+const cloud = cloudNamed(kind);
 const scratch = { join: (...names: string[]) => join(path, ...names) };
 const pace = { pollMs: 20, waitMs: 2_000, settleMs: 200, bornMs: 400, stuckMs: 1_000 };
-const pools = new Pools(new Map([['test', () => openEbsPool(scratch, url, { pace })]]), 'test');
+const pools = new Pools(new Map([['test', () => openCloudPool(cloud, scratch, url, { pace })]]), 'test');
 const controller = controllerService({
   ...{ nodeId: 'cluster', topology: undefined, pools, objects: new ObjectQueue(), attach: 'required' },
   ...{ maxVolumesPerNode: 0, nodeKinds: nodeKindsWith(new Map()), expansion: 'controller', hasNoClones: true },
-  ownParameters: ownParametersOf([{ kind: 'aws-ebs' }]),
+  ownParameters: ownParametersOf([cloud]),
 });
-// EC2 may refuse it: then the next home opens it.
+// The cloud may refuse it: then the next home opens it.
 const failures = await pools.open();
 if (failures.length > 0) process.exit(3);
 if (point !== undefined) armCrashPoint(JSON.parse(point) as CrashPoint);

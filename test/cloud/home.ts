@@ -4,11 +4,13 @@ import { fileURLToPath } from 'node:url';
 import type { CrashPoint } from '../../src/volume/step.ts';
 import { connectDriver, type DriverClient } from '../support/client.ts';
 import type { Scratch } from '../support/scratch.ts';
+import type { TestCloud } from './clouds.ts';
 
 const program = fileURLToPath(new URL('./home-process.ts', import.meta.url));
 
 /** A home in a process that may be killed at any time, and is followed by another one. */
 export class Home implements AsyncDisposable {
+  readonly #kind: string;
   readonly #scratch: Scratch;
   readonly #url: string;
   #child: ChildProcess | undefined;
@@ -19,7 +21,8 @@ export class Home implements AsyncDisposable {
   /** How often it has ended by itself, at a crash point. */
   deaths = 0;
 
-  constructor(scratch: Scratch, url: string) {
+  constructor({ kind }: Pick<TestCloud, 'kind'>, scratch: Scratch, url: string) {
+    this.#kind = kind;
     this.#scratch = scratch;
     this.#url = url;
   }
@@ -61,7 +64,12 @@ export class Home implements AsyncDisposable {
       if (this.#child?.signalCode === 'SIGKILL' && !this.#wasKilled) this.deaths++;
       this.#wasKilled = false;
       this.#client?.close();
-      const words = [this.#scratch.path, this.#url, ...(point === undefined ? [] : [JSON.stringify(point)])];
+      const words = [
+        this.#kind,
+        this.#scratch.path,
+        this.#url,
+        ...(point === undefined ? [] : [JSON.stringify(point)]),
+      ];
       const child = spawn(process.execPath, [program, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
       this.#child = child;
       await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);

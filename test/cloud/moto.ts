@@ -9,17 +9,21 @@ import { Ec2Client } from '../../src/pool/kinds/aws-ebs/ec2/client.ts';
 import { CredentialSource } from '../../src/pool/kinds/aws-ebs/ec2/credentials.ts';
 import { InstanceMetadata } from '../../src/pool/kinds/aws-ebs/ec2/metadata.ts';
 import { itemsIn, textOf } from '../../src/pool/kinds/aws-ebs/ec2/xml.ts';
+import { openEbsBackend } from '../../src/pool/kinds/aws-ebs/open.ts';
+import { openOver } from '../../src/pool/open.ts';
 import { FailedPrecondition, NotFound } from '../../src/volume/errors.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
-import { fakeEnvironment, openEbsPool } from '../support/ebs-pool.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
+import { testSettings } from '../support/test-pool.ts';
+import { ebs, fastPace } from './clouds.ts';
 
 const [, , url = 'http://127.0.0.1:5000/'] = process.argv;
 const region = 'eu-test-1';
 const queue = new DiskQueue('moto', 1);
+const environment = ebs.environment({ join: () => '' }, url);
 const metadata = new InstanceMetadata(undefined);
-const credentials = new CredentialSource({ environment: fakeEnvironment, region, queue, metadata });
+const credentials = new CredentialSource({ environment, region, queue, metadata });
 const client = new Ec2Client({
   endpoint: new URL(url),
   region: 'eu-central-1',
@@ -39,7 +43,11 @@ const [one = '', other = ''] = machines.map((each) => textOf(each, 'instanceId')
 const zone = machines[0] === undefined ? '' : textOf(machines[0], 'placement', 'availabilityZone');
 
 using scratch = new Scratch('moto');
-const open = () => openEbsPool(scratch, url, { poolId: 'moto', region: 'eu-central-1', zone });
+const settings = {
+  ...{ ...testSettings(scratch), path: '/', poolId: 'moto', region: 'eu-central-1', zone, tags: {}, environment },
+  ...{ endpoint: new URL(url), pace: fastPace },
+};
+const open = () => openOver(() => openEbsBackend(settings), settings);
 let pool = await open();
 const record = await pool.create(volumeSpec('a', { sizeBytes: 5n << 30n, parameters: { encrypted: 'true' } }));
 await pool.close();

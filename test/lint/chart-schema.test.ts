@@ -7,7 +7,7 @@ import { parameterKeys } from '../../src/controller/volumes/parameters.ts';
 import { keysOf, kindNames } from '../../src/pool/kinds.ts';
 
 /** In `files.config` and `disks.config`, which the schema leaves to the driver, or in manifests alone. */
-const notInChart = ['exec', 'aws-ebs'];
+const notInChart = ['exec', 'aws-ebs', 'gce-pd'];
 
 const withKeys = z.object({ properties: z.record(z.string(), z.unknown()) });
 const schema = z

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { truncateSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type { VolumeRecord } from '../../src/volume/record.ts';
-import { FakeEc2, type FakeVolume } from '../cloud/ec2/fake-ec2.ts';
-import { openEbsPool } from '../support/ebs-pool.ts';
+import { ebs, openCloudPool } from '../cloud/clouds.ts';
+import { FakeEc2 } from '../cloud/ec2/fake-ec2.ts';
+import type { FakeVolume } from '../cloud/fake-cloud.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 import { bundlePrograms } from './machine/bundle.ts';
@@ -62,7 +63,7 @@ describe('EBS volumes in a virtual machine', () => {
       unplug: (volume) => plugs.unplug(volume),
     };
     ec2.instance(machine);
-    const pool = await openEbsPool(scratch, ec2.url, { pace: { waitMs: 120_000 } });
+    const pool = await openCloudPool(ebs, scratch, ec2.url, { pace: { waitMs: 120_000 } });
     const publisher = pool.cluster?.publisher ?? assert.fail();
     const make = (name: string) => pool.create(volumeSpec(name, { sizeBytes: 1n << 30n }));
     const contextOf = (record: VolumeRecord) => JSON.stringify({ kind: 'aws-ebs', ...pool.cluster?.contextOf(record) });

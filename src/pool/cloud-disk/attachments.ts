@@ -1,10 +1,45 @@
 import { FailedPrecondition, NotFound, Unavailable } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
-import { type Cloud, type CloudAttachment, type CloudDisk, type CloudPace, Polling } from './cloud.ts';
+import { type Cloud, type CloudAttachment, type CloudDisk, type CloudPace, Polling, shortId } from './cloud.ts';
 
 export interface AttachPlace {
   readonly cloud: Cloud;
   readonly pace: CloudPace;
+  readonly ended: EndedAttachments;
+}
+
+/** A disk for a machine. */
+export interface ToAttach {
+  /** The volume, for messages. */
+  readonly handle: string;
+  readonly diskId: string;
+  /** The disk as the cloud shows it now. */
+  look(): Promise<CloudDisk | undefined>;
+}
+
+/**
+ * Attachments that this process has ended: the cloud may show them for a while, and one of them is no reason to believe that the disk
+ * is attached.
+ */
+export class EndedAttachments {
+  readonly #untilMs = new Map<string, number>();
+
+  note(diskId: string, attachment: CloudAttachment, { settleMs }: Pick<CloudPace, 'settleMs'>): void {
+    const nowMs = performance.now();
+    for (const [key, untilMs] of this.#untilMs) if (untilMs <= nowMs) this.#untilMs.delete(key);
+    const key = keyOf(diskId, attachment);
+    if (key !== undefined) this.#untilMs.set(key, nowMs + settleMs);
+  }
+
+  has(diskId: string, attachment: CloudAttachment): boolean {
+    const key = keyOf(diskId, attachment);
+    return key !== undefined && (this.#untilMs.get(key) ?? 0) > performance.now();
+  }
+}
+
+/** undefined: nothing tells it from a later one. */
+function keyOf(diskId: string, { instance, sinceMs }: CloudAttachment): string | undefined {
+  return sinceMs === undefined ? undefined : `${diskId} ${instance} ${sinceMs}`;
 }
 
 /**
@@ -12,18 +47,22 @@ export interface AttachPlace {
  * attached by a try whose answer was lost.
  * @throws FailedPrecondition if another machine has it, Unavailable if it takes longer
  */
-export async function attachDisk(place: AttachPlace, handle: string, diskId: string, instance: string): Promise<void> {
-  const { cloud, pace } = place;
+export async function attachDisk(place: AttachPlace, wanted: ToAttach, instance: string): Promise<void> {
+  const { cloud, ended, pace } = place;
+  const { diskId, handle } = wanted;
   const endMs = performance.now() + pace.waitMs;
   let isAsked = false;
   const polling = new Polling(pace);
   for (;;) {
-    const disk = await requireDisk(place, handle, diskId);
-    const other = disk.attachments.find((each) => each.instance !== instance);
-    if (other !== undefined) throw inUseBy(place, handle, disk, other);
-    const attachment = disk.attachments.find((each) => each.instance === instance);
-    if (attachment?.state === 'attached') return;
-    if (attachment?.state === 'attaching') await endIfStuck(place, handle, disk, attachment);
+    const disk = await requireDisk(place, wanted);
+    const attachments = disk.attachments.filter((each) => !ended.has(diskId, each));
+    const other = attachments.find((each) => each.instance !== instance);
+    if (other !== undefined) throw await inUseBy(place, handle, disk, other);
+    const attachment = attachments.find((each) => each.instance === instance);
+    if (attachment?.state === 'attached') {
+      if ((await cloud.isEnding?.(diskId, instance)) !== true) return;
+      ended.note(diskId, attachment, pace);
+    } else if (attachment?.state === 'attaching') await endIfStuck(place, handle, disk, attachment);
     // Once: what the cloud shows is late, and it refuses a second one with other words.
     else if (attachment === undefined && !isAsked) {
       isAsked = true;
@@ -39,11 +78,12 @@ export async function attachDisk(place: AttachPlace, handle: string, diskId: str
  * and an attachment that was just begun would stay for ever.
  */
 export async function detachDisk(
-  { cloud, pace }: AttachPlace,
+  { cloud, ended, pace }: AttachPlace,
   handle: string,
   diskId: string,
   instance: string | undefined,
 ): Promise<void> {
+  const shown = new Map<string, CloudAttachment>();
   const endMs = performance.now() + pace.waitMs;
   const machines = new Set(instance === undefined ? [] : [instance]);
   let isAsked = false;
@@ -51,26 +91,32 @@ export async function detachDisk(
   for (;;) {
     const disk = await cloud.disk(diskId);
     const left = disk?.attachments.filter((each) => instance === undefined || each.instance === instance) ?? [];
-    for (const each of left) machines.add(each.instance);
+    for (const each of left) {
+      machines.add(each.instance);
+      shown.set(each.instance, each);
+    }
     if (!isAsked) {
       for (const machine of machines) await step('cloud/detach', () => cloud.detach(diskId, machine));
       isAsked = machines.size > 0;
     }
-    if (left.length === 0) return;
+    if (left.length === 0) {
+      for (const each of shown.values()) ended.note(diskId, each, pace);
+      return;
+    }
     if (performance.now() >= endMs) {
       const [first] = left;
       throw new Unavailable(
-        `volume ${handle}: ${diskId} is still ${first?.state} at ${first?.instance}. If that machine is broken, stop it in ${cloud.name}; it is tried again.`,
+        `volume ${handle}: ${shortId(diskId)} is still ${first?.state} at ${shortId(first?.instance ?? '')}. If that machine is broken, stop it in ${cloud.name}; it is tried again.`,
       );
     }
     await polling.pause();
   }
 }
 
-async function requireDisk({ cloud }: AttachPlace, handle: string, diskId: string): Promise<CloudDisk> {
-  const disk = await cloud.disk(diskId);
+async function requireDisk({ cloud }: AttachPlace, { diskId, handle, look }: ToAttach): Promise<CloudDisk> {
+  const disk = await look();
   if (disk !== undefined && disk.state !== 'going') return disk;
-  throw new NotFound(`volume ${handle}: ${cloud.name} has no disk ${diskId}.`);
+  throw new NotFound(`volume ${handle}: ${cloud.name} has no disk ${shortId(diskId)}.`);
 }
 
 /** The device's name may be one that the machine still has in use: with another one it works. */
@@ -83,17 +129,17 @@ async function endIfStuck(
   if (sinceMs === undefined || Date.now() - sinceMs < pace.stuckMs) return;
   await step('cloud/detach', () => cloud.detach(id, instance));
   throw new Unavailable(
-    `volume ${handle}: ${id} was attaching to ${instance} for ${Math.round((Date.now() - sinceMs) / 1000)} s; that was ended, and it is attached again.`,
+    `volume ${handle}: ${shortId(id)} was attaching to ${shortId(instance)} for ${Math.round((Date.now() - sinceMs) / 1000)} s; that was ended, and it is attached again.`,
   );
 }
 
-function inUseBy({ cloud }: AttachPlace, handle: string, { id }: CloudDisk, { instance, state }: CloudAttachment) {
-  if (state === 'detaching') {
-    return new Unavailable(`volume ${handle}: ${id} is still detaching from ${instance} in ${cloud.name}; try again.`);
+async function inUseBy({ cloud }: AttachPlace, handle: string, { id }: CloudDisk, other: CloudAttachment) {
+  const { instance, state } = other;
+  const where = `${shortId(id)} is ${state} at ${shortId(instance)} in ${cloud.name}`;
+  if (state === 'detaching' || (await cloud.isEnding?.(id, instance)) === true) {
+    return new Unavailable(`volume ${handle}: ${where}, and may be detaching; try again.`);
   }
-  return new FailedPrecondition(
-    `volume ${handle}: ${id} is ${state} at ${instance} in ${cloud.name}: detach it there first (ControllerUnpublishVolume).`,
-  );
+  return new FailedPrecondition(`volume ${handle}: ${where}: detach it there first (ControllerUnpublishVolume).`);
 }
 
 function slow(
@@ -104,5 +150,7 @@ function slow(
   attachment: CloudAttachment | undefined,
 ): Unavailable {
   const state = attachment?.state ?? 'not attached yet';
-  return new Unavailable(`volume ${handle}: ${diskId} is ${state} at ${instance} in ${cloud.name}; try again.`);
+  return new Unavailable(
+    `volume ${handle}: ${shortId(diskId)} is ${state} at ${shortId(instance)} in ${cloud.name}; try again.`,
+  );
 }

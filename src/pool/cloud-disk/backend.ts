@@ -3,7 +3,7 @@ import { singleNodeModes } from '../../volume/capability.ts';
 import { InvalidArgument, ResourceExhausted } from '../../volume/errors.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import { zoneKey } from '../../volume/topology.ts';
+import { inZone } from '../../volume/topology.ts';
 import type { Backend, Extras, Snapshotter } from '../backend.ts';
 import { ElsewhereAttacher } from '../network-disk/elsewhere.ts';
 import type { VolumeContext } from '../node-side.ts';
@@ -20,6 +20,8 @@ export interface CloudBackendOptions extends CloudPlace {
   readonly queue: DiskQueue;
   /** The parameters of classes that the cloud has. */
   readonly parameters: readonly string[];
+  /** The topology keys by which its nodes say their zone. */
+  readonly zoneKeys: readonly string[];
   /** For volumes whose claim says nothing of zones; undefined: those are refused. */
   readonly defaultZone: string | undefined;
   /** The context of a volume, without its kind. */
@@ -65,7 +67,7 @@ export class CloudBackend implements Backend {
       publisher: new CloudPublisher(disks),
       topologyOf(record) {
         const disk = disks.lastSeen(record.id);
-        return disk === undefined ? undefined : { [zoneKey]: disk.zone };
+        return disk === undefined ? undefined : inZone(options.zoneKeys, disk.zone);
       },
       zoneFor: (requirement) => zoneFor(options, requirement),
       isSnapshotReady: (id) => snapshots.isReady(id),
@@ -106,18 +108,18 @@ function cloudTraits(granularityBytes: bigint, parameters: readonly string[]): T
 }
 
 function zoneFor(
-  { defaultZone, poolName }: Pick<CloudBackendOptions, 'defaultZone' | 'poolName'>,
+  { defaultZone, poolName, zoneKeys }: Pick<CloudBackendOptions, 'defaultZone' | 'poolName' | 'zoneKeys'>,
   requirement: TopologyRequirement | undefined,
 ): string {
   const { preferred = [], requisite = [] } = requirement ?? {};
   const zonesIn = (topologies: readonly Readonly<Record<string, string>>[]) =>
-    topologies.flatMap((segments) => segments[zoneKey] ?? []);
+    topologies.flatMap((segments) => zoneKeys.flatMap((key) => segments[key] ?? []).slice(0, 1));
   const allowed = zonesIn(requisite);
   const wanted = [...zonesIn(preferred), ...allowed].find((zone) => allowed.length === 0 || allowed.includes(zone));
   if (wanted !== undefined) return wanted;
   if (requisite.length > 0) {
     throw new ResourceExhausted(
-      `pool ${poolName}: no node that the volume may be on says in which zone it is (${zoneKey}): is HOLDFAST_CLOUD set there?`,
+      `pool ${poolName}: no node that the volume may be on says in which zone it is (${zoneKeys[0]}): is HOLDFAST_CLOUD set there?`,
     );
   }
   if (defaultZone !== undefined) return defaultZone;

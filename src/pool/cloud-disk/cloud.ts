@@ -82,6 +82,8 @@ export interface Cloud {
   requireInstance(instance: string): Promise<void>;
   /** @throws ResourceExhausted if the machine has no place for it, FailedPrecondition if another one has it */
   attach(disk: CloudDisk, instance: string): Promise<void>;
+  /** For clouds that show no end of an attachment: true if one at this machine may be ending, which shows as attached until then. */
+  isEnding?(id: string, instance: string): Promise<boolean>;
   /** Not attached is fine, and the cloud's own word, not what it last showed, says so. */
   detach(id: string, instance: string): Promise<void>;
 
@@ -90,6 +92,11 @@ export interface Cloud {
   /** Gone is fine. */
   deleteSnapshot(id: string): Promise<void>;
   close(): void;
+}
+
+/** An id in messages: those of some clouds are long paths. */
+export function shortId(id: string): string {
+  return id.slice(id.lastIndexOf('/') + 1);
 }
 
 /** The times of a cloud. Tests have others. */

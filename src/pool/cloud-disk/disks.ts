@@ -9,6 +9,7 @@ import {
   type LabelNames,
   type NewDisk,
   Polling,
+  shortId,
 } from './cloud.ts';
 import { recordIn } from './record-store.ts';
 
@@ -152,24 +153,26 @@ export class PoolDisks {
       // One that was there before may have held data.
       if (disk?.state === 'failed' && !isNew) {
         throw new FailedPrecondition(
-          `volume ${id}: ${cloud.name} says that ${made.id} has failed: look at it there, and delete it by hand if nothing on it is needed.`,
+          `volume ${id}: ${cloud.name} says that ${shortId(made.id)} has failed: look at it there, and delete it by hand if nothing on it is needed.`,
         );
       }
       if (disk?.state === 'failed') {
         await this.#deleteDisk(made.id);
         this.#known.delete(id);
-        throw new Unavailable(`volume ${id}: ${cloud.name} could not make ${made.id}; the rest of it was deleted.`);
+        throw new Unavailable(
+          `volume ${id}: ${cloud.name} could not make ${shortId(made.id)}; the rest of it was deleted.`,
+        );
       }
-      // AWS takes away without a word a disk whose key it may not use. One look may be older than the look before it.
+      // A cloud takes away without a word a disk whose key it may not use. One look may be older than the look before it.
       if (disk === undefined && performance.now() - lastShownMs >= pace.settleMs) {
         await this.#deleteDisk(made.id);
         this.#known.delete(id);
         throw new FailedPrecondition(
-          `volume ${id}: ${cloud.name} began to make ${made.id}, and took it away: may this driver use the key of its class (kmsKeyId)?`,
+          `volume ${id}: ${cloud.name} began to make ${shortId(made.id)}, and took it away: may this driver use the encryption key of its class?`,
         );
       }
       if (performance.now() >= endMs) {
-        throw new Unavailable(`volume ${id}: ${cloud.name} is still making ${made.id}; try again.`);
+        throw new Unavailable(`volume ${id}: ${cloud.name} is still making ${shortId(made.id)}; try again.`);
       }
       await polling.pause();
       const shown = await cloud.disk(made.id);
@@ -187,7 +190,7 @@ export class PoolDisks {
       Object.keys(request.labels).every((name) => !name.startsWith(names.record.prefix) || has(name));
     if (isSame && zone === request.zone) return;
     throw new FailedPrecondition(
-      `volume ${request.volumeId}: ${cloud.name} has ${id} for it already, from a try with other values (${sizeBytes} bytes in ${zone}): delete the claim and make it again, or delete that disk by hand if nothing uses it.`,
+      `volume ${request.volumeId}: ${cloud.name} has ${shortId(id)} for it already, from a try with other values (${sizeBytes} bytes in ${zone}): delete the claim and make it again, or delete that disk by hand if nothing uses it.`,
     );
   }
 
@@ -220,7 +223,7 @@ export class PoolDisks {
   #noLongerOurs(id: VolumeId, { id: diskId }: CloudDisk): FailedPrecondition {
     const { cloud, names, poolId } = this.place;
     return new FailedPrecondition(
-      `volume ${id}: ${cloud.name} shows ${diskId} without the labels of this pool (${names.pool}: ${poolId}), so it is not deleted: put them back, or delete it by hand.`,
+      `volume ${id}: ${cloud.name} shows ${shortId(diskId)} without the labels of this pool (${names.pool}: ${poolId}), so it is not deleted: put them back, or delete it by hand.`,
     );
   }
 

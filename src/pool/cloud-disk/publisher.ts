@@ -5,7 +5,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { PublishContext, Publisher } from '../pool.ts';
 import { firstUseContext } from '../publish-context.ts';
-import { attachDisk, detachDisk } from './attachments.ts';
+import { type AttachPlace, attachDisk, detachDisk, EndedAttachments } from './attachments.ts';
 import type { PoolDisks } from './disks.ts';
 
 const used = 'used';
@@ -15,9 +15,11 @@ export class CloudPublisher implements Publisher {
   readonly #disks: PoolDisks;
   /** By the cloud's id: of volumes that people name there is no other order. */
   readonly #turns = new TurnsByKey<string>();
+  readonly #place: AttachPlace;
 
   constructor(disks: PoolDisks) {
     this.#disks = disks;
+    this.#place = { ...disks.place, ended: new EndedAttachments() };
   }
 
   async requireNode(nodeId: string): Promise<void> {
@@ -27,7 +29,8 @@ export class CloudPublisher implements Publisher {
   async publish(record: VolumeRecord, nodeId: string): Promise<PublishContext> {
     const { id } = await this.#disks.require(record.id);
     return await this.#turns.run(id, async () => {
-      await attachDisk(this.#disks.place, record.id, id, nodeId);
+      const wanted = { handle: record.id, diskId: id, look: () => this.#disks.find(record.id) };
+      await attachDisk(this.#place, wanted, nodeId);
       const isFirstUse = await this.#noteUse(record, nodeId);
       return isFirstUse ? firstUseContext : {};
     });
@@ -43,7 +46,7 @@ export class CloudPublisher implements Publisher {
       const { fresh } = this.#disks.place.names;
       const note = shown && this.#disks.lastSeen(volumeId)?.labels[fresh];
       if (note !== undefined && note !== used) await this.#disks.label(volumeId, { [fresh]: used });
-      await detachDisk(this.#disks.place, volumeId, disk.id, nodeId);
+      await detachDisk(this.#place, volumeId, disk.id, nodeId);
     });
   }
 
@@ -60,13 +63,13 @@ export class CloudPublisher implements Publisher {
           `volume ${handle}: its labels say that it is volume ${volumeId} of this driver: give the PersistentVolume that volumeHandle.`,
         );
       }
-      await attachDisk(this.#disks.place, handle, handle, nodeId);
+      await attachDisk(this.#place, { handle, diskId: handle, look: () => cloud.disk(handle) }, nodeId);
       return {};
     });
   }
 
   async unpublishProvided(handle: string, nodeId: string | undefined): Promise<void> {
-    await this.#turns.run(handle, () => detachDisk(this.#disks.place, handle, handle, nodeId));
+    await this.#turns.run(handle, () => detachDisk(this.#place, handle, handle, nodeId));
   }
 
   /**

@@ -5,7 +5,7 @@ import { parseRecord, serializeRecord, type VolumeRecord } from '../../volume/re
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { ReadRecords, RecordStore } from '../backend.ts';
 import type { TrashContents } from '../indexes/trash-entry.ts';
-import type { CloudDisk, CloudLabels, LabelNames } from './cloud.ts';
+import { type CloudDisk, type CloudLabels, type LabelNames, shortId } from './cloud.ts';
 import type { CloudPlace, PoolDisks } from './disks.ts';
 import { readRecordLabels, recordLabels } from './record-labels.ts';
 import type { PoolSnapshots } from './snapshots.ts';
@@ -28,7 +28,7 @@ export function createdLabel({ created }: LabelNames, { createdAt }: VolumeRecor
 
 /** @throws DataLoss */
 export function recordIn({ names, poolName }: CloudPlace, id: VolumeId, disk: CloudDisk): VolumeRecord {
-  const where = `of volume ${id} in the labels of ${disk.id} (pool ${poolName})`;
+  const where = `of volume ${id} in the labels of ${shortId(disk.id)} (pool ${poolName})`;
   const text = readRecordLabels(names.record, disk.labels);
   if (text === undefined) {
     throw new DataLoss(
@@ -116,7 +116,7 @@ export class LabelStore implements RecordStore {
     );
     if (disk === undefined) return;
     if (other !== undefined) {
-      const reason = `${disk.id} and ${other.id} both say that they are it: find out which has the data, and remove the labels of the other`;
+      const reason = `${shortId(disk.id)} and ${shortId(other.id)} both say that they are it: find out which has the data, and remove the labels of the other`;
       read.damaged.push({ id, reason });
       return;
     }

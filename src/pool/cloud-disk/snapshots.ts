@@ -4,7 +4,7 @@ import { parseSnapshot, type SnapshotRecord, serializeSnapshot } from '../../vol
 import { step } from '../../volume/step.ts';
 import type { Clone, ReadRecords, Recorded, SnapshotDraft } from '../backend.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
-import { type CloudSnapshot, Polling } from './cloud.ts';
+import { type CloudSnapshot, Polling, shortId } from './cloud.ts';
 import type { PoolDisks } from './disks.ts';
 import { readRecordLabels, recordLabels } from './record-labels.ts';
 import { compact } from './record-store.ts';
@@ -47,7 +47,7 @@ export class PoolSnapshots {
     if (snapshot === undefined) throw new NotFound(`snapshot ${id}: ${cloud.name} shows none.`);
     if (snapshot.state === 'ready') return snapshot;
     throw new FailedPrecondition(
-      `snapshot ${id} (${snapshot.id}) is not ready: ${cloud.name} is still copying it, or could not. Try again.`,
+      `snapshot ${id} (${shortId(snapshot.id)}) is not ready: ${cloud.name} is still copying it, or could not. Try again.`,
     );
   }
 
@@ -124,13 +124,14 @@ export class PoolSnapshots {
   #readInto(read: ReadRecords<SnapshotId, SnapshotRecord>, id: SnapshotId, [snapshot]: readonly CloudSnapshot[]): void {
     if (snapshot === undefined) return;
     const { names, poolName } = this.#disks.place;
-    const where = `of snapshot ${id} in the labels of ${snapshot.id} (pool ${poolName})`;
+    const where = `of snapshot ${id} in the labels of ${shortId(snapshot.id)} (pool ${poolName})`;
     try {
       const text = readRecordLabels(names.record, snapshot.labels);
       if (text === undefined) throw new DataLoss(`The record ${where} cannot be read: labels are missing.`);
       const record = parseSnapshot(text, where);
       if (record.id !== id) throw new DataLoss(`The record ${where} is of ${record.id}.`);
-      if (snapshot.state === 'failed') throw new DataLoss(`${snapshot.id} of snapshot ${id} could not be finished.`);
+      if (snapshot.state === 'failed')
+        throw new DataLoss(`${shortId(snapshot.id)} of snapshot ${id} could not be finished.`);
       this.#known.set(id, snapshot);
       read.records.push(record);
     } catch (error) {

@@ -1,235 +1,88 @@
 import { createHash, createHmac } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  FakeCloud,
+  type FakeRequest,
+  type FakeSnapshot,
+  type FakeVolume,
+  type Problem,
+  Refusal,
+} from '../fake-cloud.ts';
 
 /*
- * A fake of EC2, written after its API reference (2016-11-15): a server on the loopback device, with what hurts drivers: answers
- * that are lost, requests that are refused for their number, lists that are late, device names that are taken, attachments that
- * never end.
+ * A fake of EC2, written after its API reference (2016-11-15), with what hurts drivers there: device names that are taken, attachments
+ * that never end.
  */
-
-export interface FakeAttachment {
-  readonly instance: string;
-  readonly device: string;
-  status: 'attaching' | 'attached' | 'detaching';
-  readonly sinceMs: number;
-}
-
-export interface FakeVolume {
-  readonly id: string;
-  sizeGiB: number;
-  readonly zone: string;
-  readonly createdMs: number;
-  status: 'creating' | 'available' | 'in-use' | 'error' | 'deleted';
-  tags: Record<string, string>;
-  attachment: FakeAttachment | undefined;
-  modification: { targetGiB: number; state: 'modifying' | 'optimizing' | 'completed' } | undefined;
-  readonly snapshotId: string | undefined;
-  readonly parameters: Readonly<Record<string, string>>;
-}
-
-export interface FakeSnapshot {
-  readonly id: string;
-  readonly volumeId: string;
-  readonly sizeGiB: number;
-  readonly createdMs: number;
-  status: 'pending' | 'completed' | 'error';
-  tags: Record<string, string>;
-}
-
-interface FakeInstance {
-  readonly zone: string;
-  readonly maxVolumes: number;
-}
-
-/** Plugs disks into machines. */
-export interface Plugs {
-  created?(volume: FakeVolume): void;
-  deleted?(volume: FakeVolume): void;
-  snapshotTaken?(snapshot: FakeSnapshot): void;
-  plug?(volume: FakeVolume, instance: string): Promise<void> | void;
-  unplug?(volume: FakeVolume, instance: string): Promise<void> | void;
-  resized?(volume: FakeVolume): Promise<void> | void;
-}
-
-export interface FakeTroubles {
-  /** Shares of requests, 0 to 1. */
-  lostAnswers: number;
-  droppedRequests: number;
-  throttled: number;
-  failed: number;
-  /** What lists and looks show is up to so old. */
-  lateMs: number;
-  /** The time that a creation, an attachment and so on take. */
-  workMs: number;
-}
-
-const untroubled: FakeTroubles = { lostAnswers: 0, droppedRequests: 0, throttled: 0, failed: 0, lateMs: 0, workMs: 0 };
-
-class Refusal extends Error {
-  readonly code: string;
-  readonly status: number;
-
-  constructor(code: string, message: string, status = 400) {
-    super(message);
-    this.code = code;
-    this.status = status;
-  }
-}
 
 type Values = Readonly<Record<string, string>>;
 
-/** How an object was at its last changes. */
-interface Version<T> {
-  readonly atMs: number;
-  readonly value: T;
-}
-
 export const fakeKey = { accessKeyId: 'AKIAFAKE', secretAccessKey: 'fake-secret' } as const;
 
-export class FakeEc2 implements AsyncDisposable {
-  readonly volumes = new Map<string, FakeVolume>();
-  readonly snapshots = new Map<string, FakeSnapshot>();
-  readonly instances = new Map<string, FakeInstance>();
+export class FakeEc2 extends FakeCloud {
   /** Names that stay in use in a machine: `i-1 /dev/xvdaa`. */
   readonly stuckNames = new Set<string>();
-  /** Machines from which nothing detaches: their system hangs. */
-  readonly hungInstances = new Set<string>();
-  /** Each request that was carried out. */
-  readonly calls: { readonly action: string; readonly values: Values }[] = [];
-  /** Every attachment that ever began and was not over when another one did. */
-  readonly breaches: string[] = [];
-  troubles: FakeTroubles = { ...untroubled };
-  plugs: Plugs = {};
-  /** Keys that may not be used: volumes with them vanish. */
-  readonly forbiddenKeys = new Set<string>();
-  modificationsRefused = false;
-  /** More of what the metadata service says. */
-  metadata: Record<string, string> = {};
-  readonly #server: Server;
-  readonly #random: () => number;
+  readonly volumeLabel = 'holdfast.dev/volume';
+  protected readonly contentType = 'text/xml;charset=UTF-8';
   readonly #tokens = new Map<string, { readonly print: string; readonly id: string; readonly createdMs: number }>();
-  readonly #history = new Map<string, Version<FakeVolume | FakeSnapshot>[]>();
-  readonly #pending = new Set<Promise<void>>();
-  readonly #losing = new Set<string>();
-  readonly #refusing = new Map<string, string>();
-  /** What looks show of these stays. */
-  readonly #frozen = new Set<string>();
   #number = 0;
 
-  private constructor(random: () => number) {
-    this.#random = random;
-    this.#server = createServer((request, response) => void this.#serve(request, response));
-  }
-
   static async start(random: () => number = Math.random): Promise<FakeEc2> {
-    const fake = new FakeEc2(random);
-    fake.#server.listen(0, '127.0.0.1');
-    await once(fake.#server, 'listening');
-    return fake;
+    return await new FakeEc2(random).listen();
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`;
+  serialOf(volumeId: string): string {
+    return volumeId.replace('-', '');
   }
 
-  instance(id: string, { maxVolumes = 26, zone = 'eu-test-1a' }: Partial<FakeInstance> = {}): string {
-    this.instances.set(id, { zone, maxVolumes });
-    return id;
+  protected newVolumeId(): string {
+    return this.#newId('vol');
   }
 
-  /** Changes tags by hand. */
-  async retag(id: string, tags: Record<string, string>): Promise<void> {
-    const volume = this.#requireVolume(id);
-    volume.tags = { ...volume.tags, ...tags };
-    this.#changed(volume);
+  protected actionOf({ body }: FakeRequest): string {
+    return new URLSearchParams(body).get('Action') ?? '';
   }
 
-  fail(id: string): void {
-    const volume = this.#requireVolume(id);
-    volume.status = 'error';
-    this.#changed(volume);
-  }
-
-  setTags(id: string, tags: Record<string, string>): void {
-    const volume = this.#requireVolume(id);
-    volume.tags = tags;
-    this.#changed(volume);
-  }
-
-  deleteByHand(id: string): void {
-    this.#deleteVolume(id);
-  }
-
-  /** From now on looks at the volumes with this id show them without an attachment. */
-  showDetached(volumeId: string): void {
-    for (const volume of this.volumes.values()) {
-      if (volume.tags['holdfast.dev/volume'] !== volumeId) continue;
-      this.#history.set(volume.id, [{ atMs: 0, value: { ...volume, status: 'available', attachment: undefined } }]);
-      this.#frozen.add(volume.id);
+  protected refusal(problem: Problem, subject: string): Refusal {
+    switch (problem) {
+      case 'throttled':
+        return new Refusal('RequestLimitExceeded', 'Request limit exceeded.', 503);
+      case 'failed':
+        return new Refusal('InternalError', 'An internal error has occurred', 500);
+      case 'no volume':
+        return new Refusal('InvalidVolume.NotFound', `The volume '${subject}' does not exist.`);
+      case 'no snapshot':
+        return new Refusal('InvalidSnapshot.NotFound', `The snapshot '${subject}' does not exist.`);
+      case 'no instance':
+        return new Refusal('InvalidInstanceID.NotFound', `The instance ID '${subject}' does not exist`);
+      case 'being created':
+        return new Refusal('IncorrectState', `Volume '${subject}' is not 'available'.`);
+      case 'in use':
+        return new Refusal('VolumeInUse', `${subject} is already attached to an instance`);
+      case 'other zone':
+        return new Refusal('InvalidVolume.ZoneMismatch', `${subject} is in another zone`);
+      case 'full instance':
+        return new Refusal('AttachmentLimitExceeded', 'Volume attachment limit exceeded');
+      case 'not attached':
+        return new Refusal('IncorrectState', `Volume '${subject}' is in the 'available' state.`);
+      case 'attached elsewhere':
+        return new Refusal('InvalidAttachment.NotFound', `Volume ${subject} is not attached to this instance`);
+      case 'changed too often':
+        return new Refusal(
+          'VolumeModificationRateExceeded',
+          'You have reached the maximum modification rate per volume limit.',
+        );
     }
   }
 
-  /** The next request of this sort is refused with this code. */
-  refuseNext(action: string, code: string): void {
-    this.#refusing.set(action, code);
-  }
-
-  /** The next request of this sort is carried out, and has no answer. */
-  loseNext(action: string): void {
-    this.#losing.add(action);
-  }
-
-  /** Waits for all that is under way. */
-  async settled(): Promise<void> {
-    while (this.#pending.size > 0) await Promise.all(this.#pending);
-  }
-
-  /** A volume that was made by somebody else. */
-  foreignVolume(tags: Record<string, string> = {}, sizeGiB = 1): FakeVolume {
-    return this.#newVolume({ sizeGiB, zone: 'eu-test-1a', snapshotId: undefined, tags, parameters: {} });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.settled();
-    this.#server.close();
-    this.#server.closeAllConnections();
-  }
-
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.url?.startsWith('/latest/') === true) return this.#metadata(request, response);
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const body = Buffer.concat(chunks).toString();
-    const values = Object.fromEntries(new URLSearchParams(body));
-    const { Action: action = '' } = values;
-    const { droppedRequests, failed, lostAnswers, throttled } = this.troubles;
-    if (this.#random() < droppedRequests) return void request.socket.destroy();
-    let status = 200;
-    let text: string;
-    try {
-      this.#requireSignature(request, body);
-      if (this.#random() < throttled) throw new Refusal('RequestLimitExceeded', 'Request limit exceeded.', 503);
-      if (this.#random() < failed / 2) throw new Refusal('InternalError', 'An internal error has occurred', 500);
-      const code = this.#refusing.get(action);
-      this.#refusing.delete(action);
-      if (code !== undefined) throw new Refusal(code, `${action} is refused`);
-      text = await this.#act(action, values);
-      this.calls.push({ action, values });
-      if (this.#random() < failed / 2) throw new Refusal('InternalError', 'An internal error has occurred', 500);
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      status = error.status;
-      text = `<Response><Errors><Error><Code>${error.code}</Code><Message>${xmlText(error.message)}</Message></Error></Errors><RequestID>1</RequestID></Response>`;
-    }
-    if (this.#losing.delete(action) || this.#random() < lostAnswers) return void request.socket.destroy();
-    response.writeHead(status, { 'content-type': 'text/xml;charset=UTF-8' });
-    response.end(`<?xml version="1.0" encoding="UTF-8"?>\n${text}`);
+  protected refusalText({ code, message }: Refusal): string {
+    return xml(
+      `<Response><Errors><Error><Code>${code}</Code><Message>${xmlText(message)}</Message></Error></Errors><RequestID>1</RequestID></Response>`,
+    );
   }
 
   /** The metadata service of the first machine, in version 2 alone. */
-  #metadata({ headers, method, url = '' }: IncomingMessage, response: ServerResponse): void {
+  protected serveMetadata({ headers, method, url = '' }: IncomingMessage, response: ServerResponse): boolean {
+    if (!url.startsWith('/latest/')) return false;
     const [id = 'i-0', { zone } = { zone: 'eu-test-1a' }] = [...this.instances][0] ?? [];
     const entries: Record<string, string | undefined> = {
       'meta-data/instance-id': id,
@@ -239,14 +92,19 @@ export class FakeEc2 implements AsyncDisposable {
       'meta-data/block-device-mapping/': 'ami\nroot\nephemeral0',
       ...this.metadata,
     };
-    if (method === 'PUT') return void response.end('token');
+    if (method === 'PUT') {
+      response.end('token');
+      return true;
+    }
     const found = headers['x-aws-ec2-metadata-token'] === 'token' ? entries[url.slice('/latest/'.length)] : undefined;
     response.statusCode = headers['x-aws-ec2-metadata-token'] !== 'token' ? 401 : found === undefined ? 404 : 200;
     response.end(found ?? '');
+    return true;
   }
 
   /** Signature Version 4, computed here from AWS's description. */
-  #requireSignature({ headers, method = '', url = '' }: IncomingMessage, body: string): void {
+  protected requireCredentials({ body, message }: FakeRequest): void {
+    const { headers, method = '', url = '' } = message;
     const pattern =
       /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(([0-9]{8})\/([^/]+)\/ec2\/aws4_request), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/;
     const [, key, scope = '', date = '', region = '', signed = '', signature] =
@@ -266,12 +124,13 @@ export class FakeEc2 implements AsyncDisposable {
     throw new Refusal('SignatureDoesNotMatch', 'The request signature we calculated does not match', 403);
   }
 
-  async #act(action: string, values: Values): Promise<string> {
+  protected async act(action: string, { body }: FakeRequest): Promise<string> {
+    const values = Object.fromEntries(new URLSearchParams(body));
     switch (action) {
       case 'CreateVolume':
         return answer(action, volumeXml(this.#createVolume(values)));
       case 'DeleteVolume':
-        this.#deleteVolume(values['VolumeId'] ?? '');
+        this.forgetVolume(this.requireDeletable(values['VolumeId'] ?? ''));
         return answer(action, '<return>true</return>');
       case 'DescribeVolumes':
         return answer(action, list('volumeSet', this.#describeVolumes(values).map(volumeXml)));
@@ -291,7 +150,7 @@ export class FakeEc2 implements AsyncDisposable {
       case 'CreateSnapshot':
         return answer(action, snapshotXml(this.#createSnapshot(values)));
       case 'DeleteSnapshot':
-        this.#deleteSnapshot(values['SnapshotId'] ?? '');
+        this.forgetSnapshot(values['SnapshotId'] ?? '');
         return answer(action, '<return>true</return>');
       case 'DescribeSnapshots':
         return answer(action, list('snapshotSet', this.#describeSnapshots(values).map(snapshotXml)));
@@ -311,9 +170,7 @@ export class FakeEc2 implements AsyncDisposable {
       return this.volumes.get(before.id) ?? goneVolume(before.id, before.createdMs, zone, Number(Size));
     }
     const snapshot = snapshotId === undefined ? undefined : this.snapshots.get(snapshotId);
-    if (snapshotId !== undefined && snapshot === undefined) {
-      throw new Refusal('InvalidSnapshot.NotFound', `The snapshot '${snapshotId}' does not exist.`);
-    }
+    if (snapshotId !== undefined && snapshot === undefined) throw this.refusal('no snapshot', snapshotId);
     if (snapshot?.status === 'pending') throw new Refusal('IncorrectState', `Snapshot is in invalid state - pending`);
     if (!zone.startsWith('eu-test-1')) throw new Refusal('InvalidZone.NotFound', `The zone '${zone}' does not exist.`);
     if (snapshot !== undefined && Number(Size) < snapshot.sizeGiB) {
@@ -325,162 +182,70 @@ export class FakeEc2 implements AsyncDisposable {
       iops: values['Iops'] ?? '',
       key: values['KmsKeyId'] ?? '',
     };
-    const volume = this.#newVolume({ sizeGiB: Number(Size), zone, snapshotId, tags, parameters });
+    const volume = this.newVolume({
+      id: this.#newId('vol'),
+      sizeGiB: Number(Size),
+      zone,
+      snapshotId,
+      tags,
+      parameters,
+    });
     if (token !== undefined) this.#tokens.set(token, { print, id: volume.id, createdMs: volume.createdMs });
     return volume;
   }
 
-  #newVolume({
-    parameters,
-    sizeGiB,
-    snapshotId,
-    tags,
-    zone,
-  }: Pick<FakeVolume, 'parameters' | 'sizeGiB' | 'snapshotId' | 'tags' | 'zone'>): FakeVolume {
-    const volume: FakeVolume = {
-      ...{ id: this.#newId('vol'), sizeGiB, zone, createdMs: Date.now(), status: 'creating', tags },
-      ...{ attachment: undefined, modification: undefined, snapshotId, parameters },
-    };
-    this.volumes.set(volume.id, volume);
-    this.plugs.created?.(volume);
-    this.#later(() => {
-      if (this.forbiddenKeys.has(parameters['key'] ?? '')) this.#forgetVolume(volume);
-      else volume.status = 'available';
-      this.#changed(volume);
-    });
-    this.#changed(volume);
-    return volume;
-  }
-
-  #deleteVolume(id: string): void {
-    const volume = this.#requireVolume(id);
-    if (volume.attachment !== undefined) throw new Refusal('VolumeInUse', `Volume ${id} is currently attached`);
-    if (volume.status === 'creating') throw new Refusal('IncorrectState', `Volume ${id} is being created`);
-    this.#forgetVolume(volume);
-    this.#changed(volume);
-  }
-
-  #forgetVolume(volume: FakeVolume): void {
-    volume.status = 'deleted';
-    this.volumes.delete(volume.id);
-    this.plugs.deleted?.(volume);
-  }
-
-  #requireVolume(id: string): FakeVolume {
-    const volume = this.volumes.get(id);
-    if (volume === undefined) throw new Refusal('InvalidVolume.NotFound', `The volume '${id}' does not exist.`);
-    return volume;
-  }
-
   #describeVolumes(values: Values): FakeVolume[] {
-    const shown = this.#shown<FakeVolume>('vol').filter(({ status }) => status !== 'deleted');
+    const shown = this.shownVolumes().filter(({ status }) => status !== 'deleted');
     const id = values['VolumeId.1'];
     if (id === undefined) return shown.filter((volume) => filtersIn(values).every((filter) => fits(volume, filter)));
     const volume = shown.find((each) => each.id === id);
-    if (volume === undefined) throw new Refusal('InvalidVolume.NotFound', `The volume '${id}' does not exist.`);
+    if (volume === undefined) throw this.refusal('no volume', id);
     return [volume];
   }
 
   #createTags(values: Values): void {
-    const id = values['ResourceId.1'] ?? '';
-    const volume = this.#requireVolume(id);
-    volume.tags = { ...volume.tags, ...tagsIn('Tag', values) };
-    if (Object.keys(volume.tags).length > 50) throw new Refusal('TagLimitExceeded', 'more than 50 tags');
-    this.#changed(volume);
+    const volume = this.requireVolume(values['ResourceId.1'] ?? '');
+    const tags = { ...volume.tags, ...tagsIn('Tag', values) };
+    if (Object.keys(tags).length > 50) throw new Refusal('TagLimitExceeded', 'more than 50 tags');
+    this.setTags(volume.id, tags);
   }
 
   #attach(values: Values): string {
     const { Device: device = '', InstanceId: instance = '', VolumeId: id = '' } = values;
-    const machine = this.instances.get(instance);
-    const volume = this.#requireVolume(id);
-    if (machine === undefined)
-      throw new Refusal('InvalidInstanceID.NotFound', `The instance ID '${instance}' does not exist`);
-    if (machine.zone !== volume.zone) throw new Refusal('InvalidVolume.ZoneMismatch', `${id} is in another zone`);
-    if (volume.attachment !== undefined) {
-      throw new Refusal('VolumeInUse', `${id} is already attached to an instance`);
-    }
-    if (volume.status !== 'available') throw new Refusal('IncorrectState', `Volume '${id}' is not 'available'.`);
-    const there = [...this.volumes.values()].filter((each) => each.attachment?.instance === instance);
-    if (there.some((each) => each.attachment?.device === device)) {
+    const isNew = this.requireVolume(id).attachment === undefined;
+    if (isNew && this.volumesAt(instance).some((each) => each.attachment?.device === device)) {
       throw new Refusal(
         'InvalidParameterValue',
         `Invalid value '${device}' for unixDevice. Attachment point ${device} is already in use`,
       );
     }
-    if (there.length >= machine.maxVolumes)
-      throw new Refusal('AttachmentLimitExceeded', 'Volume attachment limit exceeded');
-    const attachment: FakeAttachment = { instance, device, status: 'attaching', sinceMs: Date.now() };
-    volume.attachment = attachment;
-    volume.status = 'in-use';
-    this.#changed(volume);
-    if (this.stuckNames.has(`${instance} ${device}`)) return 'attaching';
-    this.#later(async () => {
-      if (volume.attachment !== attachment || attachment.status !== 'attaching') return;
-      await this.plugs.plug?.(volume, instance);
-      attachment.status = 'attached';
-      this.#changed(volume);
-    });
+    void this.attachVolume(id, instance, device, this.stuckNames.has(`${instance} ${device}`));
     return 'attaching';
   }
 
   #detach(values: Values): string {
-    const { InstanceId: instance = '', VolumeId: id = '' } = values;
-    const volume = this.#requireVolume(id);
-    const { attachment } = volume;
-    if (attachment === undefined) throw new Refusal('IncorrectState', `Volume '${id}' is in the 'available' state.`);
-    if (attachment.instance !== instance) {
-      throw new Refusal('InvalidAttachment.NotFound', `Volume ${id} is not attached to ${instance}`);
-    }
-    if (attachment.status === 'detaching') return 'detaching';
-    const wasAttached = attachment.status === 'attached';
-    attachment.status = 'detaching';
-    this.#changed(volume);
-    if (this.hungInstances.has(instance)) return 'detaching';
-    this.#later(async () => {
-      if (wasAttached) await this.plugs.unplug?.(volume, instance);
-      volume.attachment = undefined;
-      volume.status = 'available';
-      this.#changed(volume);
-    });
+    void this.detachVolume(values['VolumeId'] ?? '', values['InstanceId'] ?? '');
     return 'detaching';
   }
 
   #describeInstances(values: Values): string {
     const id = values['InstanceId.1'] ?? '';
-    if (!this.instances.has(id))
-      throw new Refusal('InvalidInstanceID.NotFound', `The instance ID '${id}' does not exist`);
-    const attached = [...this.volumes.values()].filter(
-      ({ attachment }) => attachment?.instance === id && attachment.status === 'attached',
-    );
+    if (!this.instances.has(id)) throw this.refusal('no instance', id);
+    const attached = this.volumesAt(id).filter(({ attachment }) => attachment?.status === 'attached');
     const devices = attached.map(({ attachment }) => `<deviceName>${attachment?.device}</deviceName>`);
     const instance = `<instanceId>${id}</instanceId><instanceState><name>running</name></instanceState>${list('blockDeviceMapping', devices)}`;
     return list('reservationSet', [list('instancesSet', [instance])]);
   }
 
   #modify(values: Values): string {
-    const volume = this.#requireVolume(values['VolumeId'] ?? '');
-    if (this.modificationsRefused || volume.modification?.state === 'optimizing') {
-      throw new Refusal(
-        'VolumeModificationRateExceeded',
-        'You have reached the maximum modification rate per volume limit.',
-      );
-    }
-    const modification: NonNullable<FakeVolume['modification']> = {
-      targetGiB: Number(values['Size']),
-      state: 'modifying',
-    };
-    volume.modification = modification;
-    this.#later(async () => {
-      volume.sizeGiB = modification.targetGiB;
-      await this.plugs.resized?.(volume);
-      modification.state = 'optimizing';
-      this.#changed(volume);
-    });
+    const volume = this.requireVolume(values['VolumeId'] ?? '');
+    if (volume.modification?.state === 'optimizing') throw this.refusal('changed too often', volume.id);
+    void this.resize(volume.id, Number(values['Size']));
     return modificationXml(volume);
   }
 
   #modification(values: Values): string {
-    const volume = this.#requireVolume(values['VolumeId.1'] ?? '');
+    const volume = this.requireVolume(values['VolumeId.1'] ?? '');
     if (volume.modification === undefined) {
       throw new Refusal('InvalidVolumeModification.NotFound', `Modification for volume '${volume.id}' does not exist.`);
     }
@@ -488,65 +253,15 @@ export class FakeEc2 implements AsyncDisposable {
   }
 
   #createSnapshot(values: Values): FakeSnapshot {
-    const volume = this.#requireVolume(values['VolumeId'] ?? '');
-    const snapshot: FakeSnapshot = {
-      ...{ id: this.#newId('snap'), volumeId: volume.id, sizeGiB: volume.sizeGiB, createdMs: Date.now() },
-      ...{ status: 'pending', tags: tagsIn('TagSpecification.1.Tag', values) },
-    };
-    this.snapshots.set(snapshot.id, snapshot);
-    this.plugs.snapshotTaken?.(snapshot);
-    this.#later(() => {
-      snapshot.status = 'completed';
-      this.#changed(snapshot);
-    });
-    this.#changed(snapshot);
-    return snapshot;
-  }
-
-  #deleteSnapshot(id: string): void {
-    const snapshot = this.snapshots.get(id);
-    if (snapshot === undefined) throw new Refusal('InvalidSnapshot.NotFound', `The snapshot '${id}' does not exist.`);
-    this.snapshots.delete(id);
-    this.#history.delete(id);
+    return this.takeSnapshot(this.#newId('snap'), values['VolumeId'] ?? '', tagsIn('TagSpecification.1.Tag', values));
   }
 
   #describeSnapshots(values: Values): FakeSnapshot[] {
-    return this.#shown<FakeSnapshot>('snap').filter((each) => filtersIn(values).every((filter) => fits(each, filter)));
+    return this.shownSnapshots().filter((each) => filtersIn(values).every((filter) => fits(each, filter)));
   }
 
   #newId(kind: 'snap' | 'vol'): string {
     return `${kind}-${(++this.#number).toString(16).padStart(17, '0')}`;
-  }
-
-  #later(work: () => Promise<void> | void): void {
-    const { workMs } = this.troubles;
-    const pending = new Promise<void>((resolve) => {
-      setTimeout(resolve, workMs * (0.5 + this.#random()));
-    }).then(work);
-    const ended = pending.finally(() => this.#pending.delete(ended));
-    this.#pending.add(ended);
-  }
-
-  #changed(object: FakeVolume | FakeSnapshot): void {
-    if (this.#frozen.has(object.id)) return;
-    const attachment = 'attachment' in object && object.attachment ? { attachment: { ...object.attachment } } : {};
-    const versions = this.#history.get(object.id) ?? [];
-    versions.push({ atMs: performance.now(), value: { ...object, tags: { ...object.tags }, ...attachment } });
-    // A test may have looks be late only from a later time on.
-    const oldMs = performance.now() - Math.max(this.troubles.lateMs, 2_000);
-    while ((versions[1]?.atMs ?? Infinity) < oldMs) versions.shift();
-    this.#history.set(object.id, versions);
-  }
-
-  /** As it was a moment ago. */
-  #shown<T extends FakeVolume | FakeSnapshot>(kind: 'snap' | 'vol'): T[] {
-    const atMs = performance.now() - this.#random() * this.troubles.lateMs;
-    const shown: T[] = [];
-    for (const [id, versions] of this.#history) {
-      const version = id.startsWith(`${kind}-`) ? versions.findLast((each) => each.atMs <= atMs) : undefined;
-      if (version !== undefined) shown.push(version.value as T);
-    }
-    return shown;
   }
 }
 
@@ -554,6 +269,7 @@ function goneVolume(id: string, createdMs: number, zone: string, sizeGiB: number
   return {
     ...{ id, createdMs, zone, sizeGiB, status: 'creating', tags: {} },
     ...{ attachment: undefined, modification: undefined, snapshotId: undefined, parameters: {} },
+    lastAttachedMs: undefined,
   };
 }
 
@@ -585,7 +301,13 @@ function fits(object: FakeVolume | FakeSnapshot, { name, value }: Filter): boole
 }
 
 function answer(action: string, content: string): string {
-  return `<${action}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>1</requestId>${content}</${action}Response>`;
+  return xml(
+    `<${action}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>1</requestId>${content}</${action}Response>`,
+  );
+}
+
+function xml(text: string): string {
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${text}`;
 }
 
 function list(name: string, items: readonly string[]): string {
@@ -604,7 +326,10 @@ function volumeXml({ attachment, createdMs, id, sizeGiB, status, tags, zone }: F
   return `<volumeId>${id}</volumeId><size>${sizeGiB}</size><availabilityZone>${zone}</availabilityZone><status>${status}</status><createTime>${new Date(createdMs).toISOString()}</createTime>${list('attachmentSet', attachments)}${tagSet(tags)}`;
 }
 
-function attachmentXml(id: string, { device, instance, sinceMs, status }: FakeAttachment): string {
+function attachmentXml(
+  id: string,
+  { device, instance, sinceMs, status }: NonNullable<FakeVolume['attachment']>,
+): string {
   return `<volumeId>${id}</volumeId><instanceId>${instance}</instanceId><device>${device}</device><status>${status}</status><attachTime>${new Date(sinceMs).toISOString()}</attachTime>`;
 }
 

@@ -26,7 +26,7 @@ export const cloudMutants: readonly Mutant[] = [
     name: 'a disk that another machine has is not attached',
     file: 'src/pool/cloud-disk/attachments.ts',
     ...pool,
-    text: '    if (other !== undefined) throw inUseBy(place, handle, disk, other);\n',
+    text: '    if (other !== undefined) throw await inUseBy(place, handle, disk, other);\n',
     replacement: '    if (other !== undefined) return;\n',
     only: 'attaches and detaches, twice and late',
   },

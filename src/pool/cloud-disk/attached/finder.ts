@@ -32,19 +32,15 @@ export class NvmeFinder implements DiskFinder {
   find(serial: string): readonly NetworkDevice[] {
     const names = sysfsNames(join(this.#root, 'block')).filter((name) => wholeDisk.test(name));
     return names.flatMap((name) => {
-      const directory = join(this.#root, 'block', name);
-      if (read(directory, 'device/serial') !== serial) return [];
-      const device = parseDeviceNumber(read(directory, 'dev'));
-      const sectors = read(directory, 'size');
-      if (device === undefined || sectors === undefined) return [];
-      return [{ name, devicePath: `/dev/${name}`, device, sizeBytes: BigInt(sectors) * 512n }];
+      const isIt = readAttribute(this.#root, name, 'device/serial') === serial;
+      return isIt ? deviceNamed(this.#root, name) : [];
     });
   }
 
   async rescan(queue: DiskQueue, serial: string): Promise<void> {
     for (const name of sysfsNames(join(this.#root, 'class/nvme'))) {
       const directory = join(this.#root, 'class/nvme', name);
-      if (read(directory, 'serial') !== serial) continue;
+      if (read(join(directory, 'serial')) !== serial) continue;
       // The disk tells of a new size itself, but one that was asleep may have missed it.
       await queue.run(() => writeFile(join(directory, 'rescan_controller'), '1')).catch(ignoreMissing);
     }
@@ -62,11 +58,7 @@ export class LinkFinder implements DiskFinder {
   find(serial: string): readonly NetworkDevice[] {
     const name = linkedName(join(this.#directory, serial));
     if (name === undefined) return [];
-    const directory = join('/sys/block', name);
-    const device = parseDeviceNumber(read(directory, 'dev'));
-    const sectors = read(directory, 'size');
-    if (device === undefined || sectors === undefined || sectors === '0') return [];
-    return [{ name, devicePath: `/dev/${name}`, device, sizeBytes: BigInt(sectors) * 512n }];
+    return deviceNamed('/sys', name).filter(({ sizeBytes }) => sizeBytes > 0n);
   }
 
   async rescan(): Promise<void> {}
@@ -80,10 +72,23 @@ function linkedName(path: string): string | undefined {
   }
 }
 
+/** The device of this name, unless it is gone. @param root of sysfs */
+export function deviceNamed(root: string, name: string): readonly NetworkDevice[] {
+  const device = parseDeviceNumber(readAttribute(root, name, 'dev'));
+  const sectors = readAttribute(root, name, 'size');
+  if (device === undefined || sectors === undefined) return [];
+  return [{ name, devicePath: `/dev/${name}`, device, sizeBytes: BigInt(sectors) * 512n }];
+}
+
+/** An attribute of a block device, in letters of one byte. @param root of sysfs */
+export function readAttribute(root: string, name: string, attribute: string): string | undefined {
+  return read(join(root, 'block', name, attribute));
+}
+
 /** undefined: not there, or gone while it was read. */
-function read(directory: string, name: string): string | undefined {
+function read(path: string): string | undefined {
   try {
-    return readFileSync(join(directory, name), 'latin1').trim();
+    return readFileSync(path, 'latin1').trim();
   } catch (error) {
     if (isErrno(error, 'ENODEV', 'EINVAL', 'EIO', 'ENXIO')) return undefined;
     return ignoreMissing(error);

@@ -15,6 +15,7 @@ import type { FilesystemType } from '../../../volume/filesystem.ts';
 import { step } from '../../../volume/step.ts';
 import type { DeviceAttachment } from '../../attached-device.ts';
 import { replaceFile } from '../../records/durable-file.ts';
+import { shortId } from '../cloud.ts';
 
 export interface FirstUse {
   readonly queue: DiskQueue;
@@ -61,7 +62,7 @@ export async function prepareFirstUse(use: FirstUse, attachment: DeviceAttachmen
 export async function refuseBlank(use: FirstUse, attachment: DeviceAttachment): Promise<void> {
   if (!(await isBlank(use.queue, attachment))) return;
   throw new FailedPrecondition(
-    `volume ${use.handle}: ${use.diskId} is blank, and was published to a node before: it is not formatted. If it never held anything, delete its claim and make it again, or run mkfs.${use.fsType} on it; otherwise its data is lost.`,
+    `volume ${use.handle}: ${shortId(use.diskId)} is blank, and was published to a node before: it is not formatted. If it never held anything, delete its claim and make it again, or run mkfs.${use.fsType} on it; otherwise its data is lost.`,
   );
 }
 

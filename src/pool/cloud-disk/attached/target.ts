@@ -4,6 +4,7 @@ import { FailedPrecondition, type HoldfastError, Unavailable } from '../../../vo
 import { type NoteFormat, noteFields } from '../../network-disk/connection-notes.ts';
 import type { NetworkDevice, Target, TargetConnection } from '../../network-disk/target.ts';
 import type { VolumeOnNode } from '../../node-side.ts';
+import { shortId } from '../cloud.ts';
 import type { DiskFinder } from './finder.ts';
 
 export const noteFormat: NoteFormat<never> = {
@@ -50,7 +51,7 @@ export class AttachedDisk implements Target<never> {
 
   notThere({ handle }: Pick<VolumeOnNode, 'handle'>): HoldfastError {
     return new Unavailable(
-      `volume ${handle}: this node has no disk with serial number ${this.#serial}, though ${this.name} should be attached here; it is looked for again.`,
+      `volume ${handle}: this node has no disk with serial number ${this.#serial}, though ${shortId(this.name)} should be attached here; it is looked for again.`,
     );
   }
 

@@ -4,8 +4,9 @@ import { type Mistake, SectionReader } from '../../../settings/section.ts';
 import { InvalidArgument, OutOfRange } from '../../../volume/errors.ts';
 import type { VolumeHandle } from '../../../volume/handle.ts';
 import { volumeIdFor } from '../../../volume/id.ts';
+import { readCloudVolume, writeCloudVolume } from '../../cloud-disk/context.ts';
 import { readEbsPool } from './config.ts';
-import { readEbsContext, serialOf, writeEbsContext } from './context.ts';
+import { ebsDiskIds, serialOf } from './context.ts';
 import { placesFor } from './instance.ts';
 import { ebsNodeKind } from './node.ts';
 import { parseEbsParameters } from './parameters.ts';
@@ -87,7 +88,7 @@ describe('the context of an EBS volume', () => {
       { volumeId, mkfsOptions: '', isRestored: false },
       { volumeId, mkfsOptions: '-m 1', isRestored: true },
     ]) {
-      assert.deepEqual(readEbsContext(writeEbsContext(context)), context);
+      assert.deepEqual(readCloudVolume(ebsDiskIds, writeCloudVolume(context)), context);
     }
     for (const wrong of [
       {},
@@ -95,7 +96,7 @@ describe('the context of an EBS volume', () => {
       { volumeId, restored: 'perhaps' },
       { volumeId: `${volumeId} ` },
     ]) {
-      assert.throws(() => readEbsContext(wrong as Record<string, string>), InvalidArgument);
+      assert.throws(() => readCloudVolume(ebsDiskIds, wrong as Record<string, string>), InvalidArgument);
     }
   });
 

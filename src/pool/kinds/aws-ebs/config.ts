@@ -1,5 +1,6 @@
-import { type SectionReader, shown, WrongValue } from '../../../settings/section.ts';
+import { type SectionReader, WrongValue } from '../../../settings/section.ts';
 import { text } from '../../../settings/values.ts';
+import { endpointLike, poolId, requirePoolId, textsBy } from '../../cloud-disk/config.ts';
 
 /** Options that only pools on EBS have. */
 export interface EbsPoolOptions {
@@ -15,41 +16,18 @@ export interface EbsPoolOptions {
   readonly endpoint: URL | undefined;
 }
 
-const readers = { poolId: label, region: text, zone: text, tags, endpoint };
+const tags = textsBy('tag', (key, tag) => {
+  if (/^(aws:|holdfast\.dev\/|Name$)/.test(key)) throw new WrongValue('is a tag of AWS or of this driver', [key]);
+  if (key.length > 128 || tag.length > 256) throw new WrongValue('is too long for a tag', [key]);
+});
+const endpoint = endpointLike('https://vpce-1.ec2.eu-central-1.vpce.amazonaws.com');
+
+const readers = { poolId, region: text, zone: text, tags, endpoint };
 
 export const ebsPoolKeys: readonly string[] = Object.keys(readers);
 
 export function readEbsPool(section: SectionReader): EbsPoolOptions {
-  const { endpoint: url, poolId, region, tags: extra = {}, zone } = section.readAll(readers);
-  if (!section.has('poolId')) {
-    section.mistake([], 'needs a poolId: a name for it that no other pool in the account has, such as prod-eu');
-  }
-  return { poolId: poolId ?? '', region, zone, tags: extra, endpoint: url };
-}
-
-function label(value: unknown): string {
-  if (typeof value === 'string' && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value)) return value;
-  throw new WrongValue(`must be 1 to 63 lower-case letters, digits and inner dashes, not ${shown(value)}`);
-}
-
-function tags(value: unknown): Readonly<Record<string, string>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new WrongValue(`must be a section with a text for each tag, not ${shown(value)}`);
-  }
-  const entries = Object.entries(value).map(([key, tag]: [string, unknown]): [string, string] => {
-    if (/^(aws:|holdfast\.dev\/|Name$)/.test(key)) throw new WrongValue('is a tag of AWS or of this driver', [key]);
-    if (typeof tag !== 'string') throw new WrongValue(`must be text, not ${shown(tag)}: put it in quotes`, [key]);
-    if (key.length > 128 || tag.length > 256) throw new WrongValue('is too long for a tag', [key]);
-    return [key, tag];
-  });
-  if (entries.length > 20) throw new WrongValue('has more than 20 tags');
-  return Object.fromEntries(entries);
-}
-
-function endpoint(value: unknown): URL {
-  if (typeof value === 'string' && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol))
-    return new URL(value);
-  throw new WrongValue(
-    `must be an address such as https://vpce-1.ec2.eu-central-1.vpce.amazonaws.com, not ${shown(value)}`,
-  );
+  const { endpoint: url, poolId: id = '', region, tags: extra = {}, zone } = section.readAll(readers);
+  requirePoolId(section, 'account');
+  return { poolId: id, region, zone, tags: extra, endpoint: url };
 }

@@ -1,3 +1,4 @@
+import { zoneKey } from '../../../volume/topology.ts';
 import type { Instance } from '../../cloud-disk/instance.ts';
 import type { Environment } from './ec2/credentials.ts';
 import { InstanceMetadata } from './ec2/metadata.ts';
@@ -17,7 +18,7 @@ export async function readInstance(environment: Environment): Promise<Instance> 
     metadata.get('meta-data/network/interfaces/macs/'),
     metadata.get('meta-data/block-device-mapping/'),
   ]);
-  return { id, zone, maxVolumes: placesFor(linesOf(cards), linesOf(disks)) };
+  return { id, zone, zoneKeys: [zoneKey], maxVolumes: placesFor(linesOf(cards), linesOf(disks)) };
 }
 
 /** @param disks such as ami, root, ebs2, ephemeral0: the first two are the root volume */

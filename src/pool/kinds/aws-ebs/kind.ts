@@ -24,8 +24,10 @@ export const ebsKind: PoolKind<EbsPoolOptions> = {
   place: ({ own }) => ({ type: 'cloud', path: own.poolId }),
 
   async look(pool, request) {
-    const { lookAtEbsPool } = await import('./look.ts');
-    return lookAtEbsPool(pool, request);
+    const { lookAtCloudPool, lookTimes } = await import('../../cloud-disk/look.ts');
+    const { openEbsBackend } = await import('./open.ts');
+    const { name, own } = pool;
+    return lookAtCloudPool(pool, request, () => openEbsBackend({ ...request, ...own, name, ...lookTimes }));
   },
 
   async checkNode() {

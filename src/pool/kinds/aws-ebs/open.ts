@@ -1,8 +1,9 @@
+import { zoneKey } from '../../../volume/topology.ts';
 import { CloudBackend } from '../../cloud-disk/backend.ts';
 import { type CloudPace, usualPace } from '../../cloud-disk/cloud.ts';
+import { writeCloudVolume } from '../../cloud-disk/context.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import type { EbsPoolOptions } from './config.ts';
-import { writeEbsContext } from './context.ts';
 import { Ec2Client } from './ec2/client.ts';
 import { CredentialSource, domainOf } from './ec2/credentials.ts';
 import { Ec2Cloud } from './ec2/ec2-cloud.ts';
@@ -41,9 +42,10 @@ export async function openEbsBackend(options: EbsOpenOptions): Promise<ReadyBack
   const backend = new CloudBackend({
     ...{ kind: 'aws-ebs', cloud, names, poolId, poolName: name, pace, queue },
     parameters: ebsParameters,
+    zoneKeys: [zoneKey],
     defaultZone: zone,
     contextOf: (volumeId, { parameters, source }) =>
-      writeEbsContext({
+      writeCloudVolume({
         volumeId,
         mkfsOptions: parameters['mkfsOptions'] ?? '',
         isRestored: source !== undefined,

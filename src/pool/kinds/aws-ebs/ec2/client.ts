@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { Unavailable } from '../../../../volume/errors.ts';
-import { NoAnswer, sendHttp } from '../../../cloud-disk/http.ts';
+import { sendHttp } from '../../../cloud-disk/http.ts';
+import { OutcomeUnknown, sendRepeatedly } from '../../../cloud-disk/repeat.ts';
 import type { CredentialSource } from './credentials.ts';
 import { child, NotXml, parseXml, textOf, type XmlElement } from './xml.ts';
 
@@ -15,9 +15,6 @@ export class Ec2Refusal extends Unavailable {
     this.errorCode = errorCode;
   }
 }
-
-/** The request may have been carried out: its answer was lost. */
-export class OutcomeUnknown extends Unavailable {}
 
 export interface Ec2ClientOptions {
   readonly endpoint: URL;
@@ -62,32 +59,13 @@ export class Ec2Client {
    * @throws Ec2Refusal, OutcomeUnknown, Unavailable
    */
   async call(action: string, values: Ec2Values, isRepeatable: boolean): Promise<XmlElement> {
-    let hasNewCredentials = false;
-    for (const pauseMs of [...this.#options.pausesMs, undefined]) {
-      try {
-        return await this.#send(action, values);
-      } catch (error) {
-        const isRefused = error instanceof Ec2Refusal;
-        if (isRefused && expired.has(error.errorCode) && !hasNewCredentials) {
-          hasNewCredentials = true;
-          this.#options.credentials.forget();
-          continue;
-        }
-        const isSafe = isRefused ? throttled.has(error.errorCode) : error instanceof NoAnswer && error.isRefused;
-        const isUnknown = error instanceof NoAnswer && !error.isRefused;
-        const again = isSafe || (isUnknown && isRepeatable) || (error instanceof OutcomeUnknown && isRepeatable);
-        if (again && pauseMs !== undefined) {
-          // Calls that were refused together do not come back together.
-          await delay(pauseMs * (0.5 + Math.random()));
-          continue;
-        }
-        if (isUnknown)
-          throw new OutcomeUnknown(`AWS gave no answer to ${action}, and may have done it: ${error.message}.`);
-        if (error instanceof NoAnswer) throw new Unavailable(`AWS cannot be reached for ${action}: ${error.message}.`);
-        throw error;
-      }
-    }
-    throw new Unavailable(`AWS did not answer ${action}.`);
+    return await sendRepeatedly({
+      ...{ cloud: 'AWS', action, isRepeatable, pausesMs: this.#options.pausesMs },
+      send: () => this.#send(action, values),
+      isThrottled: (error) => error instanceof Ec2Refusal && throttled.has(error.errorCode),
+      isExpired: (error) => error instanceof Ec2Refusal && expired.has(error.errorCode),
+      forgetCredentials: () => this.#options.credentials.forget(),
+    });
   }
 
   /** All pages of a list. */

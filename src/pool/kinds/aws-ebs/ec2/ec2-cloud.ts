@@ -19,6 +19,7 @@ import {
   type NewDisk,
   Polling,
 } from '../../../cloud-disk/cloud.ts';
+import { ebsDiskIds } from '../context.ts';
 import { parseEbsParameters } from '../parameters.ts';
 import { type Ec2Client, Ec2Refusal, type Ec2Values } from './client.ts';
 import { DeviceNames } from './device-names.ts';
@@ -58,7 +59,7 @@ export class Ec2Cloud implements Cloud {
   }
 
   isDiskId(text: string): boolean {
-    return /^vol-[0-9a-f]{8,17}$/.test(text);
+    return ebsDiskIds.pattern.test(text);
   }
 
   async disks(labels: CloudLabels): Promise<CloudDisk[]> {

@@ -1,26 +1,28 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loopsOver } from '../../support/left-behind.ts';
-import type { FakeEc2, FakeVolume, Plugs } from './fake-ec2.ts';
+import { loopsOver } from '../support/left-behind.ts';
+import type { FakeCloud, FakeVolume, Plugs } from './fake-cloud.ts';
 
 const gibibyte = 2 ** 30;
 
 /**
- * Machines of a fake EC2 that are all this one: a volume is a sparse file, attached it is a loop device, and a link with its
+ * Machines of a fake cloud that are all this one: a volume is a sparse file, attached it is a loop device, and a link with its
  * serial number leads there.
  */
 export class FakeMachines implements Plugs {
+  readonly #cloud: FakeCloud;
   readonly #directory: string;
 
-  constructor(directory: string) {
+  constructor(cloud: FakeCloud, directory: string) {
+    this.#cloud = cloud;
     this.#directory = directory;
     mkdirSync(directory, { recursive: true });
   }
 
-  static at(ec2: FakeEc2, directory: string): FakeMachines {
-    const machines = new FakeMachines(directory);
-    ec2.plugs = {
+  static at(cloud: FakeCloud, directory: string): FakeMachines {
+    const machines = new FakeMachines(cloud, directory);
+    cloud.plugs = {
       created: (volume) => machines.created(volume),
       deleted: (volume) => machines.deleted(volume),
       snapshotTaken: ({ id, volumeId }) => machines.copy(volumeId, id),
@@ -33,13 +35,13 @@ export class FakeMachines implements Plugs {
 
   /** The links of a machine. */
   links(instance: string): string {
-    const path = join(this.#directory, `links-${instance}`);
+    const path = join(this.#directory, `links-${plain(instance)}`);
     mkdirSync(path, { recursive: true });
     return path;
   }
 
   file(id: string): string {
-    return join(this.#directory, id);
+    return join(this.#directory, plain(id));
   }
 
   created({ id, sizeGiB, snapshotId }: FakeVolume): void {
@@ -58,17 +60,21 @@ export class FakeMachines implements Plugs {
 
   plug({ id }: Pick<FakeVolume, 'id'>, instance: string): void {
     const device = execFileSync('losetup', ['--find', '--show', this.file(id)], { encoding: 'utf8' }).trim();
-    symlinkSync(device, join(this.links(instance), id.replace('-', '')));
+    symlinkSync(device, this.#link(id, instance));
   }
 
   unplug({ id }: Pick<FakeVolume, 'id'>, instance: string): void {
-    rmSync(join(this.links(instance), id.replace('-', '')), { force: true });
+    rmSync(this.#link(id, instance), { force: true });
     for (const device of this.#loops(id)) execFileSync('losetup', ['--detach', device]);
   }
 
   resized({ id, sizeGiB }: Pick<FakeVolume, 'id' | 'sizeGiB'>): void {
     truncateSync(this.file(id), sizeGiB * gibibyte);
     for (const device of this.#loops(id)) execFileSync('losetup', ['--set-capacity', device]);
+  }
+
+  #link(id: string, instance: string): string {
+    return join(this.links(instance), this.#cloud.serialOf(id));
   }
 
   #loops(id: string): string[] {
@@ -81,4 +87,9 @@ export class FakeMachines implements Plugs {
       return file === this.file(id);
     });
   }
+}
+
+/** A name for a file: ids of some clouds are paths. */
+function plain(id: string): string {
+  return id.replaceAll('/', '_');
 }

@@ -1,0 +1,4 @@
+import { gce } from './clouds.ts';
+import { killedTests } from './suite/killed.ts';
+
+killedTests(gce);
