@@ -17,6 +17,7 @@ import { FleetServer } from './controller/fleet-server.ts';
 import { FleetState } from './controller/fleet-state.ts';
 import { ForgottenKeeper } from './controller/keepers/forgotten-keeper.ts';
 import { GoneNodes } from './controller/keepers/gone-nodes.ts';
+import { LeftCopiesKeeper } from './controller/keepers/left-copies-keeper.ts';
 import { LostCopiesKeeper } from './controller/keepers/lost-copies-keeper.ts';
 import { StrayKeeper } from './controller/keepers/stray-keeper.ts';
 import { Sessions } from './controller/sessions.ts';
@@ -91,6 +92,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const strays = new StrayKeeper({ view: state, sessions, log, recorded: () => recordedVolumes(api, driverName) });
   void lookingForStrays();
   void gone.run(signal);
+  void new LeftCopiesKeeper({ state, moves, log }).run(signal);
   void new LostCopiesKeeper({ api, place, state, moves, log }).run(signal);
   void startOptions(config, { api, place, state, log, signal });
   let links: FleetServer | undefined;

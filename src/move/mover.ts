@@ -58,6 +58,8 @@ export interface Peers {
   cancelLeaving(id: VolumeId): Promise<MoveJob | undefined>;
   /** The node that it was handed over to is lost, and the copy was taken back. */
   takenBack(id: VolumeId): Promise<void>;
+  /** The node that it was handed over to has it. */
+  arrived(move: Pick<PeerMove, 'id' | 'moveId'>): Promise<void>;
   /** Ends the move of a volume that was deleted here. */
   forgetDeleted(id: VolumeId): Promise<void>;
 }
@@ -436,6 +438,26 @@ export class Mover {
       });
       const closed = pools.firstClosed();
       if (closed !== undefined) throw new Unavailable(`pool ${closed}, which is not open, may have volume ${id}.`);
+    });
+  }
+
+  /**
+   * The node that the volume was handed over to has it, and the move has not reported that: its copy here goes to the trash.
+   * @throws FailedPrecondition if a copy here was not handed over to that node
+   */
+  settle(id: VolumeId, generation: number, node: string): Promise<void> {
+    const { objects, peers } = this.#options;
+    return objects.claim([{ object: id }], 'the end of a move', async () => {
+      for (const { pool, state } of await statesOf(await this.#having(id), id)) {
+        const { fence } = state.mark;
+        if (state.why !== 'given' || fence?.to !== node) {
+          throw new FailedPrecondition(`volume ${id} of pool ${pool.name} was not handed over to node ${node}.`);
+        }
+        const move = { id, moveId: fence.moveId };
+        await movesOf(pool).settle(id, { ...move, generation });
+        await removeSnapshots(pool, move);
+        await peers?.arrived(move);
+      }
     });
   }
 

@@ -106,6 +106,7 @@ const published = [
   'rpc Moves.StartMove StartMoveRequest MoveAnswer',
   'rpc Moves.ReadGeneration ReadGenerationRequest GenerationTold',
   'rpc Moves.OutdateCopy OutdateCopyRequest MoveAnswer',
+  'rpc Moves.SettleCopy SettleCopyRequest MoveAnswer',
   'field AdmitMoveRequest.volume_id = 1 string',
   'field AdmitMoveRequest.move_id = 2 string',
   'field AdmitMoveRequest.target_node = 3 string',
@@ -123,6 +124,9 @@ const published = [
   'field OutdateCopyRequest.volume_id = 1 string',
   'field OutdateCopyRequest.generation = 2 uint64',
   'field OutdateCopyRequest.node = 3 string',
+  'field SettleCopyRequest.volume_id = 1 string',
+  'field SettleCopyRequest.generation = 2 uint64',
+  'field SettleCopyRequest.node = 3 string',
   'field MoveAnswer.result = 1 string',
 ];
 

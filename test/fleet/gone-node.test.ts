@@ -62,3 +62,23 @@ test('of a node that was forgotten nothing is waited for, unless it has a link',
     'Kubernetes still says that it has the driver',
   );
 });
+
+test('a volume that has just moved is not called missing by the node that it has left', async () => {
+  const replica = new MemoryReplica(['a', 'b']);
+  const [a, b] = [new MemoryNode('a'), new MemoryNode('b')];
+  const id = volumeIdFor('a', 'default', 'moved');
+  a.volumes.set(id, 'moved');
+  for (const node of [a, b]) {
+    node.link(replica, healthy);
+    while (replica.state.node(node.name)?.hasTold !== true) await nextTurn();
+  }
+  assert.deepEqual(replica.state.owners(id), [{ node: 'a', isNative: true }]);
+  // The controller has not heard of it yet.
+  a.volumes.delete(id);
+  const grow = { volume_id: id, capacity_range: { required_bytes: 128n << 20n } };
+  replica.moved.set(id, { from: 'a', to: 'b' });
+  assert.equal(await replica.call('ControllerExpandVolume', grow), 'UNAVAILABLE');
+  replica.moved.clear();
+  replica.moved.set(id, { from: 'b', to: 'a' });
+  assert.notEqual(await replica.call('ControllerExpandVolume', grow), 'UNAVAILABLE');
+});

@@ -284,6 +284,71 @@ describe('a move between two nodes', () => {
     assert.equal(await digest(a), before);
   });
 
+  test('that has arrived at a target which has forgotten it: its source believes the target, and no other node', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    const moveId = randomUUID();
+    const fence = { moveId, fenceId: 'fence' };
+    await assert.rejects(a.mover.settle(id, 7, 'b'), {
+      name: 'FailedPrecondition',
+      message: /not handed over to node b/,
+    });
+    await a.leavings.begin({ id, moveId, node: 'b' });
+    await movesOf(a.pool).close(id, { ...fence, to: 'b' });
+    await assert.rejects(a.mover.settle(id, 7, 'b'), {
+      name: 'FailedPrecondition',
+      message: /not handed over to node b/,
+    });
+    const answer = await movesOf(a.pool).give(id, fence);
+    const record = await movesOf(b.pool).recordFor((await a.pool.find(id)) ?? assert.fail());
+    {
+      await using incoming = await movesOf(b.pool).receive(record, moveId);
+      await incoming.commit(record, { moveId, readUnder: fence.fenceId }, answer);
+    }
+    assert.equal(await b.mover.latestOf(id), 1);
+    await assert.rejects(a.mover.settle(id, 1, 'c'), {
+      name: 'FailedPrecondition',
+      message: /not handed over to node c/,
+    });
+    await a.mover.settle(id, 1, 'b');
+    assert.equal(await a.pools.find(id), undefined);
+    assert.equal(a.leavings.jobs()[0]?.state, 'done');
+    await a.mover.settle(id, 1, 'b');
+    await assert.rejects(b.mover.settle(id, 2, 'a'), {
+      name: 'FailedPrecondition',
+      message: /not handed over to node a/,
+    });
+    assert.notEqual(await b.pools.find(id), undefined);
+    const [trashed] = await a.pool.trash();
+    assert.equal(trashed?.record.id, id);
+  });
+
+  test('that a node had made which was lost: its copy there is outdated, and a move that comes again is not', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    // The operator says that b is lost.
+    const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
+    await admin.restore({ id, lostNode: 'b' }, { note: () => undefined });
+    assert.equal(await a.mover.latestOf(id), 2);
+    await b.mover.outdate(id, 2, 'a');
+    assert.equal(await b.pools.find(id), undefined);
+    assert.equal(b.sight(id).job.state, 'cancelled');
+    await order(a, b, id);
+    await b.mover.outdate(id, 2, 'a');
+    assert.equal((await b.ended(id)).job.state, 'done');
+    await b.mover.outdate(id, 2, 'a');
+    assert.notEqual(await b.pools.find(id), undefined);
+    assert.equal(b.sight(id).job.state, 'done');
+  });
+
   test('ends when its volume is deleted at the source, and leaves nothing at either end', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();

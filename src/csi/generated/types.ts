@@ -162,6 +162,7 @@ export type { StartMoveRequest } from './holdfast/fleet/v1/StartMoveRequest.ts';
 export type { ReadGenerationRequest } from './holdfast/fleet/v1/ReadGenerationRequest.ts';
 export type { GenerationTold } from './holdfast/fleet/v1/GenerationTold.ts';
 export type { OutdateCopyRequest } from './holdfast/fleet/v1/OutdateCopyRequest.ts';
+export type { SettleCopyRequest } from './holdfast/fleet/v1/SettleCopyRequest.ts';
 export type { MoveAnswer } from './holdfast/fleet/v1/MoveAnswer.ts';
 import type { RegistrationDefinition, RegistrationHandlers as RegistrationImplementation } from './pluginregistration/Registration.ts';
 export type RegistrationMethods = MethodsOf<RegistrationDefinition, RegistrationImplementation>;

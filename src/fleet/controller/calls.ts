@@ -115,9 +115,10 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
     }
     if (route.to === 'node' && method.name === 'DeleteVolume') route = alsoToTarget(parts, volumesOf(request), route);
     if (route.to === 'node') context.note({ node: route.node });
-    const response = await forward(sessions, route, call).catch((error) =>
-      explainNotFound(parts, volumesOf(request), error),
-    );
+    const response = await forward(sessions, route, call).catch((error) => {
+      if (route.to === 'node' && isNotFound(error)) refuseMoved(parts, volumesOf(request), route.node);
+      return explainNotFound(parts, volumesOf(request), error);
+    });
     if (route.to === 'node') requireOwn(state, { method, node: route.node, request: bytes, response });
     if (route.to === 'node' && deletedId !== undefined) ended.add(deletedId, route.node);
     return response;
@@ -128,6 +129,18 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
 function alsoToTarget({ movedTo }: FleetParts, [id = '']: readonly string[], route: RouteToNode): Route {
   const target = movedTo(id, route.node);
   return target === undefined ? route : { to: 'all', nodes: [route.node, target] };
+}
+
+/** "Not found" is final for Kubernetes. @throws Unavailable if a volume has just moved away from the node that was asked */
+function refuseMoved({ movedTo }: FleetParts, ids: readonly string[], node: string): void {
+  for (const id of ids) {
+    const target = movedTo(id, node);
+    if (target !== undefined) throw new Unavailable(`${id} has just moved from ${node} to ${target}; try again.`);
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'NOT_FOUND';
 }
 
 type RouteToNode = Extract<Route, { readonly to: 'node' }>;
@@ -193,7 +206,7 @@ function refuseMissing(state: FleetState, records: readonly RecordedVolume[]): v
 
 /** @throws Unavailable instead, if the volume's node is away and was not asked */
 async function explainNotFound(parts: FleetParts, volumeIds: readonly string[], error: unknown): Promise<never> {
-  if (error instanceof HoldfastError && error.code === 'NOT_FOUND') {
+  if (isNotFound(error)) {
     refuseMissing(parts.state, await recordsOfGone(parts, volumeIds));
   }
   throw error;
@@ -269,7 +282,7 @@ async function seek({ sessions, state }: FleetParts, id: string, deadline: Date 
   const method = controllerMethod(isVolume ? 'ControllerGetVolume' : 'GetSnapshot');
   const request = encode(method.requestType, isVolume ? { volume_id: id } : { snapshot_id: id });
   await forward(sessions, routeById(state, id), { method, request, deadline }).catch((error) => {
-    if (!(error instanceof HoldfastError && error.code === 'NOT_FOUND')) throw error;
+    if (!isNotFound(error)) throw error;
   });
 }
 

@@ -166,6 +166,14 @@ export class FleetMoves {
     await this.#send(lostNode, 'OutdateCopy', { volume_id: volumeId, generation, node });
   }
 
+  /** The source of a move has not heard of its end. @throws FailedPrecondition unless it has handed the volume over to that node */
+  async settle(
+    source: string,
+    { generation, node, volumeId }: { readonly volumeId: string; readonly generation: bigint; readonly node: string },
+  ): Promise<void> {
+    await this.#send(source, 'SettleCopy', { volume_id: volumeId, generation, node });
+  }
+
   /** The target of a move asks its source before it ends. One that was not brokered ends at the target alone. */
   async beforeCancel(node: string, volumeId: string): Promise<void> {
     const coming = this.#coming(volumeId).find((each) => each.node === node);
@@ -314,6 +322,7 @@ const requestTypes = {
   StartMove: 'StartMoveRequest',
   ReadGeneration: 'ReadGenerationRequest',
   OutdateCopy: 'OutdateCopyRequest',
+  SettleCopy: 'SettleCopyRequest',
 } as const;
 type Rpc = keyof typeof requestTypes;
 

@@ -191,6 +191,18 @@ export class FleetState implements FleetView, StrayView {
     return [...Map.groupBy(volumes, ({ name }) => name).values()].filter(({ length }) => length > 1).flat();
   }
 
+  /** The volumes that several nodes have which are linked and have reported all, with those nodes. */
+  get shared(): ReadonlyMap<string, readonly string[]> {
+    const nodes = new Map<string, string[]>();
+    for (const [node, state] of this.#states) {
+      if (!isAllTold(sightOf(state))) continue;
+      for (const { id, kind } of state.inventory.entries.values()) {
+        if (kind === 'VOLUME') nodes.set(id, [...(nodes.get(id) ?? []), node]);
+      }
+    }
+    return new Map([...nodes].filter(([, { length }]) => length > 1));
+  }
+
   /** Answers if the volume has a snapshot. */
   isSource(volumeId: string): boolean {
     return this.ids('SNAPSHOT', ({ sourceId }) => sourceId === volumeId).size > 0;

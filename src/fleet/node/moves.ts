@@ -7,6 +7,7 @@ import type { UnaryCall } from '../../csi/pipeline.ts';
 import type { Mover, MoveSight, PeerOrder } from '../../move/mover.ts';
 import type { AdmissionKind, Leavings } from '../../move/nodes/leavings.ts';
 import type { Nodes } from '../../move/nodes/nodes.ts';
+import { switched } from '../../move/switched.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { makeKey } from '../tls/certificate.ts';
 import { idIn } from './change.ts';
@@ -47,9 +48,16 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
     async ReadGeneration({ volume_id }) {
       return { generation: BigInt(await mover.latestOf(idIn(volume_id))) };
     },
+    async SettleCopy({ generation, node, volume_id }) {
+      requireText({ node });
+      await mover.settle(idIn(volume_id), Number(generation), node);
+      switched.publish({ volumeId: volume_id });
+      return {};
+    },
     async OutdateCopy({ generation, node, volume_id }) {
       requireText({ node });
       await mover.outdate(idIn(volume_id), Number(generation), node);
+      switched.publish({ volumeId: volume_id });
       return {};
     },
   };
@@ -84,7 +92,8 @@ export class MovesTeller {
       .slice(0, maxMoves)
       .map(toldOf);
     const text = JSON.stringify(moves);
-    if (text === this.#told || (moves.length === 0 && this.#told === '')) return;
+    // Also that there are none: what an earlier link has reported is void.
+    if (text === this.#told) return;
     this.#told = text;
     this.#send({ moves: { moves } });
   }

@@ -86,6 +86,10 @@ export class Nodes implements Peers {
     return this.#options.leavings.takenBack(id);
   }
 
+  arrived(move: Pick<PeerMove, 'id' | 'moveId'>): Promise<void> {
+    return this.#options.leavings.end(move, 'done');
+  }
+
   forgetDeleted(id: VolumeId): Promise<void> {
     return this.#options.leavings.forgetDeleted(id);
   }

@@ -139,6 +139,8 @@ export class MemoryReplica {
   isForgottenByClass = false;
   /** By PersistentVolumes: a volume's node. */
   readonly recorded = new Map<string, string>();
+  /** Volumes that have just moved, as their nodes report it. */
+  readonly moved = new Map<string, { readonly from: string; readonly to: string }>();
   /** What happens while Kubernetes is asked for them. */
   whileListing: () => Promise<void> = async () => undefined;
   readonly #calls = fleetCalls(
@@ -155,7 +157,7 @@ export class MemoryReplica {
       },
       isForgottenByClass: async () => this.isForgottenByClass,
       attach: 'none',
-      movedTo: () => undefined,
+      movedTo: (id, from) => (this.moved.get(id)?.from === from ? this.moved.get(id)?.to : undefined),
       sendClaim: undefined,
     },
     { log },

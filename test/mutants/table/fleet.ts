@@ -111,7 +111,7 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'a volume is not "not found" while the node of its PersistentVolume is away',
     file: 'src/fleet/controller/calls.ts',
-    text: "  if (error instanceof HoldfastError && error.code === 'NOT_FOUND') {\n    refuseMissing",
+    text: '  if (isNotFound(error)) {\n    refuseMissing',
     replacement: '  if (error instanceof TypeError) {\n    refuseMissing',
     killer: 'test/fleet/told-all.test.ts',
   },

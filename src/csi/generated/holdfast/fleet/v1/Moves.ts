@@ -9,6 +9,7 @@ import type { GenerationToldInput as _holdfast_fleet_v1_GenerationToldInput, Gen
 import type { MoveAnswerInput as _holdfast_fleet_v1_MoveAnswerInput, MoveAnswer as _holdfast_fleet_v1_MoveAnswer } from '../../../holdfast/fleet/v1/MoveAnswer.ts';
 import type { OutdateCopyRequestInput as _holdfast_fleet_v1_OutdateCopyRequestInput, OutdateCopyRequest as _holdfast_fleet_v1_OutdateCopyRequest } from '../../../holdfast/fleet/v1/OutdateCopyRequest.ts';
 import type { ReadGenerationRequestInput as _holdfast_fleet_v1_ReadGenerationRequestInput, ReadGenerationRequest as _holdfast_fleet_v1_ReadGenerationRequest } from '../../../holdfast/fleet/v1/ReadGenerationRequest.ts';
+import type { SettleCopyRequestInput as _holdfast_fleet_v1_SettleCopyRequestInput, SettleCopyRequest as _holdfast_fleet_v1_SettleCopyRequest } from '../../../holdfast/fleet/v1/SettleCopyRequest.ts';
 import type { StartMoveRequestInput as _holdfast_fleet_v1_StartMoveRequestInput, StartMoveRequest as _holdfast_fleet_v1_StartMoveRequest } from '../../../holdfast/fleet/v1/StartMoveRequest.ts';
 
 /**
@@ -93,6 +94,23 @@ export interface MovesClient extends grpc.Client {
   readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
   readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
   
+  /**
+   * To the source of a move that has not heard of its end: the target says that it has the volume. Refused unless the copy was
+   * handed over to that node.
+   */
+  SettleCopy(argument: _holdfast_fleet_v1_SettleCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  SettleCopy(argument: _holdfast_fleet_v1_SettleCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  SettleCopy(argument: _holdfast_fleet_v1_SettleCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  SettleCopy(argument: _holdfast_fleet_v1_SettleCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  /**
+   * To the source of a move that has not heard of its end: the target says that it has the volume. Refused unless the copy was
+   * handed over to that node.
+   */
+  settleCopy(argument: _holdfast_fleet_v1_SettleCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  settleCopy(argument: _holdfast_fleet_v1_SettleCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  settleCopy(argument: _holdfast_fleet_v1_SettleCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  settleCopy(argument: _holdfast_fleet_v1_SettleCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  
   StartMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   StartMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   StartMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
@@ -135,6 +153,12 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
    */
   ReadGeneration: grpc.handleUnaryCall<_holdfast_fleet_v1_ReadGenerationRequest, _holdfast_fleet_v1_GenerationToldInput>;
   
+  /**
+   * To the source of a move that has not heard of its end: the target says that it has the volume. Refused unless the copy was
+   * handed over to that node.
+   */
+  SettleCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_SettleCopyRequest, _holdfast_fleet_v1_MoveAnswerInput>;
+  
   StartMove: grpc.handleUnaryCall<_holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
 }
@@ -145,5 +169,6 @@ export interface MovesDefinition extends grpc.ServiceDefinition {
   OutdateCopy: MethodDefinition<_holdfast_fleet_v1_OutdateCopyRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_MoveAnswer>
   PlanMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
   ReadGeneration: MethodDefinition<_holdfast_fleet_v1_ReadGenerationRequestInput, _holdfast_fleet_v1_GenerationToldInput, _holdfast_fleet_v1_ReadGenerationRequest, _holdfast_fleet_v1_GenerationTold>
+  SettleCopy: MethodDefinition<_holdfast_fleet_v1_SettleCopyRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_SettleCopyRequest, _holdfast_fleet_v1_MoveAnswer>
   StartMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
 }

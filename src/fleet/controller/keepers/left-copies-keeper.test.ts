@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { pino } from 'pino';
+import { FailedPrecondition } from '../../../volume/errors.ts';
+import { volumeIdFor } from '../../../volume/id.ts';
+import { FleetState } from '../fleet-state.ts';
+import { LeftCopiesKeeper } from './left-copies-keeper.ts';
+
+const id = volumeIdFor('a', 'data', 'data');
+
+function tell(state: FleetState, node: string, ids: readonly string[]): void {
+  const inventory = state.linked(node);
+  const put = ids.map((each) => {
+    const from = { source_id: '', group_id: '', adopted: false };
+    return { kind: 'VOLUME' as const, id: each, name: 'data', pool: 'data', ...from };
+  });
+  inventory.apply({ revision: 1n, starts: true, complete: true, put, gone: [], pools: [] });
+  state.told(node, inventory);
+}
+
+/** Node a has handed the volume over to node b, which has it in generation 1. */
+function keeperOf(state: FleetState) {
+  const settled: string[] = [];
+  const keeper = new LeftCopiesKeeper({
+    state,
+    moves: {
+      latestAt: async () => 1n,
+      async settle(source, { generation, node, volumeId }) {
+        if (source !== 'a') throw new FailedPrecondition('it was not handed over.');
+        settled.push(`${volumeId} of ${source}: ${generation} is on ${node}`);
+      },
+    },
+    log: pino({ level: 'silent' }),
+  });
+  return { keeper, settled };
+}
+
+test('a volume that two nodes have for longer than a moment is settled where it was handed over', async () => {
+  const state = new FleetState();
+  state.expect(['a', 'b', 'c']);
+  tell(state, 'a', [id, volumeIdFor('a', 'data', 'other')]);
+  tell(state, 'b', [id]);
+  const { keeper, settled } = keeperOf(state);
+  await keeper.look();
+  assert.deepEqual(settled, []);
+  await keeper.look();
+  assert.deepEqual(settled, [`${id} of a: 1 is on b`]);
+});
+
+test('a volume that one of two nodes has, or that is away with one of them, is left alone', async () => {
+  const state = new FleetState();
+  state.expect(['a', 'b']);
+  tell(state, 'a', [id]);
+  tell(state, 'b', []);
+  const { keeper, settled } = keeperOf(state);
+  for (let look = 0; look < 3; look++) await keeper.look();
+  tell(state, 'b', [id]);
+  await keeper.look();
+  state.away('b');
+  await keeper.look();
+  assert.deepEqual(settled, []);
+});

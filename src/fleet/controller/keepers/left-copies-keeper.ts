@@ -1,0 +1,62 @@
+import type { Logger } from 'pino';
+import { HoldfastError } from '../../../volume/errors.ts';
+import { pause } from '../../../volume/flow/pause.ts';
+import type { FleetMoves } from '../fleet-moves.ts';
+import type { FleetState } from '../fleet-state.ts';
+
+export interface LeftCopiesKeeperOptions {
+  readonly state: Pick<FleetState, 'shared'>;
+  readonly moves: Pick<FleetMoves, 'latestAt' | 'settle'>;
+  readonly log: Logger;
+}
+
+const lookMs = 60_000;
+
+/**
+ * Ends moves whose source has not heard that the volume has arrived, and whose target has forgotten it, as its own disk was
+ * replaced: the copy that was handed over goes to the trash. The target tells it itself otherwise.
+ */
+export class LeftCopiesKeeper {
+  readonly #options: LeftCopiesKeeperOptions;
+  /** The volumes that several nodes had at the last look: a move that ends now has it so for a moment. */
+  #before: ReadonlySet<string> = new Set();
+
+  constructor(options: LeftCopiesKeeperOptions) {
+    this.#options = options;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await pause(lookMs * (0.5 + Math.random()), signal);
+      if (signal.aborted) return;
+      await this.look();
+    }
+  }
+
+  async look(): Promise<void> {
+    const { shared } = this.#options.state;
+    for (const [volumeId, nodes] of shared) {
+      if (!this.#before.has(volumeId)) continue;
+      for (const source of nodes) {
+        for (const node of nodes) if (node !== source) await this.#settle(source, { volumeId, node });
+      }
+    }
+    this.#before = new Set(shared.keys());
+  }
+
+  async #settle(source: string, { node, volumeId }: { readonly volumeId: string; readonly node: string }) {
+    const { log, moves } = this.#options;
+    const facts = { volume_id: volumeId, node: source, now_on: node };
+    try {
+      const generation = await moves.latestAt(node, volumeId);
+      if (generation === 0n) return;
+      await moves.settle(source, { volumeId, generation, node });
+      log.info(facts, 'a copy that was handed over went to the trash');
+    } catch (error) {
+      // It was not handed over to that node, or one of them moves no volumes: the others are as they were.
+      if (error instanceof HoldfastError && error.code === 'FAILED_PRECONDITION') return;
+      const reason = error instanceof Error ? error.message : 'unknown';
+      log.warn({ ...facts, reason }, 'a volume is on two nodes, and one of them cannot be asked');
+    }
+  }
+}
