@@ -12,7 +12,7 @@ import { parseJsonInput } from '../volume/parse-input.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { type CopyWork, copyRanges, type Pace } from './copy.ts';
 import type { MoveJob } from './job.ts';
-import { type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
+import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
 import { switched } from './switched.ts';
 
 export const movePhases = ['copying', 'waiting', 'switching'] as const;
@@ -98,9 +98,18 @@ export class Moving {
 
   async run(): Promise<void> {
     const { id } = this.#parts.job;
-    if ((await this.#target.find(id)) === undefined) await this.#move();
-    else await this.#settle();
-    await this.#source.removeSnapshots();
+    if ((await this.#target.find(id)) === undefined) {
+      await this.#move();
+      await this.#source.removeSnapshots();
+      return;
+    }
+    try {
+      await this.#settle();
+      await this.#source.removeSnapshots();
+    } catch (error) {
+      // It has forgotten the end of the move, and has nothing of the volume that it knows of.
+      if (!(error instanceof MoveForgotten)) throw error;
+    }
   }
 
   async #move(): Promise<void> {

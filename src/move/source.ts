@@ -85,6 +85,9 @@ export class NotConnected extends Unavailable {}
 /** The move was ended where the volume is: the copy here is of no use. */
 export class MoveEnded extends FailedPrecondition {}
 
+/** The node that has the volume knows nothing of the move. It has to be ordered again, unless the volume has arrived. */
+export class MoveForgotten extends MoveEnded {}
+
 /** The pool that the volume leaves has no room for a snapshot of it. */
 export class SourceFull extends Error {}
 

@@ -113,6 +113,35 @@ describe('a move between two nodes', () => {
     await assert.rejects(look(b, moveId), { name: 'NotConnected', message: /cannot be reached .*altnames/i });
   });
 
+  test('that its source has not begun, or has forgotten, is not let in by the ticket of an earlier order', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    const again = (moveId: string) => a.leavings.admit({ id, moveId, node: 'b' }, 'again');
+    await assert.rejects(again(randomUUID()), { name: 'MoveForgotten', message: /order it again/ });
+    // Waits for its pod, and has left nothing at its source but its note.
+    {
+      await using _used = await device(a);
+      const moveId = await order(a, b, id);
+      await eventually(() => assert.equal(b.sight(id).progress?.phase, 'waiting'));
+      await again(moveId);
+      await b.mover.cancel(id);
+      await assert.rejects(again(moveId), { name: 'MoveEnded' });
+      // Another move comes between.
+      await order(a, b, id);
+      await eventually(() => assert.equal(b.sight(id).progress?.phase, 'waiting'));
+      await b.mover.cancel(id);
+      await assert.rejects(again(moveId), { name: 'MoveForgotten' });
+      b.nodes.connect('a', { host: '127.0.0.1', port: a.port });
+      const look = b.nodes.source({ id, moveId, node: 'a' }, AbortSignal.timeout(5_000)).look();
+      await assert.rejects(look, { name: 'MoveForgotten', message: /order it again/ });
+    }
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+  });
+
   test('is resumed after either driver has started again, once the controller has brought them together', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();

@@ -8,7 +8,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
 import type { PeerMove } from '../mover.ts';
-import { MoveEnded, movesOf, PoolSource } from '../source.ts';
+import { MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
 import { NotAdmitted, type Operation } from './wire.ts';
 
 export interface LeavingsOptions {
@@ -29,6 +29,8 @@ interface Admission {
   readonly moveId: string;
   readonly node: string;
   expiresMs: number;
+  /** The node may hear this, and nothing else. */
+  readonly refusal?: MoveForgotten;
 }
 
 /** `order`: of an operator, just now; `plan`: only to look at the volume; `again`: of a move that was ordered before. */
@@ -106,6 +108,7 @@ export class Leavings {
     const before = this.#known.get(id);
     const whyEnded = kind === 'again' ? await this.#whyEnded(id, moveId) : undefined;
     if (whyEnded !== undefined) throw new MoveEnded(whyEnded);
+    if (kind === 'again' && !(await this.#hasBegun({ id, moveId, node }))) throw this.#refuse({ id, moveId, node });
     if (before?.state === 'running' && before.moveId !== moveId) {
       if (this.#isHeard(id) || kind === 'again') {
         throw new FailedPrecondition(
@@ -126,16 +129,17 @@ export class Leavings {
    * The node that may do that, or that may hear why the move has ended here.
    * @throws NotAdmitted
    */
-  admitted(id: VolumeId, moveId: string, operation: Operation): { readonly node: string; readonly whyEnded?: string } {
-    const admissions = [this.#admitted.get(id), ...(operation === 'describe' ? [this.#planned.get(id)] : [])];
+  admitted(id: VolumeId, moveId: string, operation: Operation): { readonly node: string; readonly ended?: MoveEnded } {
+    const planned = this.#planned.get(id);
+    const admissions = [this.#admitted.get(id), ...(operation === 'describe' || planned?.refusal ? [planned] : [])];
     const found = admissions.find((each) => each?.moveId === moveId && each.expiresMs >= performance.now());
-    if (found !== undefined) return { node: found.node };
+    if (found !== undefined) return { node: found.node, ...(found.refusal && { ended: found.refusal }) };
     const job = this.#jobOf(id, moveId);
     const whyEnded = job && whyItEnded(job);
     if (job?.node === undefined || whyEnded === undefined) {
       throw new NotAdmitted(`this node knows nothing of a move of volume ${id}; the controller has to say so.`);
     }
-    return { node: job.node, whyEnded };
+    return { node: job.node, ended: new MoveEnded(whyEnded) };
   }
 
   /** undefined: it may go on. One that is done goes on, too, to hear of it, unless the volume has come back since. */
@@ -144,6 +148,26 @@ export class Leavings {
     if (job?.state !== 'done') return job && whyItEnded(job);
     const state = await this.#stateOf(job);
     return state !== undefined && state.why === undefined ? `the move of volume ${id} has ended.` : undefined;
+  }
+
+  /**
+   * True if the move left a sign here that it was ordered. The controller's word alone is not enough for one that it has not just
+   * ordered: the ticket that a node shows it has no end.
+   */
+  async #hasBegun({ id, moveId, node }: PeerMove): Promise<boolean> {
+    const admission = this.#admitted.get(id);
+    const isAdmitted = admission?.moveId === moveId && admission.node === node;
+    if (isAdmitted && admission.expiresMs >= performance.now()) return true;
+    if (this.#jobOf(id, moveId)?.node === node) return true;
+    const { pool } = (await this.#options.pools.find(id)) ?? {};
+    const fence = (await pool?.moves?.stateOf(id))?.mark.fence;
+    return fence?.moveId === moveId && fence.to === node;
+  }
+
+  #refuse({ id, moveId, node }: PeerMove): MoveForgotten {
+    const refusal = new MoveForgotten(`the node of volume ${id} knows nothing of this move: order it again.`);
+    this.#planned.set(id, { moveId, node, expiresMs: performance.now() + plannedMs, refusal });
+    return refusal;
   }
 
   /** The admitted node has asked for something. */
@@ -159,6 +183,11 @@ export class Leavings {
     const job = this.#jobOf(id, moveId);
     const pool = job === undefined ? (await pools.find(id))?.pool : pools.get(job.from);
     return pool && new PoolSource({ pool, id, moveId, to: node, objects, signal });
+  }
+
+  /** The target of an ordered move has come: it may come again after a restart. */
+  async looked(move: PeerMove): Promise<void> {
+    if (this.#jobOf(move.id, move.moveId) === undefined) await this.begin(move);
   }
 
   /** Before the move leaves anything here. */

@@ -10,7 +10,7 @@ import { parseVolumeId } from '../../volume/id.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import { serializeRecord } from '../../volume/record.ts';
 import type { PeerMove } from '../mover.ts';
-import { MoveEnded, type PoolSource, type ReadRequest } from '../source.ts';
+import type { PoolSource, ReadRequest } from '../source.ts';
 import { switched } from '../switched.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
@@ -101,9 +101,9 @@ export class GivingServer {
     try {
       const { id, moveId, operation } = targetOf(request);
       // Without an admission nothing is said, not even whether the volume is here.
-      const { node, whyEnded } = leavings.admitted(id, moveId, operation);
+      const { ended, node } = leavings.admitted(id, moveId, operation);
       requirePeer(request, node);
-      if (whyEnded !== undefined) throw new MoveEnded(whyEnded);
+      if (ended !== undefined) throw ended;
       if (operation !== 'describe') leavings.heard(id);
       const body = await readText(request, longestBodyBytes, () => new InvalidArgument('the request is too long.'));
       await new Answering(this.#options, { id, moveId, node }, response, gone.signal).run(operation, body);
@@ -134,6 +134,7 @@ class Answering {
     const { id, moveId } = this.#move;
     const source = await this.#leavings.source(this.#move, this.#gone);
     if (operation === 'look') {
+      if (source !== undefined) await this.#leavings.looked(this.#move);
       const sight = await source?.look();
       return this.#reply({ sight: sight && sightOut(sight) });
     }

@@ -17,7 +17,7 @@ import {
 import { parseSnapshotId } from '../../volume/id.ts';
 import { parseRecord, serializeRecord } from '../../volume/record.ts';
 import { type Piece, pieceBytes } from '../copy.ts';
-import { MoveEnded, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
+import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
 
 /*
  * The messages of two nodes in a move: requests of the target, JSON over HTTPS, at
@@ -82,7 +82,7 @@ export const told = {
   refusal: z.object({
     code: z.enum(errorCodes),
     message: z.string(),
-    reason: z.enum(['ended', 'full', 'not-admitted']).optional(),
+    reason: z.enum(['ended', 'forgotten', 'full', 'not-admitted']).optional(),
   }),
 } as const;
 
@@ -114,6 +114,7 @@ export class NotAdmitted extends Unavailable {}
 
 export function refusalOf(error: unknown): z.infer<typeof told.refusal> {
   if (error instanceof SourceFull) return { code: 'RESOURCE_EXHAUSTED', message: error.message, reason: 'full' };
+  if (error instanceof MoveForgotten) return { code: error.code, message: error.message, reason: 'forgotten' };
   if (error instanceof MoveEnded) return { code: error.code, message: error.message, reason: 'ended' };
   if (error instanceof NotAdmitted) return { code: error.code, message: error.message, reason: 'not-admitted' };
   if (error instanceof HoldfastError) return { code: error.code, message: error.message };
@@ -124,6 +125,7 @@ export function refusalOf(error: unknown): z.infer<typeof told.refusal> {
 export function errorOf({ code, message, reason }: z.infer<typeof told.refusal>): Error {
   if (reason === 'full') return new SourceFull(message);
   if (reason === 'ended') return new MoveEnded(message);
+  if (reason === 'forgotten') return new MoveForgotten(message);
   if (reason === 'not-admitted') return new NotConnected(message);
   return new (errorTypes[code] ?? InternalError)(message);
 }

@@ -253,8 +253,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a plan lets a node only look',
     ...nodes,
     file: 'src/move/nodes/leavings.ts',
-    text: "...(operation === 'describe' ? [this.#planned.get(id)] : [])",
-    replacement: 'this.#planned.get(id)',
+    text: "...(operation === 'describe' || planned?.refusal ? [planned] : [])",
+    replacement: 'planned',
     only: 'that is only planned',
   },
   {
@@ -469,5 +469,13 @@ export const moveMutants: readonly Mutant[] = [
     file: 'src/pool/catalog/moves.ts',
     text: '|| (await this.#markOf(id)).generation >= generation) return;',
     replacement: '|| (await this.#markOf(id)).generation > generation) return;',
+  },
+  {
+    name: 'the ticket of an earlier order lets no node in',
+    ...nodes,
+    file: 'src/move/nodes/leavings.ts',
+    text: "if (kind === 'again' && !(await this.#hasBegun({ id, moveId, node }))) throw this.#refuse({ id, moveId, node });",
+    replacement: '',
+    only: 'of an earlier order',
   },
 ];
