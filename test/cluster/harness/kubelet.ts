@@ -17,6 +17,8 @@ interface KubeletPlan {
   readonly namespaces?: Namespaces;
   /** Who knows the names of services; none if nobody does. */
   readonly nameServer?: string;
+  /** The longest time before a container that ends comes back: a second unless it is said. */
+  readonly longestRestartPause?: string;
 }
 
 /** The kubelet, which a test may restart. */
@@ -89,7 +91,7 @@ export class Kubelet implements AsyncDisposable {
 const healthPort = 10248;
 
 /** https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/ */
-function configuration({ address, nameServer, place, runtimeSocket }: KubeletPlan): object {
+function configuration({ address, longestRestartPause = '1s', nameServer, place, runtimeSocket }: KubeletPlan): object {
   return {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
@@ -109,7 +111,7 @@ function configuration({ address, nameServer, place, runtimeSocket }: KubeletPla
     makeIPTablesUtilChains: false,
     maxPods: 200,
     // A container that a test kills again and again comes back again and again.
-    crashLoopBackOff: { maxContainerRestartPeriod: '1s' },
+    crashLoopBackOff: { maxContainerRestartPeriod: longestRestartPause },
     // Whatever else fills the disk of this machine, our pods stay.
     evictionHard: { 'memory.available': '1Mi', 'nodefs.available': '1Mi', 'imagefs.available': '1Mi' },
     imageGCHighThresholdPercent: 100,

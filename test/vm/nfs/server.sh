@@ -35,6 +35,8 @@ NFS_CORE_PARAM {
   Enable_RQUOTA = false;
   Plugins_Dir = "$ganesha/usr/lib/x86_64-linux-gnu/ganesha";
 }
+# Tests change files beside it.
+MDCACHE { Dir_Chunk = 0; }
 NFSV4 { Lease_Lifetime = 10; Grace_Period = 10; Minor_Versions = 1, 2; UseGetpwnam = true; Only_Numeric_Owners = true; }
 EXPORT {
   Export_Id = 1;
@@ -43,6 +45,7 @@ EXPORT {
   Access_Type = RW;
   Squash = No_Root_Squash;
   SecType = sys;
+  Attr_Expiration_Time = 0;
   FSAL { Name = VFS; }
 }
 EOF
@@ -63,8 +66,11 @@ stop() {
     inside "$programs/rpc.nfsd" 0
     return
   fi
-  kill "$(cat $ganesha_pid)"
-  while listens; do sleep 0.2; done
+  local pid
+  pid=$(cat $ganesha_pid)
+  kill "$pid"
+  # It has its lock to the end.
+  while [ -e "/proc/$pid/exe" ]; do sleep 0.2; done
 }
 
 case "$2" in

@@ -58,6 +58,8 @@ async function beNode({ apiServer, directory, images, kubeconfig, nodeName, prog
     rootDirectory: kubeletDirectory,
     // The API server comes to it from outside.
     address: '0.0.0.0',
+    // Sidecars end after 30 s without their driver. All of them at once, every second, leave it no time to start.
+    longestRestartPause: '60s',
   });
   console.log('the kubelet is ready');
   await untilTold();

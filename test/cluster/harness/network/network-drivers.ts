@@ -50,6 +50,12 @@ export class NetworkDrivers {
     await this.run(['wait', '--for=create', `--timeout=${patienceSeconds}s`, lease]);
   }
 
+  /** The names of the nodes on which its home is, with spaces between them. */
+  nodesOfHome(name: DriverName): Promise<string> {
+    const selected = ['-l', `app.kubernetes.io/name=holdfast-${name}`];
+    return this.run(['get', 'pods', ...selected, '-o=jsonpath={.items[*].spec.nodeName}']);
+  }
+
   /** Runs `kubectl …` in the namespace of the drivers. */
   run(parameters: readonly string[]): Promise<string> {
     return this.#kubectl.run(['--namespace', namespace, ...parameters]);
@@ -89,6 +95,8 @@ export class NetworkDrivers {
           patch({ kind }, [
             replace('/spec/template/spec/containers/0/livenessProbe/timeoutSeconds', 120),
             replace('/spec/template/spec/containers/0/livenessProbe/failureThreshold', 100),
+            // Its part of a processor that its sidecars want, too.
+            replace('/spec/template/spec/containers/0/resources/requests/cpu', '200m'),
           ]),
         ),
         ...(isFiles
