@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import type { DiskFinder } from '../../src/pool/cloud-disk/attached/finder.ts';
 import type { CloudPace } from '../../src/pool/cloud-disk/cloud.ts';
@@ -120,7 +120,8 @@ export const gce: TestCloud<FakeGce> = {
     }),
   environment(scratch, url) {
     const path = scratch.join('key.json');
-    writeFileSync(path, JSON.stringify(fakeKeyFile(url)));
+    // The key is of the process that has the fake; others use its file.
+    if (!existsSync(path)) writeFileSync(path, JSON.stringify(fakeKeyFile(url)));
     return { GOOGLE_APPLICATION_CREDENTIALS: path, GCE_METADATA_HOST: new URL(url).host };
   },
   keyParameters: { 'disk-encryption-kms-key': key },

@@ -8,6 +8,9 @@ import type { TestCloud } from './clouds.ts';
 
 const program = fileURLToPath(new URL('./home-process.ts', import.meta.url));
 
+/** The cloud may refuse a few. */
+const maxStarts = 30;
+
 /** A home in a process that may be killed at any time, and is followed by another one. */
 export class Home implements AsyncDisposable {
   readonly #kind: string;
@@ -21,8 +24,9 @@ export class Home implements AsyncDisposable {
   /** How often it has ended by itself, at a crash point. */
   deaths = 0;
 
-  constructor({ kind }: Pick<TestCloud, 'kind'>, scratch: Scratch, url: string) {
-    this.#kind = kind;
+  constructor(cloud: TestCloud, scratch: Scratch, url: string) {
+    cloud.environment(scratch, url);
+    this.#kind = cloud.kind;
     this.#scratch = scratch;
     this.#url = url;
   }
@@ -60,7 +64,8 @@ export class Home implements AsyncDisposable {
   }
 
   async #start(point: CrashPoint | undefined): Promise<void> {
-    while (!this.isRunning) {
+    for (let tries = 0; !this.isRunning; tries++) {
+      if (tries === maxStarts) throw new Error(`no home started in ${maxStarts} tries`);
       if (this.#child?.signalCode === 'SIGKILL' && !this.#wasKilled) this.deaths++;
       this.#wasKilled = false;
       this.#client?.close();

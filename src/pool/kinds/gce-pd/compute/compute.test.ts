@@ -52,6 +52,9 @@ beforeEach(() => {
   requests = [];
 });
 
+const secrets = () => ({
+  ...{ type: 'authorized_user', client_id: 'id', client_secret: 'secret', refresh_token: 'refresh' },
+});
 const queue = new DiskQueue('test', 1);
 const send =
   (content: object, status = 200) =>
@@ -95,8 +98,7 @@ describe('tokens of Google', () => {
 
   test('of a person: the refresh token is exchanged', async () => {
     answers = [token('one')];
-    const secrets = { client_id: 'id', client_secret: 'secret', refresh_token: 'refresh' };
-    assert.equal(await tokensOf({ type: 'authorized_user', ...secrets, token_uri: `${url}/token` }).get(), 'one');
+    assert.equal(await tokensOf({ ...secrets(), token_uri: `${url}/token` }).get(), 'one');
     assert.equal(new URLSearchParams(requests[0]?.body).get('refresh_token'), 'refresh');
   });
 
@@ -191,6 +193,15 @@ describe('requests to Compute Engine', () => {
     await client().call(z.looseObject({}), call);
     answers = [token('t'), refuse(403, 'rateLimitExceeded')];
     await assert.rejects(client().call(z.looseObject({}), call), GceRefusal);
+  });
+
+  test('wait for a token, too', async () => {
+    answers = [send({}, 503), (_request, response) => void response.socket?.destroy(), token('t'), send({})];
+    writeFileSync(join(directory, 'key.json'), JSON.stringify({ ...secrets(), token_uri: `${url}/token` }));
+    const environment = { GOOGLE_APPLICATION_CREDENTIALS: join(directory, 'key.json') };
+    const tokens = new TokenSource({ environment, queue, metadata: new GceMetadata(undefined) });
+    const compute = new GceClient({ endpoint: new URL(url), tokens, timeoutMs: 5_000, pausesMs: [1, 1] });
+    await compute.call(z.looseObject({}), call);
   });
 
   test('get a new token once when the old one is refused', async () => {

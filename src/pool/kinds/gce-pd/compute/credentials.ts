@@ -7,7 +7,8 @@ import { ignoreMissing } from '../../../../kernel/call/errno.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import { Unavailable } from '../../../../volume/errors.ts';
 import { parseInput, parseJsonInput } from '../../../../volume/parse-input.ts';
-import { sendHttp } from '../../../cloud-disk/http.ts';
+import { NoAnswer, sendHttp } from '../../../cloud-disk/http.ts';
+import { OutcomeUnknown } from '../../../cloud-disk/repeat.ts';
 import type { GceMetadata } from './metadata.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -78,7 +79,9 @@ export class TokenSource {
       return await this.#fromFile(file.content);
     } catch (error) {
       // One that is configured and fails is not replaced by another account's.
-      throw new Unavailable(`No credentials for Google: ${place}: ${explain(error)} (docs/gce-pd.md).`);
+      const words = `No credentials for Google: ${place}: ${explain(error)} (docs/gce-pd.md).`;
+      const mayPass = error instanceof NoAnswer || error instanceof OutcomeUnknown;
+      throw mayPass ? new OutcomeUnknown(words) : new Unavailable(words);
     }
   }
 
@@ -219,7 +222,7 @@ async function exchange(address: string, values: Readonly<Record<string, string>
   const headers = { 'content-type': 'application/x-www-form-urlencoded' };
   const body = new URLSearchParams(values).toString();
   const { status, text } = await sendHttp({ method: 'POST', url, headers, body, timeoutMs });
-  if (status !== 200) throw new Unavailable(`${url.host} answered ${status} (${errorIn(text)})`);
+  requireOk(status, `${url.host} answered ${status} (${errorIn(text)})`);
   return tokenIn(url.host, text);
 }
 
@@ -227,11 +230,17 @@ async function impersonate(url: URL, { text: token }: Token): Promise<Token> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
   const body = JSON.stringify({ scope: [scope] });
   const { status, text } = await sendHttp({ method: 'POST', url, headers, body, timeoutMs });
-  if (status !== 200) throw new Unavailable(`${url.host} answered ${status}`);
+  requireOk(status, `${url.host} answered ${status}`);
   const parsed = parseJsonInput(z.looseObject({ accessToken: z.string(), expireTime: z.string() }), text);
   if ('mistakes' in parsed) throw new Unavailable(`${url.host} answered without a token`);
   const { accessToken, expireTime } = parsed.data;
   return { text: accessToken, expiresMs: Date.parse(expireTime) || Date.now() + aheadMs };
+}
+
+/** @throws OutcomeUnknown for what may pass, Unavailable */
+function requireOk(status: number, words: string): void {
+  if (status === 429 || status >= 500) throw new OutcomeUnknown(words);
+  if (status !== 200) throw new Unavailable(words);
 }
 
 function tokenIn(host: string, text: string): Token {
