@@ -8,9 +8,10 @@ export interface Mode {
   readonly defaultFilesystem: 'ext4' | 'xfs' | 'btrfs';
   /**
    * file: images on XFS, where files share blocks. directory: images on the host's own filesystem, on which a snapshot may
-   * be a copy. directories: volumes that are directories of an XFS. ebs: volumes of a fake of EC2, attached as loop devices.
+   * be a copy. directories: volumes that are directories of an XFS. cloud: volumes of a fake of the cloud whose kind the mode is named after,
+   * attached as loop devices.
    */
-  readonly location: 'file' | 'directory' | 'directories' | 'ebs';
+  readonly location: 'file' | 'directory' | 'directories' | 'cloud';
   readonly attach: 'none' | 'required';
   /** The controller's services are asked of a controller of many nodes, which passes the calls on to the driver. */
   readonly isBehindController?: true;
@@ -41,6 +42,13 @@ const withoutAttaching: Tally = {
 };
 
 const all = { location: 'file', attach: 'required', expected: everything } as const;
+
+/** The name of the mode is the kind. */
+const cloud = {
+  location: 'cloud',
+  attach: 'required',
+  expected: { ...everything, passed: 93, skipped: { 'Volume Cloning not supported': 2 } },
+} as const;
 
 export const modes: readonly Mode[] = [
   { name: 'ext4', accessType: 'mount', defaultFilesystem: 'ext4', ...all },
@@ -76,10 +84,9 @@ export const modes: readonly Mode[] = [
     name: 'aws-ebs',
     accessType: 'mount',
     defaultFilesystem: 'ext4',
-    location: 'ebs',
-    attach: 'required',
-    expected: { ...everything, passed: 93, skipped: { 'Volume Cloning not supported': 2 } },
+    ...cloud,
   },
+  { name: 'gce-pd', accessType: 'mount', defaultFilesystem: 'ext4', ...cloud },
 ];
 
 /**

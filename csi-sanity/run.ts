@@ -9,7 +9,8 @@ import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundle } from '../scripts/build.ts';
 import { Usage } from '../scripts/options.ts';
-import { FakeEc2, fakeKey } from '../test/cloud/ec2/fake-ec2.ts';
+import { cloudNamed, type TestCloud } from '../test/cloud/clouds.ts';
+import type { FakeCloud } from '../test/cloud/fake-cloud.ts';
 import { FakeMachines } from '../test/cloud/fake-machine.ts';
 import { ApiDouble } from '../test/fleet/support/api-double.ts';
 import { ControllerProcess } from '../test/fleet/support/controller-process.ts';
@@ -24,9 +25,6 @@ import { readSpecs, reportLines, type Spec, tally } from './report.ts';
 /** Aligned, and above the smallest xfs; images are sparse. */
 const volumeBytes = 512n << 20n;
 const expandedBytes = 768n << 20n;
-
-/** This machine, as a fake of EC2 knows it. */
-const machine = 'i-00000001';
 
 /** A run takes seconds; a driver that hangs must not take the whole time that CI has. */
 const timeout = '5m';
@@ -76,16 +74,17 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   if (mode.location === 'directories') makeXfs(scratch);
   {
     await using api = await ApiDouble.start();
-    await using ec2 = mode.location === 'ebs' ? await startEc2(scratch) : undefined;
+    const cloud = mode.location === 'cloud' ? cloudNamed(mode.name) : undefined;
+    await using fake = cloud && (await startCloud(cloud));
     await using controller =
       mode.isBehindController === true
         ? await ControllerProcess.start(scratch, api, 'controller', command, { HOLDFAST_ATTACH: mode.attach })
         : undefined;
     const environment = {
       ...(controller === undefined ? {} : linkTo(controller, api, scratch)),
-      ...(ec2 === undefined ? {} : environmentFor(ec2, scratch)),
+      ...(cloud === undefined || fake === undefined ? {} : environmentFor(cloud, fake, scratch)),
     };
-    const config = configFor(mode, scratch);
+    const config = configFor(mode, scratch, fake?.url);
     await using driver = await DriverProcess.start(scratch, { command, config, environment });
     // Until then ListVolumes is UNAVAILABLE, which csi-sanity takes for a failure.
     await controller?.logged('inventory complete', { node: 'node-1' });
@@ -98,7 +97,7 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
     total.passed += counts.passed;
     total.failed += counts.failed;
     deepEqual(counts, mode.expected, 'compare with csi-sanity/expectations.ts: this is not what it must come to');
-    if (ec2 !== undefined) deepEqual([ec2.volumes.size, ec2.snapshots.size], [0, 0], 'left in EC2');
+    if (fake !== undefined) deepEqual([fake.volumes.size, fake.snapshots.size], [0, 0], 'left in the cloud');
     const pool = poolOf(mode, driver, scratch);
     for (const directory of ['volumes', 'snapshots', 'groups', 'tmp', 'trash']) {
       if (pool === undefined) break;
@@ -111,24 +110,18 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   await assertNothingLeft(scratch);
 }
 
-/** A fake of EC2 whose one machine is this one. */
-async function startEc2(scratch: Scratch): Promise<FakeEc2> {
-  const ec2 = await FakeEc2.start();
-  FakeMachines.at(ec2, scratch.join('ec2'));
-  ec2.instance(machine);
-  return ec2;
+/** A fake of a cloud whose one machine is this one. */
+async function startCloud(cloud: TestCloud): Promise<FakeCloud> {
+  const fake = await cloud.start();
+  fake.instance(cloud.machines[0]);
+  return fake;
 }
 
-function environmentFor(ec2: FakeEc2, scratch: Scratch): Record<string, string> {
-  const links = scratch.join('ec2', `links-${machine}`);
-  mkdirSync(links, { recursive: true });
+function environmentFor(cloud: TestCloud, fake: FakeCloud, scratch: Scratch): Record<string, string> {
   return {
-    AWS_ACCESS_KEY_ID: fakeKey.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: fakeKey.secretAccessKey,
-    AWS_ENDPOINT_URL_EC2: ec2.url,
-    AWS_EC2_METADATA_SERVICE_ENDPOINT: ec2.url,
-    HOLDFAST_CLOUD: 'aws',
-    HOLDFAST_TEST_DISK_LINKS: links,
+    ...cloud.environment(scratch, fake.url),
+    HOLDFAST_CLOUD: cloud.name,
+    HOLDFAST_TEST_DISK_LINKS: FakeMachines.at(fake, scratch.join('cloud')).links(cloud.machines[0]),
     HOLDFAST_SIDE: 'both',
   };
 }
@@ -159,7 +152,7 @@ function makeXfs(scratch: Scratch): void {
 
 function poolOf({ location }: Mode, driver: DriverProcess, scratch: Scratch): string | undefined {
   switch (location) {
-    case 'ebs':
+    case 'cloud':
       return undefined;
     case 'file':
       return join(driver.dataDirectory, 'pools', 'default');
@@ -170,15 +163,15 @@ function poolOf({ location }: Mode, driver: DriverProcess, scratch: Scratch): st
   }
 }
 
-function configFor({ attach, defaultFilesystem, location }: Mode, scratch: Scratch): string {
+function configFor({ attach, defaultFilesystem, location, name }: Mode, scratch: Scratch, url = ''): string {
   const places = {
     file: `{ file: ${scratch.join('pool.img')}, defaultFilesystem: ${defaultFilesystem} }`,
     directory: `{ directory: ${scratch.join('pool')}, defaultFilesystem: ${defaultFilesystem} }`,
     directories: `{ kind: directory, path: ${scratch.join('xfs', 'pool')} }`,
-    ebs: '{ kind: aws-ebs, poolId: sanity, region: eu-test-1, zone: eu-test-1a }',
+    cloud: `{ kind: ${name}, poolId: sanity, zone: eu-test-1a, endpoint: '${url}' }`,
   };
   return [
-    ...(location === 'ebs' ? [] : ['expansion: controller']),
+    ...(location === 'cloud' ? [] : ['expansion: controller']),
     `attach: ${attach}`,
     // csi-sanity uses so many and one more; without a limit it would leave that spec out (controller.go:783).
     'maxVolumesPerNode: 4',
@@ -198,7 +191,7 @@ async function sanity(
   const report = scratch.join('report.json');
   const mutableParameters = scratch.join('mutable.yaml');
   // A directory takes its blocks as they are written.
-  const provisioning = location === 'directories' || location === 'ebs' ? '' : 'provisioning: thick\n';
+  const provisioning = location === 'directories' || location === 'cloud' ? '' : 'provisioning: thick\n';
   writeFileSync(mutableParameters, `${provisioning}undelete: "0"\n`);
   const child = spawn(
     csiSanity,
@@ -208,8 +201,8 @@ async function sanity(
       `--csi.mountdir=${driver.kubeletDirectory}/mount`,
       `--csi.stagingdir=${driver.kubeletDirectory}/staging`,
       `--csi.testvolumeaccesstype=${accessType}`,
-      `--csi.testvolumesize=${location === 'ebs' ? 2n << 30n : volumeBytes}`,
-      `--csi.testvolumeexpandsize=${location === 'ebs' ? 3n << 30n : expandedBytes}`,
+      `--csi.testvolumesize=${location === 'cloud' ? 2n << 30n : volumeBytes}`,
+      `--csi.testvolumeexpandsize=${location === 'cloud' ? 3n << 30n : expandedBytes}`,
       `--csi.testvolumemutableparameters=${mutableParameters}`,
       '--csi.testnodevolumeattachlimit',
       `--ginkgo.json-report=${report}`,

@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import type { DiskFinder } from '../../src/pool/cloud-disk/attached/finder.ts';
 import type { CloudPace } from '../../src/pool/cloud-disk/cloud.ts';
+import type { CloudName } from '../../src/pool/cloud-disk/instance.ts';
 import type { ReadyBackend } from '../../src/pool/kind.ts';
 import { ebsNodeKind } from '../../src/pool/kinds/aws-ebs/node.ts';
 import { openEbsBackend } from '../../src/pool/kinds/aws-ebs/open.ts';
@@ -27,6 +28,8 @@ export interface PoolOptions {
 
 export interface TestCloud<Fake extends FakeCloud = FakeCloud> {
   readonly kind: 'aws-ebs' | 'gce-pd';
+  /** The value of HOLDFAST_CLOUD. */
+  readonly name: CloudName;
   readonly labels: {
     readonly pool: string;
     readonly volume: string;
@@ -68,6 +71,7 @@ const zone = 'eu-test-1a';
 
 export const ebs: TestCloud<FakeEc2> = {
   kind: 'aws-ebs',
+  name: 'aws',
   labels: {
     pool: 'holdfast.dev/pool',
     volume: 'holdfast.dev/volume',
@@ -87,8 +91,8 @@ export const ebs: TestCloud<FakeEc2> = {
   environment: (_scratch, url) => ({
     AWS_ACCESS_KEY_ID: fakeKey.accessKeyId,
     AWS_SECRET_ACCESS_KEY: fakeKey.secretAccessKey,
-    AWS_ENDPOINT_URL_EC2: url,
     AWS_EC2_METADATA_SERVICE_ENDPOINT: url,
+    AWS_REGION: 'eu-test-1',
   }),
   keyParameters: { encrypted: 'true', kmsKeyId: 'alias/secret' },
   forbiddenKey: 'alias/secret',
@@ -102,6 +106,7 @@ const machine = (name: string, where = zone) => `projects/${fakeProject}/zones/$
 
 export const gce: TestCloud<FakeGce> = {
   kind: 'gce-pd',
+  name: 'gce',
   labels: {
     pool: 'holdfast-pool',
     volume: 'holdfast-volume',

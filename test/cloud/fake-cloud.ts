@@ -162,6 +162,9 @@ export abstract class FakeCloud implements AsyncDisposable {
   /** @throws Refusal */
   protected abstract act(action: string, request: FakeRequest): Promise<string>;
   protected abstract refusal(problem: Problem, subject: string): Refusal;
+  protected refusalOf(code: string, action: string): Refusal {
+    return new Refusal(code, `${action} is refused`);
+  }
   protected abstract refusalText(refusal: Refusal): string;
   protected abstract readonly contentType: string;
   protected abstract newVolumeId(zone: string): string;
@@ -200,6 +203,14 @@ export abstract class FakeCloud implements AsyncDisposable {
     }
   }
 
+  /** From now on looks show none of the volumes with this id, until `thaw`. */
+  showNothing(volumeId: string): void {
+    for (const { id } of this.#volumesOf(volumeId)) {
+      this.#history.set(id, []);
+      this.#frozen.add(id);
+    }
+  }
+
   /** @returns has looks show the volumes with this id as they are now, until `thaw` */
   picture(volumeId: string): () => void {
     const copies = this.#volumesOf(volumeId).map(copyOf);
@@ -215,6 +226,10 @@ export abstract class FakeCloud implements AsyncDisposable {
       this.#frozen.delete(id);
       if (volume !== undefined) this.#history.set(id, [{ atMs: 0, value: copyOf(volume) }]);
     }
+  }
+
+  attachByHand(id: string, instance: string, device: string): void {
+    void this.attachVolume(id, instance, device);
   }
 
   /** The next request of this sort is refused with this code. */
@@ -233,9 +248,16 @@ export abstract class FakeCloud implements AsyncDisposable {
   }
 
   /** A volume that was made by somebody else. */
-  foreignVolume(tags: Record<string, string> = {}, sizeGiB = 1): FakeVolume {
+  foreignVolume(tags: Record<string, string> = {}, sizeGiB = 1, id?: string): FakeVolume {
     const zone = 'eu-test-1a';
-    return this.newVolume({ id: this.newVolumeId(zone), sizeGiB, zone, snapshotId: undefined, tags, parameters: {} });
+    return this.newVolume({
+      id: id ?? this.newVolumeId(zone),
+      sizeGiB,
+      zone,
+      snapshotId: undefined,
+      tags,
+      parameters: {},
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -260,7 +282,7 @@ export abstract class FakeCloud implements AsyncDisposable {
       if (this.random() < failed / 2) throw this.refusal('failed', action);
       const code = this.#refusing.get(action);
       this.#refusing.delete(action);
-      if (code !== undefined) throw new Refusal(code, `${action} is refused`);
+      if (code !== undefined) throw this.refusalOf(code, action);
       text = await this.act(action, request);
       this.calls.push({ action });
       if (this.random() < failed / 2) throw this.refusal('failed', action);

@@ -11,6 +11,14 @@ import { objectsOf } from './objects.ts';
 
 const deploy = fileURLToPath(new URL('../../deploy', import.meta.url));
 const pools = { files: { kind: 'nfs', server: 'nas.example.com', share: '/export/kubernetes' } };
+const google: Values = {
+  disks: {
+    enabled: true,
+    config: { pools: { pd: { kind: 'gce-pd', poolId: 'change-me' } } },
+    serviceAccountAnnotations: { 'iam.gke.io/gcp-service-account': 'holdfast@my-project.iam.gserviceaccount.com' },
+    storageClasses: [{ name: 'holdfast-pd', parameters: { type: 'pd-balanced' } }],
+  },
+};
 const cloud: Values = {
   disks: {
     enabled: true,
@@ -71,17 +79,22 @@ describe('the chart, with storage over a network', () => {
     });
   }
 
-  test('has for volumes of EBS what deploy/aws-ebs has', async () => {
-    const kubectl = join(await buildPrograms(['kubectl']), 'kubectl');
-    const own = objectsOf(await runToEnd(kubectl, ['kustomize', join(deploy, 'aws-ebs')]));
-    const objects = objectsOf(await helm.template(cloud));
-    for (const [key, object] of own) {
-      if (key.startsWith('Namespace ')) continue;
-      const made = objects.get(key);
-      assert.deepEqual(inOrder(comparable(withoutConfig(made))), inOrder(comparable(withoutConfig(object))), key);
-      assert.deepEqual(configIn(made), configIn(object));
-    }
-  });
+  for (const [name, values] of [
+    ['aws-ebs', cloud],
+    ['gce-pd', google],
+  ] as const) {
+    test(`has for volumes of a cloud what deploy/${name} has`, async () => {
+      const kubectl = join(await buildPrograms(['kubectl']), 'kubectl');
+      const own = objectsOf(await runToEnd(kubectl, ['kustomize', join(deploy, name)]));
+      const objects = objectsOf(await helm.template(values));
+      for (const [key, object] of own) {
+        if (key.startsWith('Namespace ')) continue;
+        const made = objects.get(key);
+        assert.deepEqual(inOrder(comparable(withoutConfig(made))), inOrder(comparable(withoutConfig(object))), key);
+        assert.deepEqual(configIn(made), configIn(object));
+      }
+    });
+  }
 
   test('has nothing of it unless it is enabled', async () => {
     const keys = [...objectsOf(await helm.template()).keys()];
@@ -132,6 +145,15 @@ describe('the chart, with storage over a network', () => {
     'a pool of one node among disks': [
       { disks: { enabled: true, config: { pools: { one: { kind: 'disk' } } } } },
       /disks\.config\.pools\.one: kind disk lies on one node/,
+    ],
+    'pools of two clouds': [
+      {
+        disks: {
+          enabled: true,
+          config: { pools: { a: { kind: 'aws-ebs', poolId: 'a' }, b: { kind: 'gce-pd', poolId: 'b' } } },
+        },
+      },
+      /disks\.config\.pools: has pools of two clouds/,
     ],
     'classes of disks without a pool': [
       { disks: { enabled: true, storageClasses: [{ name: 'holdfast-ebs' }] } },

@@ -65,8 +65,7 @@ export async function attachDisk(place: AttachPlace, wanted: ToAttach, instance:
     } else if (attachment?.state === 'attaching') await endIfStuck(place, handle, disk, attachment);
     // Once: what the cloud shows is late, and it refuses a second one with other words.
     else if (attachment === undefined && !isAsked) {
-      isAsked = true;
-      await step('cloud/attach', () => cloud.attach(disk, instance));
+      isAsked = await step('cloud/attach', () => cloud.attach(disk, instance));
     }
     if (performance.now() >= endMs) throw slow(place, handle, diskId, instance, attachment);
     await polling.pause();

@@ -80,8 +80,11 @@ export interface Cloud {
 
   /** @throws NotFound if the cloud has no such machine */
   requireInstance(instance: string): Promise<void>;
-  /** @throws ResourceExhausted if the machine has no place for it, FailedPrecondition if another one has it */
-  attach(disk: CloudDisk, instance: string): Promise<void>;
+  /**
+   * @returns false: an attachment of before has to end first, and then it must be asked again
+   * @throws ResourceExhausted if the machine has no place for it, FailedPrecondition if another one has it
+   */
+  attach(disk: CloudDisk, instance: string): Promise<boolean>;
   /** For clouds that show no end of an attachment: true if one at this machine may be ending, which shows as attached until then. */
   isEnding?(id: string, instance: string): Promise<boolean>;
   /** Not attached is fine, and the cloud's own word, not what it last showed, says so. */

@@ -53,6 +53,8 @@ export class FakeGce extends FakeCloud {
   readonly foreignDevices = new Map<string, ForeignDevice[]>();
   /** Zones that answer no lists. */
   readonly silentZones = new Set<string>();
+  /** Lists have no disks. */
+  hideFromLists = false;
   /** Tokens that were given out. Emptied, none of them is valid any more. */
   readonly tokens = new Set<string>();
   /** The lifetime of tokens. */
@@ -378,7 +380,7 @@ export class FakeGce extends FakeCloud {
   }
 
   #diskPage(query: URLSearchParams): object {
-    const disks = this.#shownDisks().filter(fits(query));
+    const disks = this.hideFromLists ? [] : this.#shownDisks().filter(fits(query));
     return this.#page(query, disks, (found) => {
       const items: Record<string, object> = { 'zones/eu-test-1c': { warning: { code: 'NO_RESULTS_ON_PAGE' } } };
       for (const zone of new Set(found.map((each) => each.zone))) {

@@ -1,6 +1,8 @@
 import type { Mutant } from '../mutant.ts';
 
 const pool = { killer: 'test/cloud/ebs-pool.test.ts' } as const;
+const gce = { killer: 'test/cloud/gce-pool.test.ts' } as const;
+const gceCloud = { file: 'src/pool/kinds/gce-pd/compute/gce-cloud.ts', ...gce } as const;
 const node = { killer: 'test/cloud/ebs-node.test.ts' } as const;
 const firstUse = { file: 'src/pool/cloud-disk/attached/first-use.ts', ...node } as const;
 
@@ -43,6 +45,92 @@ export const cloudMutants: readonly Mutant[] = [
     file: 'src/pool/kinds/aws-ebs/ec2/device-names.ts',
     killer: 'src/pool/kinds/aws-ebs/ec2/ec2.test.ts',
     text: '    tried.set(name, nowMs + this.#avoidMs);\n',
+    replacement: '',
+  },
+  {
+    name: 'an attachment that this process has ended is not taken for a new one',
+    file: 'src/pool/cloud-disk/attachments.ts',
+    ...pool,
+    text: '.filter((each) => !ended.has(diskId, each))',
+    replacement: '',
+    only: 'was ended and is still shown',
+  },
+  {
+    name: 'a disk that was made a moment ago, and is not shown yet, is attached',
+    file: 'src/pool/cloud-disk/publisher.ts',
+    ...gce,
+    text: 'look: () => this.#disks.find(record.id) }',
+    replacement: 'look: () => this.#disks.place.cloud.disk(id) }',
+    only: 'is not shown again',
+  },
+  {
+    name: 'a disk of others with the name of a new one is left alone',
+    ...gceCloud,
+    text: 'isSame(shown, disk.labels, gceLabels.volume)',
+    replacement: 'isSame(shown, shown.labels, gceLabels.volume)',
+    only: 'that another made',
+  },
+  {
+    name: 'the name of a deleted disk is not used again',
+    ...gceCloud,
+    text: 'const made = this.#spentNames.has(name) ? undefined : await this.#createAs(name, disk);',
+    replacement: 'const made = await this.#createAs(name, disk);',
+    only: 'has another name',
+  },
+  {
+    name: 'a device with the name of a disk, and of another disk, is not detached',
+    ...gceCloud,
+    text: 'return disks.some(({ deviceName }) => deviceName === name) ? undefined : name;',
+    replacement: 'return name;',
+    only: 'of another disk stays',
+  },
+  {
+    name: 'an attachment that a process before this one is ending is waited for',
+    ...gceCloud,
+    text: '      if (page.items.some(({ targetLink }) => pathIn(targetLink) === instance)) return true;\n',
+    replacement: '',
+    only: 'may be ending',
+  },
+  {
+    name: 'a list that lacks a zone is no list',
+    ...gceCloud,
+    text: 'if (missing.length > 0)',
+    replacement: 'if (missing.length < 0)',
+    only: 'lacks a zone',
+  },
+  {
+    name: 'labels that others changed are kept',
+    ...gceCloud,
+    text: "if (!isRefusal(error, 'conditionnotmet') || performance.now() >= endMs) throw error;",
+    replacement: 'throw endMs > 0 ? error : new NotFound(id);',
+    only: 'changed by others',
+  },
+  {
+    name: 'a disk that was asked for in another zone is looked for there',
+    ...gceCloud,
+    text: '    const earlier = await this.#askedElsewhere(disk);\n    if (earlier !== undefined) return earlier;\n',
+    replacement: '',
+    only: 'in another zone',
+  },
+  {
+    name: 'a metadata service that is not Google’s is not believed',
+    file: 'src/pool/kinds/gce-pd/compute/metadata.ts',
+    killer: 'src/pool/kinds/gce-pd/compute/compute.test.ts',
+    text: "answer.headers['metadata-flavor'] !== 'Google'",
+    replacement: "answer.headers['metadata-flavor'] === 'AWS'",
+  },
+  {
+    name: 'each call to Google has another id',
+    file: 'src/pool/kinds/gce-pd/compute/client.ts',
+    killer: 'src/pool/kinds/gce-pd/compute/compute.test.ts',
+    text: "call.method === 'GET' ? undefined : randomUUID()",
+    replacement: "call.method === 'GET' ? undefined : randomUUID().replace(/[0-9a-f]/g, '1')",
+  },
+  {
+    name: 'a device that is not Google’s is no persistent disk',
+    file: 'src/pool/kinds/gce-pd/google-finder.ts',
+    killer: 'src/pool/kinds/gce-pd/gce-pd.test.ts',
+    text: "readAttribute(this.#root, name, 'device/vendor') === 'Google' &&",
     replacement: '',
   },
   {

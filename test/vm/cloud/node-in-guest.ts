@@ -1,22 +1,22 @@
 /**
  * Runs in the virtual machine: the node service for one call, with what lies in a directory from the call before.
- * node node-in-guest.mjs up|down|refused HANDLE CONTEXT PUBLISH-CONTEXT
+ * node node-in-guest.mjs KIND up|down|refused HANDLE CONTEXT PUBLISH-CONTEXT
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ebsNodeKind } from '../../../src/pool/kinds/aws-ebs/node.ts';
+import { cloudNamed } from '../../cloud/clouds.ts';
 import { CallError } from '../../support/client.ts';
 import { ContextHarness } from '../../support/context-harness.ts';
 import { mountCapability } from '../../support/node-volume.ts';
 
-const [, , work = '', handle = '', context = '{}', published = '{}'] = process.argv;
-const path = '/run/ebs';
+const [, , kind = '', work = '', handle = '', context = '{}', published = '{}'] = process.argv;
+const path = '/run/cloud';
 mkdirSync(path, { recursive: true });
 rmSync(join(path, 'csi.sock'), { force: true });
 const scratch = { path, join: (...names: string[]) => join(path, ...names), [Symbol.dispose]: () => undefined };
-const harness = await ContextHarness.open([ebsNodeKind()], scratch);
+const harness = await ContextHarness.open([cloudNamed(kind).nodeKind()], scratch);
 // The first volume of each harness has the same paths.
 const at = existsSync(join(path, 'order')) ? readFileSync(join(path, 'order'), 'utf8').split('\n') : [];
 if (!at.includes(handle)) at.push(handle);

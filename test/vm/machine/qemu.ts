@@ -29,6 +29,8 @@ export interface QemuOptions {
   readonly network: Network | undefined;
   /** How many NVMe disks can be plugged in while it runs. */
   readonly nvmePorts: number;
+  /** Has SCSI, into which Google's disks can be plugged while it runs. */
+  readonly hasScsi: boolean;
 }
 
 /** A network card: this machine is 10.0.2.2 there, and it is 10.0.2.15 (QEMU's user networking). */
@@ -73,7 +75,7 @@ function qemuArguments(options: QemuOptions): string[] {
     ...['-fsdev', 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap'],
     ...['-device', 'virtio-9p-pci,fsdev=host,mount_tag=host'],
     ...networkArguments(options.network),
-    ...(drives.some(({ bus }) => bus === 'scsi') ? ['-device', 'virtio-scsi-pci'] : []),
+    ...(options.hasScsi || drives.some(({ bus }) => bus === 'scsi') ? ['-device', 'virtio-scsi-pci'] : []),
     ...drives.flatMap(driveArguments),
     ...Array.from({ length: options.nvmePorts }, (_, at) => portArguments(at)).flat(),
   ];
@@ -147,17 +149,31 @@ export interface NvmeDisk {
   readonly port: number;
 }
 
-export async function plugNvme(monitorPath: string, { name, path, port, serial }: NvmeDisk): Promise<void> {
+/** A SCSI disk as Google attaches them: its page of identifiers has the name. */
+export interface GoogleDisk {
+  readonly name: string;
+  readonly diskName: string;
+  readonly path: string;
+}
+
+export type PluggedDisk = NvmeDisk | GoogleDisk;
+
+export async function plugDisk(monitorPath: string, disk: PluggedDisk): Promise<void> {
   using monitor = await Monitor.connect(monitorPath);
+  const { name, path } = disk;
   const file = { driver: 'file', filename: path, locking: 'off' };
   await monitor.execute('blockdev-add', { driver: 'raw', 'node-name': name, file });
-  await monitor.execute('device_add', { driver: 'nvme', id: `nvme-${name}`, drive: name, serial, bus: `port${port}` });
+  const device =
+    'port' in disk
+      ? { driver: 'nvme', serial: disk.serial, bus: `port${disk.port}` }
+      : { driver: 'scsi-hd', vendor: 'Google', product: 'PersistentDisk', device_id: disk.diskName };
+  await monitor.execute('device_add', { ...device, id: `disk-${name}`, drive: name });
 }
 
 /** Waits until the machine has let it go. */
-export async function unplugNvme(monitorPath: string, { name }: Pick<NvmeDisk, 'name'>): Promise<void> {
+export async function unplugDisk(monitorPath: string, { name }: Pick<PluggedDisk, 'name'>): Promise<void> {
   using monitor = await Monitor.connect(monitorPath);
-  await monitor.execute('device_del', { id: `nvme-${name}` });
+  await monitor.execute('device_del', { id: `disk-${name}` });
   await monitor.happened('DEVICE_DELETED');
   await monitor.execute('blockdev-del', { 'node-name': name });
 }

@@ -14,11 +14,11 @@ import {
   addDrive,
   type Clock,
   type Network,
-  type NvmeDisk,
-  plugNvme,
+  type PluggedDisk,
+  plugDisk,
   removeDrive,
   startQemu,
-  unplugNvme,
+  unplugDisk,
 } from './qemu.ts';
 import { type Outcome, type RunningCommand, runCommand, startCommand } from './run-command.ts';
 import type { Tasks } from './tasks.ts';
@@ -42,6 +42,8 @@ export interface MachineOptions {
   readonly network?: Network;
   /** How many NVMe disks can be plugged in while it runs: none, unless it says so. */
   readonly nvmePorts?: number;
+  /** Has SCSI, into which Google's disks can be plugged while it runs. */
+  readonly hasScsi?: boolean;
 }
 
 /**
@@ -87,7 +89,7 @@ export class VirtualMachine implements AsyncDisposable {
 
   /** Starts it, and waits until it does what it is told. */
   async boot(): Promise<void> {
-    const { clock = 'host', memoryMiB = 1024, network, nvmePorts = 0, scratch } = this.#options;
+    const { clock = 'host', memoryMiB = 1024, network, hasScsi = false, nvmePorts = 0, scratch } = this.#options;
     const agentSocketPath = scratch.join(`agent-${++this.boots}`);
     const server = createServer().listen(agentSocketPath);
     const connected = once(server, 'connection', { signal: AbortSignal.timeout(bootPatienceMs) });
@@ -102,6 +104,7 @@ export class VirtualMachine implements AsyncDisposable {
       clock,
       network,
       nvmePorts,
+      hasScsi,
     });
     this.#qemu = qemu;
     qemu.once('exit', () => this.#link?.cut());
@@ -178,13 +181,13 @@ export class VirtualMachine implements AsyncDisposable {
     return addDrive(this.#monitorPath, disk);
   }
 
-  /** Plugs an NVMe disk into the running machine. */
-  plugNvme(disk: NvmeDisk): Promise<void> {
-    return plugNvme(this.#monitorPath, disk);
+  /** Plugs a disk of a cloud into the running machine. */
+  plug(disk: PluggedDisk): Promise<void> {
+    return plugDisk(this.#monitorPath, disk);
   }
 
-  unplugNvme(disk: Pick<NvmeDisk, 'name'>): Promise<void> {
-    return unplugNvme(this.#monitorPath, disk);
+  unplug(disk: Pick<PluggedDisk, 'name'>): Promise<void> {
+    return unplugDisk(this.#monitorPath, disk);
   }
 
   /** Resets the machine, as its button does; the disks have power all along. */

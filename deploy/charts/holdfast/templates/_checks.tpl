@@ -153,9 +153,14 @@
 {{- $kind := dig "kind" "image" ($pool | default dict) }}
 {{- if eq $kind "nfs" }}
 {{- include "holdfast.problem" (dict "found" $found "key" (printf "disks.config.pools.%s" $name) "text" "kind nfs is of files: move it to files.config.pools") }}
-{{- else if ne $kind "aws-ebs" }}
+{{- else if not (has $kind (list "aws-ebs" "gce-pd")) }}
 {{- include "holdfast.problem" (dict "found" $found "key" (printf "disks.config.pools.%s" $name) "text" (printf "kind %s lies on one node: move it to config.pools" $kind)) }}
 {{- end }}
+{{- end }}
+{{- $kinds := list }}
+{{- range $pool := $pools }}{{ $kinds = append $kinds (dig "kind" "" ($pool | default dict)) }}{{ end }}
+{{- if and (has "aws-ebs" $kinds) (has "gce-pd" $kinds) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "disks.config.pools" "text" "has pools of two clouds (aws-ebs, gce-pd), and a node is in one: leave one out") }}
 {{- end }}
 {{- if and $values.disks.storageClasses (empty $pools) }}
 {{- include "holdfast.problem" (dict "found" $found "key" "disks.storageClasses" "text" "need a pool in disks.config.pools, such as {ebs: {kind: aws-ebs, poolId: prod-eu}}") }}

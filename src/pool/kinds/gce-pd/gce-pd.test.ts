@@ -192,7 +192,7 @@ describe('persistent disks by name', () => {
     disk('sda', '8:0', 'boot');
     disk('sdb', '8:16', 'holdfast-1');
     disk('sdb1', '8:17', 'holdfast-1');
-    disk('sdc', '8:32', 'holdfast-1', 'QEMU', 'QEMU HARDDISK');
+    disk('sdc', '8:32', 'holdfast-1', 'QEMU');
     disk('sdd', '8:48', 'holdfast-12');
     const finder = new GoogleFinder(root);
     assert.deepEqual(finder.find('holdfast-1'), [

@@ -222,7 +222,7 @@ async function startMachine(
   const network = { forwardedPorts: [kubeletPort], forwardedAddress: name };
   const vm = stack.use(await bootVirtualMachine({ scratch, memoryMiB: 3072, network, nvmePorts: 1 }));
   await vm.run('modprobe nvme');
-  await vm.plugNvme({ name: 'system', serial: 'system', path, port: 0 });
+  await vm.plug({ name: 'system', serial: 'system', path, port: 0 });
   await vm.run(
     [
       'until [ -b /dev/nvme0n1 ]; do sleep 0.2; done',

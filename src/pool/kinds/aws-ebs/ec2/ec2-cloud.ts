@@ -157,7 +157,7 @@ export class Ec2Cloud implements Cloud {
     throw noInstance(instance);
   }
 
-  attach(disk: CloudDisk, instance: string): Promise<void> {
+  attach(disk: CloudDisk, instance: string): Promise<boolean> {
     return this.#machines.run(instance, async () => {
       for (let tries = 0; tries < maxDeviceNames; tries++) {
         const name = this.#deviceNames.choose(instance, await this.#namesAt(instance));
@@ -166,11 +166,11 @@ export class Ec2Cloud implements Cloud {
         const values = { VolumeId: disk.id, InstanceId: instance, Device: name };
         try {
           await this.#client.call('AttachVolume', values, false);
-          return;
+          return true;
         } catch (error) {
           if (isNameInUse(error)) continue;
           // An earlier call of this driver may have attached it: the caller looks.
-          if (isRefusal(error, 'VolumeInUse')) return;
+          if (isRefusal(error, 'VolumeInUse')) return true;
           throw attachError(error, disk.id, instance);
         }
       }

@@ -166,7 +166,7 @@ export class GceCloud implements Cloud {
     if (found === undefined) throw noInstance(instance);
   }
 
-  async attach({ id }: CloudDisk, instance: string): Promise<void> {
+  async attach({ id }: CloudDisk, instance: string): Promise<boolean> {
     const name = diskNameIn(id);
     if (zoneIn(id) !== zoneIn(instance)) {
       throw new FailedPrecondition(`${name} is in zone ${zoneIn(id)}, and ${shortId(instance)} in another.`);
@@ -176,9 +176,10 @@ export class GceCloud implements Cloud {
     try {
       await this.#operations.run({ action: 'attachDisk', method: 'POST', path: `${instance}/attachDisk`, body });
       this.#attached.add(`${id} ${instance}`);
+      return true;
     } catch (error) {
-      // An earlier call of this driver may have attached it: the caller looks.
-      if (isRefusal(error, 'resourceinusebyanotherresource', 'resourcenotready')) return;
+      // Attached by an earlier call of this driver, or not detached yet: the caller looks.
+      if (isRefusal(error, 'resourceinusebyanotherresource', 'resourcenotready')) return false;
       throw await this.#attachError(error, id, instance);
     }
   }
