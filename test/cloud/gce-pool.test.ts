@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
-import { FailedPrecondition, InvalidArgument, ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
+import {
+  FailedPrecondition,
+  InvalidArgument,
+  NotFound,
+  ResourceExhausted,
+  Unavailable,
+} from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -176,6 +182,30 @@ describe('what only persistent disks have', () => {
     fake.instance(one, { maxVolumes: 0 });
     fake.troubles = { ...fake.troubles, workMs: 20 };
     await assert.rejects(publisher().publish(record, one), ResourceExhausted);
+  });
+
+  test('a disk that is not attached is detached, whatever Google says to that', async () => {
+    const record = await pool.create(spec('a'));
+    fake.refuseNext('detachDisk', 'invalidUsage');
+    await publisher().unpublish(record.id, one);
+    await publisher().publish(record, one);
+    for (const reason of ['invalidUsage', 'forbidden']) {
+      fake.refuseNext('detachDisk', reason);
+      await assert.rejects(publisher().unpublish(record.id, one), Unavailable);
+    }
+    await publisher().unpublish(record.id, one);
+    assert.equal(onlyVolume().attachment, undefined);
+  });
+
+  test('labels of a disk that lost those of the pool are left as they are', async () => {
+    const record = await pool.create(spec('a'));
+    const show = fake.picture(record.id);
+    const { id } = onlyVolume();
+    fake.setTags(id, { owner: 'x' });
+    await assert.rejects(pool.grow(record.id, 2n * gibibyte), NotFound);
+    show();
+    await assert.rejects(pool.grow(record.id, 2n * gibibyte));
+    assert.deepEqual(onlyVolume().tags, { owner: 'x' });
   });
 
   test('a machine that was deleted holds nothing', async () => {

@@ -47,7 +47,7 @@ export class PoolDisks {
     const found = new Map<VolumeId, CloudDisk[]>();
     for (const shown of await cloud.disks({ [names.pool]: poolId })) {
       const id = shown.labels[names.volume] as VolumeId | undefined;
-      const disk = id === undefined ? undefined : this.#note(id, shown);
+      const disk = id === undefined || !this.#isOurs(id, shown) ? undefined : this.#note(id, shown);
       if (id !== undefined && disk !== undefined) found.set(id, [...(found.get(id) ?? []), disk]);
     }
     return found;

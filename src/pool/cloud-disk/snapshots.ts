@@ -27,7 +27,8 @@ export class PoolSnapshots {
     const all = new Map<SnapshotId, CloudSnapshot[]>();
     for (const shown of await cloud.snapshots({ [names.pool]: poolId })) {
       const id = parseSnapshotId(shown.labels[names.snapshot] ?? '');
-      if (id !== undefined && !this.#isGoing(shown)) all.set(id, [...(all.get(id) ?? []), shown]);
+      const isOurs = shown.labels[names.pool] === poolId && !this.#isGoing(shown);
+      if (id !== undefined && isOurs) all.set(id, [...(all.get(id) ?? []), shown]);
     }
     const read: ReadRecords<SnapshotId, SnapshotRecord> = { records: [], damaged: [] };
     for (const [id, snapshots] of all) this.#readInto(read, id, snapshots);

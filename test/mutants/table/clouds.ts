@@ -66,8 +66,8 @@ export const cloudMutants: readonly Mutant[] = [
   {
     name: 'a disk of others with the name of a new one is left alone',
     ...gceCloud,
-    text: 'isSame(shown, disk.labels, gceLabels.volume)',
-    replacement: 'isSame(shown, shown.labels, gceLabels.volume)',
+    text: 'if (!isOf(shown, disk.labels, gceLabels.volume)) return undefined;',
+    replacement: '',
     only: 'that another made',
   },
   {

@@ -66,7 +66,7 @@ export class TokenSource {
 
   /** The project that the file of credentials names; undefined: it names none, or there is no file. */
   async project(): Promise<string | undefined> {
-    const file = await this.#file().catch(() => undefined);
+    const file = await this.#file();
     return file?.content.type === 'service_account' ? file.content.project_id : undefined;
   }
 
@@ -92,7 +92,10 @@ export class TokenSource {
     if (path === undefined) return undefined;
     const reading: Promise<string> = queue.run(() => readFile(path, 'utf8'));
     // Only the usual place may be empty.
-    const text = named ? await reading : await reading.catch(ignoreMissing);
+    const text = await reading.catch((error: unknown): undefined => {
+      if (!named) return ignoreMissing(error);
+      throw new Unavailable(`GOOGLE_APPLICATION_CREDENTIALS: ${explain(error)}`);
+    });
     return text === undefined ? undefined : { path, content: readCredentialFile(path, text) };
   }
 

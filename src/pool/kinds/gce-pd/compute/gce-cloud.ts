@@ -46,6 +46,8 @@ export interface GceCloudOptions {
 }
 
 const maxNames = 100;
+/** The reasons that Google may have for not detaching a disk that is not attached. */
+const goneReasons = ['notfound', 'resourcenotfound', 'invalid', 'invalidusage', 'invalidfieldvalue', 'badrequest'];
 const instancePattern = /^projects\/[A-Za-z0-9.:-]+\/zones\/[a-z0-9-]+\/instances\/[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Compute Engine, as far as it has disks. The ids of disks, machines and snapshots are their paths in its API. */
@@ -126,6 +128,11 @@ export class GceCloud implements Cloud {
     const polling = new Polling(pace);
     for (;;) {
       const shown = await this.#until(diskNameIn(id), () => this.#get(diskSchema, 'disks.get', id));
+      if (shown.labels[gceLabels.pool] === undefined) {
+        throw new FailedPrecondition(
+          `${diskNameIn(id)} has no label ${gceLabels.pool} any more, and is left as it is.`,
+        );
+      }
       const merged = { ...shown.labels, ...labels };
       requireRoom(merged, diskNameIn(id));
       try {
@@ -208,7 +215,8 @@ export class GceCloud implements Cloud {
     } catch (error) {
       // The caller looks: a machine that hangs keeps its disks.
       if (error instanceof StillBusy) return;
-      if (isRefusal(error, 'notfound', 'resourcenotfound') || isNotAttached(error)) return;
+      // Google has several words for a disk that is not there.
+      if (isRefusal(error, ...goneReasons) && !shows(await this.#instance(instance), id)) return;
       throw error;
     }
   }
@@ -243,7 +251,7 @@ export class GceCloud implements Cloud {
         if (!isRefusal(error, 'alreadyexists', 'resourcealreadyexists')) throw error;
       }
       const shown = await this.#until(`snapshot ${name}`, look);
-      if (isSame(shown, labels, gceLabels.snapshot) && shown.state !== 'going') return shown;
+      if (isOf(shown, labels, gceLabels.snapshot)) return shown;
     }
     throw new Unavailable(`a snapshot of ${diskNameIn(diskId)} was made and deleted too often: use another name.`);
   }
@@ -264,11 +272,11 @@ export class GceCloud implements Cloud {
   }
 
   /** Names differ from zone to zone alone: a disk that was asked for in another one may still come to be. */
-  async #askedElsewhere({ volumeId, zone }: NewDisk): Promise<CloudDisk | undefined> {
+  async #askedElsewhere({ labels, volumeId, zone }: NewDisk): Promise<CloudDisk | undefined> {
     const asked = this.#asked.get(volumeId);
     if (asked === undefined || zoneIn(asked.diskId) === zone) return undefined;
     const shown = this.#spentNames.has(diskNameIn(asked.diskId)) ? undefined : await this.disk(asked.diskId);
-    if (shown !== undefined && shown.state !== 'going') return shown;
+    if (shown !== undefined && isOf(shown, labels, gceLabels.volume)) return shown;
     if (performance.now() - asked.atMs < this.#options.pace.settleMs) {
       throw new Unavailable(
         `volume ${volumeId} was being made in ${zoneIn(asked.diskId)} a moment ago, and Google does not show that disk yet; try again.`,
@@ -302,8 +310,9 @@ export class GceCloud implements Cloud {
       if (!isRefusal(error, 'alreadyexists', 'resourcealreadyexists')) throw createError(error, disk);
     }
     const shown = await this.#until(name, () => this.disk(id));
-    const isOurs = shown.state !== 'going' && isSame(shown, disk.labels, gceLabels.volume);
-    return isOurs ? { ...shown, labels: { ...shown.labels, ...disk.labels } } : undefined;
+    if (!isOf(shown, disk.labels, gceLabels.volume)) return undefined;
+    this.#asked.delete(volumeId);
+    return { ...shown, labels: { ...shown.labels, ...disk.labels } };
   }
 
   /** Waits, as Google shows changes late. @throws Unavailable if it shows nothing for too long */
@@ -391,8 +400,9 @@ function deviceNameOf({ disks }: GceInstance, id: string): string | undefined {
   return disks.some(({ deviceName }) => deviceName === name) ? undefined : name;
 }
 
-function isSame({ labels }: Pick<CloudDisk, 'labels'>, wanted: CloudLabels, key: string): boolean {
-  return labels[gceLabels.pool] === wanted[gceLabels.pool] && labels[key] === wanted[key];
+/** Answers if a disk or snapshot is that of a volume or snapshot of the pool, and stays. */
+function isOf({ labels, state }: Pick<CloudDisk, 'labels' | 'state'>, wanted: CloudLabels, key: string): boolean {
+  return state !== 'going' && labels[gceLabels.pool] === wanted[gceLabels.pool] && labels[key] === wanted[key];
 }
 
 function requireRoom(labels: CloudLabels, what: string): void {
@@ -407,8 +417,8 @@ function isRefusal(error: unknown, ...reasons: readonly string[]): error is GceR
   return error instanceof GceRefusal && reasons.includes(error.reason);
 }
 
-function isNotAttached(error: unknown): boolean {
-  return error instanceof GceRefusal && /no attached disk|not attached/i.test(error.words);
+function shows(machine: GceInstance | undefined, id: string): boolean {
+  return machine?.disks.some(({ source }) => pathIn(source) === id) === true;
 }
 
 function noInstance(instance: string): NotFound {
