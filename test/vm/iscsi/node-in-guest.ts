@@ -169,6 +169,31 @@ describe('a logical unit', () => {
     await nothingLeft();
   });
 
+  test('stays at the portal that it has while it is in use, and has another one the next time', async () => {
+    const [lost, other] = ['10.99.0.1', '127.0.0.1'];
+    target('second-up');
+    const volume = harness.volume('portal lost', xfs);
+    const volume_context = { ...contextOf('1'), portals: `${lost},${other}`, replacementTimeout: '86400' };
+    const used = () => sessions().map(({ portal }) => portal?.address);
+    await up(volume, volume_context);
+    assert.deepEqual(used(), [lost]);
+    const path = join(volume.target, 'portal');
+    writeFileSync(path, 'acknowledged', { flush: true });
+    target('second-down');
+    await eventually(async () => {
+      assert.match((await volume.stats()).volume_condition?.message ?? '', /No connection to the target/);
+    }, 60_000);
+    assert.deepEqual(used(), [lost]);
+    await volume.unpublish();
+    await eventually(async () => void (await volume.unstage()), 300_000);
+    await nothingLeft();
+    await up(volume, volume_context);
+    assert.deepEqual(used(), [other]);
+    assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
+    await volume.down();
+    await nothingLeft();
+  });
+
   test('is refused if it is another one than the PersistentVolume names, and if it becomes one', async () => {
     const volume = harness.volume('reused', xfs);
     await up(volume, contextOf('1'));
