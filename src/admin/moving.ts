@@ -37,7 +37,8 @@ export async function cancelMove(
   { id, lostNode }: VolumeOfLostNode,
   call: AdminCall,
 ): Promise<Moving> {
-  const job = await requireMover(mover).cancel(id, lostNode);
+  const lost = lostNode === undefined ? undefined : { lostNode, deadline: call.deadline };
+  const job = await requireMover(mover).cancel(id, lost);
   call.note({ pool: job.from, to: job.to });
   return showMove(sightWithout(job));
 }

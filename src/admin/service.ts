@@ -1,4 +1,5 @@
 import { findHolders } from '../kernel/process/holders.ts';
+import { requireInTime } from '../move/in-time.ts';
 import type { Mover } from '../move/mover.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
@@ -32,6 +33,8 @@ import type {
 
 /** Facts about the call that an operation gets. */
 export interface AdminCall {
+  /** Time at which its caller waits no more; undefined: it always waits. */
+  readonly deadline?: Date | undefined;
   /** Adds fields to the call's log line. */
   note(fields: Readonly<Record<string, string | number>>): void;
 }
@@ -118,6 +121,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       await objects.run(volumeNameKey(name), 'restore', id, () =>
         objects.claim([{ object: id }], 'restore', async () => {
           await refuseTaken(pools, { id, name });
+          if (lostNode !== undefined) requireInTime(id, call.deadline);
           await pool.restore(id);
           await takeBack(pool, id, lostNode);
         }),
@@ -198,7 +202,7 @@ async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise
 /** A copy that its volume has left by a move: no pool has the volume any more, so this is the volume again. */
 async function takeBack({ moves }: Pool, id: VolumeId, lostNode: string | undefined): Promise<void> {
   const why = (await moves?.stateOf(id))?.why;
-  if (why === 'given' || why === 'old') await moves?.takeBack(id, lostNode === undefined ? undefined : 'lost');
+  if (why === 'given' || why === 'old') await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode });
 }
 
 interface Trashed {

@@ -18,8 +18,8 @@ import { FleetState } from './controller/fleet-state.ts';
 import { ForgottenKeeper } from './controller/keepers/forgotten-keeper.ts';
 import { GoneNodes } from './controller/keepers/gone-nodes.ts';
 import { LeftCopiesKeeper } from './controller/keepers/left-copies-keeper.ts';
-import { LostCopiesKeeper } from './controller/keepers/lost-copies-keeper.ts';
 import { StrayKeeper } from './controller/keepers/stray-keeper.ts';
+import { TakenBackKeeper } from './controller/keepers/taken-back-keeper.ts';
 import { Sessions } from './controller/sessions.ts';
 import { KubernetesApi } from './kubernetes/api.ts';
 import { keepCertificates } from './kubernetes/certificates.ts';
@@ -93,7 +93,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   void lookingForStrays();
   void gone.run(signal);
   void new LeftCopiesKeeper({ state, moves, log }).run(signal);
-  void new LostCopiesKeeper({ api, place, state, moves, log }).run(signal);
+  void new TakenBackKeeper({ api, place, state, moves, log }).run(signal);
   void startOptions(config, { api, place, state, log, signal });
   let links: FleetServer | undefined;
   let view: ViewServer | undefined;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
-import type { CopyState } from '../pool/moves.ts';
+import type { CopyState, LaterCopy } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { storedBytes } from '../volume/encryption.ts';
@@ -17,8 +17,10 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
+import type { LostNode } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { step } from '../volume/step.ts';
+import { requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
 import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
@@ -59,7 +61,7 @@ export interface Peers {
   /** The node that it was handed over to is lost, and the copy was taken back. */
   takenBack(id: VolumeId): Promise<void>;
   /** The node that it was handed over to has it. */
-  arrived(move: Pick<PeerMove, 'id' | 'moveId'>): Promise<void>;
+  arrived(id: VolumeId, node: string): Promise<void>;
   /** Ends the move of a volume that was deleted here. */
   forgetDeleted(id: VolumeId): Promise<void>;
 }
@@ -77,6 +79,20 @@ export interface PeerOrder extends PeerMove {
   /** undefined: the pool of the same name, else the default one, else any that can have it. */
   readonly to: string | undefined;
   readonly limitBytesPerSecond: bigint | undefined;
+}
+
+/** An operator says that the other node of a move is lost. */
+export interface LostOrder extends LostNode {
+  /** After that nothing is taken back. */
+  readonly deadline?: Date | undefined;
+}
+
+/** The copy of a volume that a node has. */
+export interface CopySight {
+  /** 0: there is none, or it has never moved. */
+  readonly generation: number;
+  /** It is the volume. */
+  readonly isUsable: boolean;
 }
 
 /** A move before it starts. */
@@ -273,6 +289,8 @@ export class Mover {
       if (before?.state === 'failed' && before.moveId !== moveId) await this.#discard(before);
       const from = { id, from: plan.from, to: plan.to, node, ticket, startedAt: new Date().toISOString() };
       const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond };
+      // Its source notes that it has begun, so that the move goes on after a restart of either of them.
+      await this.#peers.source({ id, moveId, node }, AbortSignal.timeout(planMs)).look();
       return this.#launch(plan, { moveId, ...from, ...limit, state: 'running' });
     });
   }
@@ -323,17 +341,17 @@ export class Mover {
    * Gives a move up: the volume is where it was, and nothing of the copy is left.
    * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool cannot be asked
    */
-  cancel(id: VolumeId, lostNode?: string): Promise<MoveJob> {
-    return this.#options.objects.run(turnOf(id), 'the end of a move', `${lostNode}`, () => this.#cancel(id, lostNode));
+  cancel(id: VolumeId, lost?: LostOrder): Promise<MoveJob> {
+    const { objects } = this.#options;
+    return objects.run(turnOf(id), 'the end of a move', `${lost?.lostNode}`, () => this.#cancel(id, lost));
   }
 
-  async #cancel(id: VolumeId, lostNode: string | undefined): Promise<MoveJob> {
+  async #cancel(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob> {
     this.#requireReady();
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
-    if (job === undefined || job.state === 'done' || job.state === 'cancelled')
-      return this.#cancelLeaving(id, lostNode);
-    const isNodeLost = lostNode !== undefined && lostNode === job.node;
+    if (job === undefined || job.state === 'done' || job.state === 'cancelled') return this.#cancelLeaving(id, lost);
+    const isNodeLost = lost !== undefined && lost.lostNode === job.node;
     run?.ending.abort(new Aborted('the move was cancelled.'));
     await run?.done;
     const last = this.#ended.get(id);
@@ -354,12 +372,11 @@ export class Mover {
   }
 
   /** The same at the source of a move to another node, or of one that this node knows nothing of. */
-  async #cancelLeaving(id: VolumeId, lostNode: string | undefined): Promise<MoveJob> {
+  async #cancelLeaving(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob> {
     const { peers } = this.#options;
-    const isNodeLost = lostNode !== undefined && lostNode === (peers?.leavingFor(id) ?? lostNode);
-    const left = isNodeLost ? undefined : await peers?.cancelLeaving(id);
+    const left = lost === undefined ? await peers?.cancelLeaving(id) : undefined;
     if (left !== undefined) return left;
-    const freed = await this.#free(id, isNodeLost);
+    const freed = await this.#free(id, lost);
     await peers?.takenBack(id);
     return freed;
   }
@@ -413,51 +430,59 @@ export class Mover {
     });
   }
 
-  /** The latest generation of the volume that this node has noted; 0: none. @throws Unavailable, Aborted while it is taken back */
-  latestOf(id: VolumeId): Promise<number> {
+  /** The copy of this node. @throws Unavailable if a pool may have one that is not open, Aborted while it is taken back */
+  copyOf(id: VolumeId): Promise<CopySight> {
     return this.#options.objects.claim([{ object: id }], 'a look at its copy', async () => {
-      const known = await Promise.all(this.#movable().map((pool) => movesOf(pool).latest(id)));
-      return Math.max(0, ...known);
+      const copies = await statesOf(await this.#having(id), id);
+      const [copy] = [...copies.filter(({ state }) => state.why === undefined), ...copies];
+      if (copy === undefined) this.#requireOpen(id);
+      return {
+        generation: copy?.state.mark.generation ?? 0,
+        isUsable: copy !== undefined && copy.state.why === undefined,
+      };
     });
   }
 
   /**
-   * This node was lost, and is there again: the volume went on at another one, and an earlier copy here goes to the trash.
+   * This node was lost, and is there again. The volume was taken back by another one: an earlier copy here goes to the trash.
+   * @returns false if there is none
    * @throws FailedPrecondition while it is in use, Unavailable if a pool may have a copy that is not open
    */
-  outdate(id: VolumeId, generation: number, node: string): Promise<void> {
-    const { objects, pools } = this.#options;
-    return objects.run(turnOf(id), 'the end of a move', `${generation}`, async () => {
+  outdate(id: VolumeId, by: LaterCopy): Promise<boolean> {
+    const { objects } = this.#options;
+    return objects.run(turnOf(id), 'the end of a move', JSON.stringify(by), async () => {
       this.#requireReady();
-      const movable = this.#movable();
-      const copies = await statesOf(await this.#having(id), id);
+      const pools = await this.#having(id);
+      const copies = await statesOf(pools, id);
       // Before the copy goes: the controller asks the node that says that the volume has come to it.
-      if (copies.some(({ state }) => state.mark.generation < generation)) await this.#endOutdated(id, node);
-      await objects.claim([{ object: id }], 'the end of a move', async () => {
-        for (const pool of movable) await movesOf(pool).outdate(id, generation, node);
+      if (copies.some(({ state }) => state.mark.generation < by.generation)) await this.#endOutdated(id, by.node);
+      const isOutdated = await objects.claim([{ object: id }], 'the end of a move', async () => {
+        let is = false;
+        for (const pool of pools) if (await movesOf(pool).outdate(id, by)) is = true;
+        return is;
       });
-      const closed = pools.firstClosed();
-      if (closed !== undefined) throw new Unavailable(`pool ${closed}, which is not open, may have volume ${id}.`);
+      if (!isOutdated) this.#requireOpen(id);
+      return isOutdated;
     });
   }
 
   /**
    * The node that the volume was handed over to has it, and the move has not reported that: its copy here goes to the trash.
-   * @throws FailedPrecondition if a copy here was not handed over to that node
+   * @throws FailedPrecondition if a copy here was not handed over to that node, or later
    */
   settle(id: VolumeId, generation: number, node: string): Promise<void> {
     const { objects, peers } = this.#options;
     return objects.claim([{ object: id }], 'the end of a move', async () => {
       for (const { pool, state } of await statesOf(await this.#having(id), id)) {
         const { fence } = state.mark;
-        if (state.why !== 'given' || fence?.to !== node) {
+        const move = { id, moveId: fence?.moveId ?? '' };
+        const isGiven = state.why === 'given' && fence?.to === node;
+        if (!isGiven || !(await movesOf(pool).settle(id, { ...move, generation }))) {
           throw new FailedPrecondition(`volume ${id} of pool ${pool.name} was not handed over to node ${node}.`);
         }
-        const move = { id, moveId: fence.moveId };
-        await movesOf(pool).settle(id, { ...move, generation });
         await removeSnapshots(pool, move);
-        await peers?.arrived(move);
       }
+      await peers?.arrived(id, node);
     });
   }
 
@@ -470,12 +495,11 @@ export class Mover {
     if (job !== undefined && job.state !== 'cancelled') await this.#end(job, 'cancelled', undefined);
   }
 
-  /** The open pools whose volumes move. @throws Unavailable if there is none */
-  #movable(): Pool[] {
-    const { pools } = this.#options;
-    const movable = pools.all().filter(({ moves }) => moves !== undefined);
-    if (movable.length > 0) return movable;
-    throw new Unavailable('no pool of this node is open whose volumes move; try again.');
+  /** @throws Unavailable if a pool may have the volume that is not open */
+  #requireOpen(id: VolumeId): void {
+    const closed = this.#options.pools.firstClosed();
+    if (closed === undefined) return;
+    throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: try again when it is.`);
   }
 
   /** Leaves all moves to the next start. */
@@ -643,12 +667,9 @@ export class Mover {
    * Ends the fence of a move that this node knows nothing of, as its own disk was lost: otherwise the volume could never be used
    * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
    */
-  async #free(id: VolumeId, isNodeLost: boolean): Promise<MoveJob> {
-    const { objects, pools } = this.#options;
-    const closed = pools.firstClosed();
-    if (closed !== undefined) {
-      throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: try again when it is.`);
-    }
+  async #free(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob> {
+    const { objects } = this.#options;
+    this.#requireOpen(id);
     return objects.claim([{ object: id }], 'the end of a move', async () => {
       const copies = await statesOf(await this.#having(id), id);
       const valid = copies.find(({ state }) => state.why === undefined);
@@ -664,7 +685,8 @@ export class Mover {
       } else if (state.why === 'closed') {
         await movesOf(pool).open(id, moveId);
       } else {
-        await movesOf(pool).takeBack(id, isNodeLost ? 'lost' : undefined);
+        requireInTime(id, lost?.deadline);
+        await movesOf(pool).takeBack(id, lost && { lostNode: lost.lostNode });
       }
       if (moveId !== '') await removeSnapshots(pool, { id, moveId });
       const startedAt = new Date().toISOString();

@@ -278,8 +278,8 @@ export class PoolSource implements MoveSource {
     return patiently(this.#parts, [this.#parts.id], () => this.#moves.give(this.#parts.id, request));
   }
 
-  settle(arrived: Arrived): Promise<void> {
-    return patiently(this.#parts, [this.#parts.id], () => this.#moves.settle(this.#parts.id, arrived));
+  async settle(arrived: Arrived): Promise<void> {
+    await patiently(this.#parts, [this.#parts.id], () => this.#moves.settle(this.#parts.id, arrived));
   }
 
   takeBack(word: number): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
-import type { Answer, Arrived, CopyMark, DraftMark, Fence, Request, Unusable } from '../volume/move/rule.ts';
+import type { Answer, Arrived, CopyMark, DraftMark, Fence, LostNode, Request, Unusable } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { ChangedRangesRequest } from './pool.ts';
 
@@ -23,8 +23,11 @@ export interface PoolMoves {
   open(id: VolumeId, moveId: string): Promise<void>;
   /** Hands the volume over to the target that asks. @throws FailedPrecondition if it did not read under this fence */
   give(id: VolumeId, request: Request): Promise<Answer>;
-  /** Its target has committed: the copy goes to the trash, for a week at least. Not there is fine. */
-  settle(id: VolumeId, arrived: Arrived): Promise<void>;
+  /**
+   * Its target has committed: the copy goes to the trash, for a week at least. Not there is fine.
+   * @returns false if a copy stays that is of another move, or no earlier one
+   */
+  settle(id: VolumeId, arrived: Arrived): Promise<boolean>;
   /** True if the copy in the trash was left: the volume went on in another pool. */
   hasLeft(id: VolumeId): Promise<boolean>;
   /** The other node that may have the volume, whose copy here, or in the trash here, was left; undefined: there is none. */
@@ -37,18 +40,16 @@ export interface PoolMoves {
   disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number>;
   /**
    * Makes a copy the volume again that was handed over. No other pool of this node has the volume.
-   * @param word of the node that it was handed over to (`disclaim`); or that one is lost permanently
+   * @param word of the node that it was handed over to (`disclaim`); or the name of that one, which is lost permanently
    * @throws FailedPrecondition if another node may have it
    */
-  takeBack(id: VolumeId, word?: number | 'lost'): Promise<void>;
-  /** The latest generation of the volume that this pool or its node has noted; 0: none. */
-  latest(id: VolumeId): Promise<number>;
+  takeBack(id: VolumeId, word?: number | LostNode): Promise<void>;
   /**
-   * The volume went on at another node, which had taken it back from this one. An earlier copy here is used no more, and goes to
-   * the trash. Not there is fine.
+   * The volume was taken back by another node. An earlier copy here is used no more, and goes to the trash.
+   * @returns false if there is none
    * @throws FailedPrecondition while it is in use; it gets no new use
    */
-  outdate(id: VolumeId, generation: number, node: string): Promise<void>;
+  outdate(id: VolumeId, by: LaterCopy): Promise<boolean>;
 
   /** The bytes of a volume or snapshot, with those of its encryption. @throws NotFound, DataLoss */
   read(id: VolumeId | SnapshotId): Promise<Descriptor>;
@@ -63,6 +64,14 @@ export interface PoolMoves {
   receive(record: VolumeRecord, moveId: string): Promise<Incoming>;
   /** Gives up what an earlier `receive` has left of a volume that is not here. */
   discard(id: VolumeId): Promise<void>;
+}
+
+/** The copy of another node, by which one here is an earlier one. */
+export interface LaterCopy {
+  readonly generation: number;
+  readonly node: string;
+  /** The time, in RFC 3339, at which it became the volume: one that was made later is another volume. */
+  readonly at: string;
 }
 
 export interface Closed {

@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { z } from 'zod';
 import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
-import { readLostCopies } from '../../src/fleet/kubernetes/lost-copies.ts';
 import { SecretNotes } from '../../src/fleet/kubernetes/secret-notes.ts';
+import { readTakenBack } from '../../src/fleet/kubernetes/taken-back.ts';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { holdfast } from '../support/command.ts';
 import { environmentFor } from '../support/driver.ts';
@@ -16,8 +16,8 @@ const place = { namespace: 'holdfast', name: 'holdfast-controller' };
 const rights = [...everything, 'volumes', 'trash', 'update:trash'];
 
 /** Sets the time of notes back, for which the controller would wait. */
-async function longAgo(api: KubernetesApi, key: string): Promise<void> {
-  const notes = new SecretNotes({ api, place, key, schema: z.unknown() });
+async function longAgo(api: KubernetesApi): Promise<void> {
+  const notes = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.unknown() });
   await notes.change((known) => {
     for (const [node, note] of known) {
       const text = JSON.stringify(note).replace(/"at":"[^"]*"/g, '"at":"2026-01-01T00:00:00.000Z"');
@@ -65,24 +65,24 @@ describe('a node that is lost after a volume has moved to it', () => {
     const forgotten = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.object({ at: z.string() }) });
     await forgotten.change((notes) => notes.set('node-b', { at: new Date().toISOString() }) !== undefined);
     await eventually(async () => assert.match((await restore()).problems, /forgotten just now/), 30_000);
-    await longAgo(api, 'forgotten-nodes');
+    await longAgo(api);
     await eventually(async () => {
       const { problems, status } = await restore();
       assert.equal(status, 200, problems);
     }, 30_000);
     assert.equal(await use(fleet, 'node-a', id, false), digest);
-    assert.equal((await readLostCopies(api, place)).get('node-b')?.[id]?.node, 'node-a');
+    const note = (await readTakenBack(api, place)).get(id);
+    assert.equal(note?.node, 'node-a');
+    assert.ok((note?.generation ?? 0) > 2);
     // Its calls go to it again, although the lost node had said that it has the volume.
     using client = controller.connect();
     const { volume } = await client.controller.ControllerGetVolume({ volume_id: id });
     assert.equal(volume?.accessible_topology[0]?.segments['topology.holdfast.dev/node'], 'node-a');
 
     await forgotten.change((notes) => notes.delete('node-b'));
-    await longAgo(api, 'lost-copies');
     await fleet.startNode('node-b');
-    await controller.logged('a node that was lost knows that a volume went on elsewhere', { node: 'node-b' });
+    await controller.logged('a node that was lost knows that a volume was taken back from it', { node: 'node-b' });
     assert.deepEqual([volumesOn('node-a').includes(id), volumesOn('node-b').includes(id)], [true, false]);
-    assert.equal((await readLostCopies(api, place)).size, 0);
     assert.equal(await use(fleet, 'node-a', id, false), digest);
     const again = await viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-b`);
     assert.match(again.problems, /has moved to node node-a since this copy of it/);

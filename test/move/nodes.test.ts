@@ -337,7 +337,9 @@ describe('a move between two nodes', () => {
       await using incoming = await movesOf(b.pool).receive(record, moveId);
       await incoming.commit(record, { moveId, readUnder: fence.fenceId }, answer);
     }
-    assert.equal(await b.mover.latestOf(id), 1);
+    assert.deepEqual(await b.mover.copyOf(id), { generation: 1, isUsable: true });
+    assert.deepEqual(await a.mover.copyOf(id), { generation: 0, isUsable: false });
+    await assert.rejects(a.mover.settle(id, 0, 'b'), { name: 'FailedPrecondition' });
     await assert.rejects(a.mover.settle(id, 1, 'c'), {
       name: 'FailedPrecondition',
       message: /not handed over to node c/,
@@ -366,16 +368,53 @@ describe('a move between two nodes', () => {
     // The operator says that b is lost.
     const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
     await admin.restore({ id, lostNode: 'b' }, { note: () => undefined });
-    assert.equal(await a.mover.latestOf(id), 2);
-    await b.mover.outdate(id, 2, 'a');
+    const { generation } = await a.mover.copyOf(id);
+    const by = { generation, node: 'a', at: new Date().toISOString() };
+    assert.equal(await b.mover.outdate(id, by), true);
     assert.equal(await b.pools.find(id), undefined);
     assert.equal(b.sight(id).job.state, 'cancelled');
     await order(a, b, id);
-    await b.mover.outdate(id, 2, 'a');
+    await b.mover.outdate(id, by);
     assert.equal((await b.ended(id)).job.state, 'done');
-    await b.mover.outdate(id, 2, 'a');
+    assert.equal(await b.mover.outdate(id, by), false);
     assert.notEqual(await b.pools.find(id), undefined);
     assert.equal(b.sight(id).job.state, 'done');
+  });
+
+  test('that has ended lets its target do nothing more, also if the volume has come back', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    const moveId = await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    await order(b, a, id);
+    assert.equal((await a.ended(id)).job.state, 'done');
+    const source = b.nodes.source({ id, moveId, node: 'a' }, AbortSignal.timeout(5_000));
+    await assert.rejects(source.close({ moveId, fenceId: 'stolen' }), { name: /NotConnected|MoveEnded/ });
+    const read = source.read({ of: undefined, fromBytes: 0n, signal: AbortSignal.timeout(5_000) });
+    await assert.rejects(read, { name: /NotConnected|MoveEnded/ });
+    // Nor once the controller has let it in again, to hear of the end.
+    await a.leavings.admit({ id, moveId, node: 'b' }, 'again').catch(() => undefined);
+    await assert.rejects(source.close({ moveId, fenceId: 'stolen' }), { name: /NotConnected|MoveEnded/ });
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
+  });
+
+  test('to a lost node is taken back by the name of that node alone, and not after its caller has gone', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await filled(a);
+    const fence = { moveId: randomUUID(), fenceId: 'fence' };
+    await movesOf(a.pool).close(id, { ...fence, to: 'b' });
+    await movesOf(a.pool).give(id, fence);
+    await assert.rejects(a.mover.cancel(id, { lostNode: 'c' }), /was handed over by pool data to node b/);
+    const late = { lostNode: 'b', deadline: new Date(Date.now() - 1) };
+    await assert.rejects(a.mover.cancel(id, late), { name: 'Unavailable', message: /was not taken back in time/ });
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+    await a.mover.cancel(id, { ...late, deadline: new Date(Date.now() + 60_000) });
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
   });
 
   test('ends when its volume is deleted at the source, and leaves nothing at either end', async () => {

@@ -153,43 +153,46 @@ describe('a volume that moves', () => {
     await again.close();
   });
 
-  test('went on elsewhere while its node was lost: an earlier copy is used no more, and goes to the trash', async () => {
+  test('was taken back elsewhere while its node was lost: an earlier copy is used no more, and goes to the trash', async () => {
     using scratch = new Scratch('move');
     const pool = await openPool(scratch, 'one');
     await pool.create(spec);
     const moves = movesOf(pool);
-    assert.equal(await moves.latest(id), 0);
+    const by = { generation: 2, node: 'b', at: later() };
     {
       const device = await pool.attach(id, { persistent: true });
       await device.release();
-      await assert.rejects(moves.outdate(id, 2, 'b'), { name: 'FailedPrecondition', message: /is in use/ });
-      assert.equal(await moves.latest(id), 2);
+      await assert.rejects(moves.outdate(id, by), { name: 'FailedPrecondition', message: /is in use/ });
       await pool.detach(device);
     }
     await requireRefused(pool, /this copy must not be used: see docs\/move.md/);
-    await moves.outdate(id, 2, 'b');
+    assert.equal(await moves.outdate(id, by), true);
     assert.equal(await pool.find(id), undefined);
     const [trashed] = await pool.trash();
     assert.equal(trashed?.record.id, id);
     assert.equal(await moves.whereElse(id), 'b');
     // Said again, and late.
-    await moves.outdate(id, 2, 'b');
-    await moves.outdate(id, 1, 'c');
-    assert.equal(await moves.latest(id), 2);
+    for (const each of [by, { ...by, generation: 1, node: 'c' }]) assert.equal(await moves.outdate(id, each), false);
     assert.equal(await moves.whereElse(id), 'b');
     await pool.close();
   });
 
-  test('has come back since: word of an earlier generation changes nothing', async () => {
+  test('has come back since, or is another one of that name: word of an earlier generation changes nothing', async () => {
     using scratch = new Scratch('move');
     const pool = await openPool(scratch, 'one');
     await pool.create(spec);
     const moves = movesOf(pool);
+    assert.equal(await moves.outdate(id, { generation: 9, node: 'b', at: '2026-01-01T00:00:00Z' }), false);
+    assert.deepEqual(await moves.stateOf(id), { mark: { generation: 0 }, why: undefined });
     await moves.close(id, { ...fence, to: 'b' });
     await moves.give(id, fence);
-    await moves.takeBack(id, 'lost');
-    for (const late of [1, 2]) await moves.outdate(id, late, 'b');
-    assert.deepEqual(await moves.stateOf(id), { mark: { generation: 2 }, why: undefined });
+    await assert.rejects(moves.takeBack(id, { lostNode: 'c' }), /was handed over by pool one to node b/);
+    await moves.takeBack(id, { lostNode: 'b' });
+    const { mark } = await moves.stateOf(id);
+    for (const generation of [1, mark.generation]) {
+      assert.equal(await moves.outdate(id, { generation, node: 'b', at: later() }), false);
+    }
+    assert.deepEqual(await moves.stateOf(id), { mark, why: undefined });
     await pool.close();
   });
 
@@ -244,6 +247,11 @@ describe('a volume that moves', () => {
     await again.close();
   });
 });
+
+/** A time after all that the test has made. */
+function later(): string {
+  return new Date(Date.now() + 1_000).toISOString();
+}
 
 async function recordIn(scratch: Scratch) {
   const pool = await openPool(scratch, 'one');

@@ -4,7 +4,8 @@ import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
 import { requireLost } from '../../fleet/controller/lost-node.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
-import { noteLostCopy } from '../../fleet/kubernetes/lost-copies.ts';
+import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
+import { confirmTakenBack, noteTakingBack } from '../../fleet/kubernetes/taken-back.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
@@ -44,32 +45,51 @@ export async function changeFleet(
   if (change === 'move') return moveVolume(fleet, wishes, output, signal);
   if (change === 'cancel') {
     const { id, node } = await movingVolume(fleet, wishes, signal);
-    const lostNode = await lostOf(fleet, wishes, { id, node });
-    // A node that is lost hears of nothing.
-    if (lostNode === undefined) await fleet.moves.beforeCancel(node, id);
-    printCancelled(output, await send(fleet, { node, id, lostNode, rpc: 'CancelMove' }, moving), json);
+    const cancelled = await taking(fleet, wishes, { id, node }, async (lostNode) => {
+      // A node that is lost hears of nothing.
+      if (lostNode === undefined) await fleet.moves.beforeCancel(node, id);
+      return send(fleet, { node, id, lostNode, rpc: 'CancelMove' }, moving);
+    });
+    printCancelled(output, cancelled, json);
     return exitCodes.ok;
   }
   const { id, node } = await trashedVolume(fleet, wishes, signal);
   if (change === 'restore') {
-    const lostNode = await lostOf(fleet, wishes, { id, node });
-    printRestored(output, await send(fleet, { node, id, lostNode, rpc: 'RestoreTrashed' }, restored), json);
+    const back = await taking(fleet, wishes, { id, node }, (lostNode) =>
+      send(fleet, { node, id, lostNode, rpc: 'RestoreTrashed' }, restored),
+    );
+    printRestored(output, back, json);
   } else printPurged(output, await send(fleet, { node, id, rpc: 'PurgeTrashed' }, purged), json);
   return exitCodes.ok;
 }
 
-/** The lost node of the wishes, once it is known to be lost and its copy is noted. @throws FailedPrecondition, Unavailable */
-async function lostOf(
-  { api, place, state }: ChangedFleet,
+/**
+ * Has an order carried out which may say that a node is lost. Whether it is, is checked, and noted before; then the note gets the
+ * generation by which the lost node knows that its copy is an earlier one.
+ * @throws HoldfastError
+ */
+async function taking<T>(
+  { api, driverName, moves, place, state }: ChangedFleet,
   { lostNode }: ChangeWishes,
   { id: volumeId, node }: Found,
-): Promise<string | undefined> {
-  if (lostNode === undefined) return undefined;
+  order: (lostNode: string | undefined) => Promise<T>,
+): Promise<T> {
+  if (lostNode === undefined) return order(undefined);
+  const recordedOn: string[] = [];
+  for await (const { handle, node: name } of persistentVolumes(api, driverName)) {
+    if (handle === volumeId && name !== undefined) recordedOn.push(name);
+  }
   const copy = { lostNode, volumeId, node };
-  requireLost(state, copy);
-  await noteLostCopy(api, place, copy);
-  return lostNode;
+  requireLost(state, copy, { moves: moves.list(volumeId), recordedOn });
+  const note = await noteTakingBack(api, place, copy);
+  const result = await order(lostNode);
+  // Otherwise the controller does it a minute later.
+  const { generation, isUsable } = await moves.copyAt(node, volumeId).catch(() => unknownCopy);
+  if (isUsable) await confirmTakenBack(api, place, volumeId, { at: note.at, generation }).catch(() => undefined);
+  return result;
 }
+
+const unknownCopy = { generation: 0, isUsable: false };
 
 function forgetNode({ api, driverName, place, state }: ChangedFleet, wishes: ChangeWishes, output: Output) {
   const { dryRun, evenSo, json, node = '', undo } = wishes;

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { moving, plannedMove, startedMove } from '../../admin/protocol.ts';
 import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
+import type { CopySight } from '../../move/mover.ts';
 import { peerName } from '../../move/nodes/names.ts';
 import { FailedPrecondition, HoldfastError, InternalError, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
@@ -32,6 +33,15 @@ export interface MoveOrder {
   /** undefined: the target chooses. */
   readonly toPool: string | undefined;
   readonly limitBytesPerSecond: bigint | undefined;
+}
+
+/** The copy that became the volume. */
+export interface TakenBackCopy {
+  readonly volumeId: string;
+  readonly generation: number;
+  readonly node: string;
+  /** RFC 3339. */
+  readonly takenBackAt: string;
 }
 
 export interface FleetMovesOptions {
@@ -115,10 +125,14 @@ export class FleetMoves {
    * Inventories come later than the switch.
    */
   movedTo(volumeId: string, from: string): string | undefined {
-    const last = this.list(volumeId).at(-1);
+    // A node can say anything of moves between its own pools.
+    const last = this.list(volumeId).findLast(({ move }) => move.fromNode !== undefined);
     if (last === undefined || last.node === from || last.move.fromNode !== from) return undefined;
-    const isLinked = this.#options.state.node(last.node)?.isLinked === true;
-    return last.move.state === 'done' || (last.move.state === 'running' && isLinked) ? last.node : undefined;
+    const { state } = this.#options;
+    const isLinked = state.node(last.node)?.isLinked === true;
+    const hasIt = isLinked || state.owners(volumeId).some(({ node }) => node === last.node);
+    const isThere = last.move.state === 'done' ? hasIt : last.move.state === 'running' && isLinked;
+    return isThere ? last.node : undefined;
   }
 
   #isTrue(node: string, told: wire.MoveTold, { fromNode, id }: MoveShown): boolean {
@@ -152,26 +166,29 @@ export class FleetMoves {
     if (!isTold) this.#told.set(target, [...told.filter((each) => each.move_id !== started.move_id), started]);
   }
 
-  /** The latest generation of a volume that a node has noted; 0: none. @throws HoldfastError */
-  async latestAt(node: string, volumeId: string): Promise<bigint> {
-    const bytes = await this.#send(node, 'ReadGeneration', { volume_id: volumeId });
-    return decode<wire.GenerationTold>(generationType, bytes).generation;
+  /** The copy of a volume that a node has. @throws HoldfastError */
+  async copyAt(node: string, volumeId: string): Promise<CopySight> {
+    const bytes = await this.#send(node, 'ReadCopy', { volume_id: volumeId });
+    const { generation, usable } = decode<wire.CopyTold>(copyType, bytes);
+    if (generation > BigInt(Number.MAX_SAFE_INTEGER)) {
+      throw new InternalError(`Node ${node} says that volume ${volumeId} is of generation ${generation}: look there.`);
+    }
+    return { generation: Number(generation), isUsable: usable };
   }
 
-  /** A node that was lost has an older copy: it is used no more. @throws HoldfastError, also while it is in use */
+  /** A node that was lost may have an earlier copy: it is used no more. @throws HoldfastError, also while it is in use */
   async outdate(
     lostNode: string,
-    { generation, node, volumeId }: { readonly volumeId: string; readonly generation: bigint; readonly node: string },
-  ): Promise<void> {
-    await this.#send(lostNode, 'OutdateCopy', { volume_id: volumeId, generation, node });
+    { generation, node, takenBackAt, volumeId }: TakenBackCopy,
+  ): Promise<{ readonly isOutdated: boolean }> {
+    const request = { volume_id: volumeId, generation: BigInt(generation), node, taken_back_at: takenBackAt };
+    const bytes = await this.#send(lostNode, 'OutdateCopy', request);
+    return { isOutdated: decode<wire.OutdateCopyAnswer>(outdatedType, bytes).outdated };
   }
 
   /** The source of a move has not heard of its end. @throws FailedPrecondition unless it has handed the volume over to that node */
-  async settle(
-    source: string,
-    { generation, node, volumeId }: { readonly volumeId: string; readonly generation: bigint; readonly node: string },
-  ): Promise<void> {
-    await this.#send(source, 'SettleCopy', { volume_id: volumeId, generation, node });
+  async settle(source: string, { generation, node, volumeId }: Omit<TakenBackCopy, 'takenBackAt'>): Promise<void> {
+    await this.#send(source, 'SettleCopy', { volume_id: volumeId, generation: BigInt(generation), node });
   }
 
   /** The target of a move asks its source before it ends. One that was not brokered ends at the target alone. */
@@ -313,14 +330,15 @@ export class FleetMoves {
 }
 
 const answerType = contract.lookupType('holdfast.fleet.v1.MoveAnswer');
-const generationType = contract.lookupType('holdfast.fleet.v1.GenerationTold');
+const copyType = contract.lookupType('holdfast.fleet.v1.CopyTold');
+const outdatedType = contract.lookupType('holdfast.fleet.v1.OutdateCopyAnswer');
 
 const requestTypes = {
   AdmitMove: 'AdmitMoveRequest',
   ConnectMove: 'ConnectMoveRequest',
   PlanMove: 'StartMoveRequest',
   StartMove: 'StartMoveRequest',
-  ReadGeneration: 'ReadGenerationRequest',
+  ReadCopy: 'ReadCopyRequest',
   OutdateCopy: 'OutdateCopyRequest',
   SettleCopy: 'SettleCopyRequest',
 } as const;

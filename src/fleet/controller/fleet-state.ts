@@ -16,6 +16,8 @@ interface NodeState {
   telling: NodeInventory | undefined;
   isLinked: boolean;
   sinceMs: number;
+  /** Volumes that were taken back from lost nodes, of which this node has no earlier copy. */
+  readonly believed: Set<string>;
 }
 
 /** The state of all nodes, as Kubernetes and the nodes report it. All of it can be requested again. */
@@ -29,6 +31,7 @@ export class FleetState implements FleetView, StrayView {
   #forgotten: ReadonlySet<string> = new Set();
   /** Forgotten ones, including those that another replica may still have a link to. */
   #noted: ReadonlySet<string> = new Set();
+  #takenBack: ReadonlyMap<string, string> = new Map();
   #appeared: (name: string) => void = () => undefined;
   readonly #watchers = new Set<(name: string) => void>();
 
@@ -88,6 +91,7 @@ export class FleetState implements FleetView, StrayView {
     const state = this.#state(name);
     state.telling = new NodeInventory(name, () => this.#changed(name));
     state.isLinked = true;
+    state.believed.clear();
     state.sinceMs = this.#now();
     this.#changed(name);
     return state.telling;
@@ -128,11 +132,43 @@ export class FleetState implements FleetView, StrayView {
 
   owners(id: string): readonly Owner[] {
     const found: Owner[] = [];
-    for (const [node, { inventory }] of this.#states) {
-      const entry = inventory.entries.get(id);
-      if (entry !== undefined) found.push({ node, isNative: entry.isNative });
+    for (const [node, state] of this.#states) {
+      const entry = state.inventory.entries.get(id);
+      if (entry !== undefined && !this.#isDoubted(id, state)) found.push({ node, isNative: entry.isNative });
     }
     return found;
+  }
+
+  /**
+   * Sets the volumes that were taken back from lost nodes, with their nodes now. On another node such a volume counts only once
+   * it is known to be no earlier copy (`believe`).
+   */
+  takenBack(nodes: ReadonlyMap<string, string>): void {
+    this.#takenBack = nodes;
+  }
+
+  /** The nodes that have a volume which was taken back, and are not believed yet. */
+  doubted(id: string): readonly string[] {
+    return [...this.#states.values()]
+      .filter((state) => state.inventory.entries.has(id) && this.#isDoubted(id, state))
+      .map(({ name }) => name);
+  }
+
+  /** True if the node has a volume which was taken back, and is not believed yet. */
+  hasDoubted(name: string): boolean {
+    const state = this.#states.get(name);
+    if (state === undefined) return false;
+    return [...this.#takenBack.keys()].some((id) => state.inventory.entries.has(id) && this.#isDoubted(id, state));
+  }
+
+  /** The copy of that node is no earlier one, for as long as its link lasts. */
+  believe(id: string, node: string): void {
+    this.#states.get(node)?.believed.add(id);
+  }
+
+  #isDoubted(id: string, { believed, name }: NodeState): boolean {
+    const node = this.#takenBack.get(id);
+    return node !== undefined && node !== name && !believed.has(id);
   }
 
   originOf({ node }: Pick<Owner, 'node'>, id: string): string | undefined {
@@ -243,6 +279,7 @@ export class FleetState implements FleetView, StrayView {
       telling: undefined,
       isLinked: false,
       sinceMs: this.#now(),
+      believed: new Set(),
     };
     this.#states.set(name, state);
     this.#appeared(name);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type * as wire from '../../csi/generated/types.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import { FleetState } from './fleet-state.ts';
-import { requireLost } from './lost-node.ts';
+import { requireLost, type VolumeFacts } from './lost-node.ts';
 
 const id = volumeIdFor('a', 'data', 'data');
 const entry = { kind: 'VOLUME', id, name: 'data', pool: 'data', source_id: '', group_id: '', adopted: false } as const;
@@ -23,40 +23,80 @@ function fleet(): FleetState {
   return state;
 }
 
+const nothing: VolumeFacts = { moves: [], recordedOn: ['b'] };
 const copy = { volumeId: id, node: 'a', lostNode: 'b' };
 
 test('a node is lost once it is forgotten, and no replica of the controller has a link to it', () => {
   const state = fleet();
-  assert.throws(() => requireLost(state, copy), { name: 'FailedPrecondition', message: /forget-node b comes first/ });
+  assert.throws(() => requireLost(state, copy, nothing), {
+    name: 'FailedPrecondition',
+    message: /forget-node b comes first/,
+  });
   state.forget([], ['b']);
-  assert.throws(() => requireLost(state, copy), { name: 'Unavailable', message: /forgotten just now/ });
+  assert.throws(() => requireLost(state, copy, nothing), { name: 'Unavailable', message: /forgotten just now/ });
   state.forget(['b']);
-  requireLost(state, copy);
+  requireLost(state, copy, nothing);
   tell(state, 'b', []);
-  assert.throws(() => requireLost(state, copy), { name: 'Unavailable', message: /forgotten just now/ });
+  assert.throws(() => requireLost(state, copy, nothing), { name: 'Unavailable', message: /forgotten just now/ });
 });
 
 test('a volume that went on from the lost node is not taken back, nor one that may have', () => {
   const moved = fleet();
   moved.forget(['b']);
   tell(moved, 'c', [entry]);
-  assert.throws(() => requireLost(moved, copy), { name: 'FailedPrecondition', message: /is on node c by now/ });
+  assert.throws(() => requireLost(moved, copy, nothing), {
+    name: 'FailedPrecondition',
+    message: /is on node c by now/,
+  });
   const away = fleet();
   away.forget(['b']);
   away.away('c');
-  assert.throws(() => requireLost(away, copy), {
+  assert.throws(() => requireLost(away, copy, nothing), {
     name: 'Unavailable',
     message: /may have moved on from node b.*c is away/,
   });
   tell(away, 'c', [], false);
-  assert.throws(() => requireLost(away, copy), { name: 'Unavailable', message: /c has not reported all its volumes/ });
+  assert.throws(() => requireLost(away, copy, nothing), {
+    name: 'Unavailable',
+    message: /c has not reported all its volumes/,
+  });
   tell(away, 'c', []);
-  requireLost(away, copy);
+  requireLost(away, copy, nothing);
 });
 
 test('nothing is taken back before Kubernetes has said which nodes there are', () => {
   const state = new FleetState();
   state.forget(['b']);
   tell(state, 'a', [entry]);
-  assert.throws(() => requireLost(state, copy), { name: 'Unavailable', message: /which nodes there are/ });
+  assert.throws(() => requireLost(state, copy, nothing), { name: 'Unavailable', message: /which nodes there are/ });
+});
+
+test('a volume is not taken back that moves on to a third node, or is there by its PersistentVolume', () => {
+  const state = fleet();
+  state.forget(['b']);
+  const move = {
+    id,
+    from: 'data',
+    to: 'data',
+    fromNode: 'b',
+    state: 'running',
+    startedAt: '2026-01-01T00:00:00Z',
+  } as const;
+  const moves = [{ node: 'c', moveId: 'm', move }];
+  assert.throws(() => requireLost(state, copy, { ...nothing, moves }), /moves to node c: cancel that first/);
+  requireLost(state, copy, { ...nothing, moves: [{ node: 'a', moveId: 'm', move }] });
+  assert.throws(() => requireLost(state, copy, { ...nothing, recordedOn: ['b', 'd'] }), /is on node d, as its Persist/);
+});
+
+test('a volume that was taken back counts on another node only once that has no earlier copy', () => {
+  const state = fleet();
+  tell(state, 'b', [entry]);
+  state.takenBack(new Map([[id, 'a']]));
+  assert.deepEqual([state.owners(id).map(({ node }) => node), state.doubted(id)], [['a'], ['b']]);
+  assert.deepEqual([state.hasDoubted('a'), state.hasDoubted('b'), state.hasDoubted('c')], [false, true, false]);
+  state.believe(id, 'b');
+  assert.deepEqual([state.owners(id).map(({ node }) => node), state.doubted(id)], [['a', 'b'], []]);
+  // Another link, another disk.
+  tell(state, 'b', [entry]);
+  assert.deepEqual(state.doubted(id), ['b']);
 });

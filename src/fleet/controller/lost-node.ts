@@ -1,14 +1,34 @@
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
-import type { LostCopy } from '../kubernetes/lost-copies.ts';
 import { describe, untold } from '../routing/missing.ts';
+import type { ToldMove } from './fleet-moves.ts';
 import type { FleetState } from './fleet-state.ts';
+
+/** The copy that will be the volume. */
+export interface WishedCopy {
+  readonly volumeId: string;
+  readonly node: string;
+  /** The node that has the volume, or may have it, and never comes back. */
+  readonly lostNode: string;
+}
+
+/** The facts about a volume besides the state of the fleet. */
+export interface VolumeFacts {
+  /** Moves of the volume, as nodes report them. */
+  readonly moves: readonly ToldMove[];
+  /** The nodes that its PersistentVolumes name. */
+  readonly recordedOn: readonly string[];
+}
 
 /**
  * Checks what an operator says with `--node-is-lost`: the copy on the lost node counts for nothing from then on, and the one
  * on `node` becomes the volume. So the lost node gets no link any more, and the volume has not gone on from it to a third one.
  * @throws FailedPrecondition, Unavailable
  */
-export function requireLost(state: FleetState, { lostNode, node, volumeId }: LostCopy): void {
+export function requireLost(
+  state: FleetState,
+  { lostNode, node, volumeId }: WishedCopy,
+  { moves, recordedOn }: VolumeFacts,
+): void {
   if (!state.isForgotten(lostNode)) {
     throw state.wasForgotten(lostNode)
       ? new Unavailable(`Node ${lostNode} was forgotten just now: try again in half a minute.`)
@@ -21,6 +41,14 @@ export function requireLost(state: FleetState, { lostNode, node, volumeId }: Los
     throw new FailedPrecondition(
       `volume ${volumeId} is on node ${other.node} by now, so the copy on node ${node} must not be used.`,
     );
+  }
+  const recorded = recordedOn.find((name) => name !== node && name !== lostNode);
+  if (recorded !== undefined) {
+    throw new FailedPrecondition(`volume ${volumeId} is on node ${recorded}, as its PersistentVolume says.`);
+  }
+  const coming = moves.find((told) => told.node !== node && told.move.state === 'running');
+  if (coming !== undefined) {
+    throw new FailedPrecondition(`volume ${volumeId} moves to node ${coming.node}: cancel that first.`);
   }
   const missing = untold(state);
   if (missing.length === 0 && state.areNodesKnown) return;

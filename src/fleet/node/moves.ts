@@ -45,20 +45,22 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
       const { plan, sight } = await mover.startFrom(orderIn(request));
       return { result: JSON.stringify({ plan: showPlan(plan), move: showMove(sight) }) };
     },
-    async ReadGeneration({ volume_id }) {
-      return { generation: BigInt(await mover.latestOf(idIn(volume_id))) };
+    async ReadCopy({ volume_id }) {
+      const { generation, isUsable } = await mover.copyOf(idIn(volume_id));
+      return { generation: BigInt(generation), usable: isUsable };
     },
     async SettleCopy({ generation, node, volume_id }) {
       requireText({ node });
-      await mover.settle(idIn(volume_id), Number(generation), node);
+      await mover.settle(idIn(volume_id), generationIn(generation), node);
       switched.publish({ volumeId: volume_id });
       return {};
     },
-    async OutdateCopy({ generation, node, volume_id }) {
-      requireText({ node });
-      await mover.outdate(idIn(volume_id), Number(generation), node);
-      switched.publish({ volumeId: volume_id });
-      return {};
+    async OutdateCopy({ generation, node, taken_back_at: at, volume_id }) {
+      requireText({ node, at });
+      const by = { generation: generationIn(generation), node, at };
+      const outdated = await mover.outdate(idIn(volume_id), by);
+      if (outdated) switched.publish({ volumeId: volume_id });
+      return { outdated };
     },
   };
   return unaryCalls('holdfast.fleet.v1.Moves', handlers, options);
@@ -123,6 +125,15 @@ function kindIn(text: string): AdmissionKind {
   if (text === '') return 'again';
   if (text === 'order' || text === 'plan') return text;
   throw new InvalidArgument(`${JSON.stringify(text.slice(0, 64))} is no kind of an admission.`);
+}
+
+/** A later one cannot be noted, nor one after it. */
+const maxGeneration = 1n << 52n;
+
+/** @throws InvalidArgument */
+function generationIn(generation: bigint): number {
+  if (generation > 0n && generation <= maxGeneration) return Number(generation);
+  throw new InvalidArgument(`${generation} is no generation of a volume.`);
 }
 
 function requireText(texts: Readonly<Record<string, string>>): void {

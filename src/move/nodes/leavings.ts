@@ -28,13 +28,23 @@ export interface LeavingsOptions {
 interface Admission {
   readonly moveId: string;
   readonly node: string;
+  /** An operator has just ordered it: it may begin again although it had ended. */
+  isOrder?: boolean;
   expiresMs: number;
-  /** The node may hear this, and nothing else. */
-  readonly refusal?: MoveForgotten;
+}
+
+/** A node that may hear why it is not let in, and nothing else. */
+interface Refused {
+  readonly node: string;
+  readonly expiresMs: number;
+  readonly error: MoveForgotten;
 }
 
 /** `order`: of an operator, just now; `plan`: only to look at the volume; `again`: of a move that was ordered before. */
 export type AdmissionKind = 'again' | 'order' | 'plan';
+
+/** The operations of a target that has the volume, and whose word of it was lost. */
+const lastOperations: ReadonlySet<Operation> = new Set(['look', 'settle', 'remove-snapshots']);
 
 /** A plan is made at once. */
 const plannedMs = 60_000;
@@ -53,6 +63,8 @@ export class Leavings {
   readonly #jobs: MoveJobs;
   readonly #admitted = new Map<VolumeId, Admission>();
   readonly #planned = new Map<VolumeId, Admission>();
+  /** By the ids of the volume and of the move. */
+  readonly #refused = new Map<string, Refused>();
   readonly #known = new Map<VolumeId, MoveJob>();
   /** When the target was heard last, by performance.now(). */
   readonly #heardMs = new Map<VolumeId, number>();
@@ -122,7 +134,7 @@ export class Leavings {
       return;
     }
     this.heard(id);
-    this.#admitted.set(id, { moveId, node, expiresMs: performance.now() + admittedMs });
+    this.#admitted.set(id, { moveId, node, isOrder: kind === 'order', expiresMs: performance.now() + admittedMs });
   }
 
   /**
@@ -130,11 +142,19 @@ export class Leavings {
    * @throws NotAdmitted
    */
   admitted(id: VolumeId, moveId: string, operation: Operation): { readonly node: string; readonly ended?: MoveEnded } {
-    const planned = this.#planned.get(id);
-    const admissions = [this.#admitted.get(id), ...(operation === 'describe' || planned?.refusal ? [planned] : [])];
+    const admissions = [this.#admitted.get(id), ...(operation === 'describe' ? [this.#planned.get(id)] : [])];
     const found = admissions.find((each) => each?.moveId === moveId && each.expiresMs >= performance.now());
-    if (found !== undefined) return { node: found.node, ...(found.refusal && { ended: found.refusal }) };
     const job = this.#jobOf(id, moveId);
+    const isOver = job !== undefined && job.state !== 'running' && found?.isOrder !== true;
+    if (found !== undefined && !isOver) return { node: found.node };
+    const refused = this.#refused.get(`${id} ${moveId}`);
+    if (refused !== undefined && refused.expiresMs >= performance.now()) {
+      return { node: refused.node, ended: refused.error };
+    }
+    if (found !== undefined && job?.state === 'done') {
+      const isLast = lastOperations.has(operation);
+      return { node: found.node, ...(!isLast && { ended: new MoveEnded(`the move of volume ${id} has ended.`) }) };
+    }
     const whyEnded = job && whyItEnded(job);
     if (job?.node === undefined || whyEnded === undefined) {
       throw new NotAdmitted(`this node knows nothing of a move of volume ${id}; the controller has to say so.`);
@@ -165,15 +185,21 @@ export class Leavings {
   }
 
   #refuse({ id, moveId, node }: PeerMove): MoveForgotten {
-    const refusal = new MoveForgotten(`the node of volume ${id} knows nothing of this move: order it again.`);
-    this.#planned.set(id, { moveId, node, expiresMs: performance.now() + plannedMs, refusal });
-    return refusal;
+    const nowMs = performance.now();
+    for (const [key, { expiresMs }] of this.#refused) if (expiresMs < nowMs) this.#refused.delete(key);
+    const error = new MoveForgotten(`the node of volume ${id} knows nothing of this move: order it again.`);
+    this.#refused.set(`${id} ${moveId}`, { node, expiresMs: nowMs + plannedMs, error });
+    return error;
   }
 
   /** The admitted node has asked for something. */
   heard(id: VolumeId): void {
     const admission = this.#admitted.get(id);
-    if (admission !== undefined) admission.expiresMs = performance.now() + admittedMs;
+    const state = admission && this.#jobOf(id, admission.moveId)?.state;
+    // A move that has ended keeps no node in.
+    if (admission !== undefined && (state === undefined || state === 'running')) {
+      admission.expiresMs = performance.now() + admittedMs;
+    }
     this.#heardMs.set(id, performance.now());
   }
 
@@ -192,17 +218,28 @@ export class Leavings {
 
   /** Before the move leaves anything here. */
   async begin({ id, moveId, node }: PeerMove): Promise<void> {
-    if (this.#jobOf(id, moveId)?.state === 'running') return;
+    const job = this.#jobOf(id, moveId);
+    if (job?.state === 'running') return;
+    const isOrder = this.#admitted.get(id)?.isOrder === true;
+    if (job !== undefined && !isOrder) throw new MoveEnded(whyItEnded(job) ?? `the move of volume ${id} has ended.`);
     const { pool } = await this.#options.pools.require(id);
     movesOf(pool);
     const startedAt = new Date().toISOString();
     await this.#note({ moveId, id, from: pool.name, to: '', node, startedAt, state: 'running' });
+    const admission = this.#admitted.get(id);
+    if (admission?.moveId === moveId) admission.isOrder = false;
   }
 
   /** The target has committed, or given it up. */
   async end({ id, moveId }: Pick<PeerMove, 'id' | 'moveId'>, state: 'cancelled' | 'done'): Promise<void> {
     const job = this.#jobOf(id, moveId);
     if (job?.state === 'running') await this.#note(endedJob(job, state));
+  }
+
+  /** The target has it, as the controller knows from there. */
+  async arrived(id: VolumeId, node: string): Promise<void> {
+    const job = this.#known.get(id);
+    if (job?.node === node) await this.end(job, 'done');
   }
 
   /** Ends the move of a volume that was deleted. The caller has claimed it. */

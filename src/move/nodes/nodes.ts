@@ -86,8 +86,8 @@ export class Nodes implements Peers {
     return this.#options.leavings.takenBack(id);
   }
 
-  arrived(move: Pick<PeerMove, 'id' | 'moveId'>): Promise<void> {
-    return this.#options.leavings.end(move, 'done');
+  arrived(id: VolumeId, node: string): Promise<void> {
+    return this.#options.leavings.arrived(id, node);
   }
 
   forgetDeleted(id: VolumeId): Promise<void> {

@@ -13,6 +13,7 @@ import {
   disclaim,
   type Fence,
   giveCopy,
+  type LostNode,
   openCopy,
   type Request,
   settlesCopy,
@@ -27,7 +28,7 @@ import { larger, roundUp } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { IncomingDraft, Recorded, Transfer } from '../backend.ts';
 import { deletedNow } from '../indexes/trash-entry.ts';
-import type { Closed, CopyState, Incoming, PoolMoves } from '../moves.ts';
+import type { Closed, CopyState, Incoming, LaterCopy, PoolMoves } from '../moves.ts';
 import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { explainFull } from './full.ts';
@@ -115,10 +116,12 @@ export class Moves implements PoolMoves {
     return { ...request, generation: given.validGeneration };
   }
 
-  async settle(id: VolumeId, arrived: Arrived): Promise<void> {
+  async settle(id: VolumeId, arrived: Arrived): Promise<boolean> {
     const record = this.#parts.index.get(id);
-    if (record === undefined || !settlesCopy(await this.#markOf(id), arrived)) return;
+    if (record === undefined) return true;
+    if (!settlesCopy(await this.#markOf(id), arrived)) return false;
     await this.#leave(record);
+    return true;
   }
 
   /** The volume went on elsewhere: its copy goes to the trash. */
@@ -158,7 +161,7 @@ export class Moves implements PoolMoves {
     return generation;
   }
 
-  async takeBack(id: VolumeId, word?: number | 'lost'): Promise<void> {
+  async takeBack(id: VolumeId, word?: number | LostNode): Promise<void> {
     const { generations, name } = this.#parts;
     this.#require(id);
     const copy = await this.#markOf(id);
@@ -173,21 +176,17 @@ export class Moves implements PoolMoves {
     await this.#writeMark(id, mark, 'move/take-back');
   }
 
-  async latest(id: VolumeId): Promise<number> {
+  async outdate(id: VolumeId, { at, generation, node }: LaterCopy): Promise<boolean> {
     const { generations, index } = this.#parts;
-    const noted = await generations.read(id);
-    return index.get(id) === undefined ? noted : Math.max(noted, (await this.#markOf(id)).generation);
-  }
-
-  async outdate(id: VolumeId, generation: number, node: string): Promise<void> {
-    const { generations, index } = this.#parts;
+    const record = index.get(id);
+    if (record === undefined || Date.parse(record.createdAt) > Date.parse(at)) return false;
+    if ((await this.#markOf(id)).generation >= generation) return false;
     if ((await generations.read(id)) < generation) {
       await step('move/generation', () => generations.write(id, generation, node));
     }
-    const record = index.get(id);
-    if (record === undefined || (await this.#markOf(id)).generation >= generation) return;
     await refuseInUse(this.#parts, record);
     await this.#leave(record);
+    return true;
   }
 
   read(id: VolumeId | SnapshotId): Promise<Descriptor> {

@@ -154,17 +154,27 @@ export function disclaim(given: CopyMark, validGeneration: number): number {
 /**
  * Makes a copy the volume again that was handed over, or is an old one: the operator's word, when the other copy is lost.
  * Every other copy that comes back to this node is of an older generation then. The node notes the generation first.
- * @param word of the other node that may have it (`whereElse`): the generation that it has noted with `disclaim`; or lost: the
- * operator says that it never comes back
+ * @param word of the other node that may have it (`whereElse`): the generation that it has noted with `disclaim`; or the name of
+ * that node, which is lost: the operator says so
  * @returns the mark; its generation is the one to be noted
  */
-export function takeBack(mark: CopyMark, noted: Noted, word?: number | 'lost'): CopyMark | undefined {
+export function takeBack(mark: CopyMark, noted: Noted, word?: number | LostNode): CopyMark | undefined {
   const why = whyUnusable(mark, noted.generation);
   if (why === undefined || why === 'closed') return undefined;
-  const isFree = whereElse(mark, noted) === undefined || word === 'lost';
+  const elsewhere = whereElse(mark, noted);
+  const isLost = typeof word === 'object' && word.lostNode === elsewhere;
   // A word that comes late is of an earlier hand-over, of which this is not one.
-  if (!isFree && !(word !== undefined && word > mark.generation + 1)) return undefined;
+  const isFree = elsewhere === undefined || isLost || (typeof word === 'number' && word > mark.generation + 1);
+  if (!isFree) return undefined;
   // Also where the node's notes are lost: the other copy has the next generation.
   const given = mark.fence?.isGiven === true ? mark.generation + 1 : mark.generation;
-  return { generation: Math.max(given, noted.generation) + 1 };
+  return { generation: Math.max(given, noted.generation) + (isLost ? movesOfLost : 1) };
 }
+
+/** A node that is lost. */
+export interface LostNode {
+  readonly lostNode: string;
+}
+
+/** More moves than a volume makes: a lost node may have moved it on any number of times. */
+const movesOfLost = 1_000_000;

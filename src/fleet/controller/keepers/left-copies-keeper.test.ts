@@ -24,7 +24,7 @@ function keeperOf(state: FleetState) {
   const keeper = new LeftCopiesKeeper({
     state,
     moves: {
-      latestAt: async () => 1n,
+      copyAt: async () => ({ generation: 1, isUsable: true }),
       async settle(source, { generation, node, volumeId }) {
         if (source !== 'a') throw new FailedPrecondition('it was not handed over.');
         settled.push(`${volumeId} of ${source}: ${generation} is on ${node}`);

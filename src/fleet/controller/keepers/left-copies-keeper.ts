@@ -6,7 +6,7 @@ import type { FleetState } from '../fleet-state.ts';
 
 export interface LeftCopiesKeeperOptions {
   readonly state: Pick<FleetState, 'shared'>;
-  readonly moves: Pick<FleetMoves, 'latestAt' | 'settle'>;
+  readonly moves: Pick<FleetMoves, 'copyAt' | 'settle'>;
   readonly log: Logger;
 }
 
@@ -48,8 +48,8 @@ export class LeftCopiesKeeper {
     const { log, moves } = this.#options;
     const facts = { volume_id: volumeId, node: source, now_on: node };
     try {
-      const generation = await moves.latestAt(node, volumeId);
-      if (generation === 0n) return;
+      const { generation, isUsable } = await moves.copyAt(node, volumeId);
+      if (!isUsable || generation === 0) return;
       await moves.settle(source, { volumeId, generation, node });
       log.info(facts, 'a copy that was handed over went to the trash');
     } catch (error) {

@@ -5,10 +5,11 @@ import type * as grpc from '@grpc/grpc-js'
 import type { MethodDefinition } from '@grpc/proto-loader'
 import type { AdmitMoveRequestInput as _holdfast_fleet_v1_AdmitMoveRequestInput, AdmitMoveRequest as _holdfast_fleet_v1_AdmitMoveRequest } from '../../../holdfast/fleet/v1/AdmitMoveRequest.ts';
 import type { ConnectMoveRequestInput as _holdfast_fleet_v1_ConnectMoveRequestInput, ConnectMoveRequest as _holdfast_fleet_v1_ConnectMoveRequest } from '../../../holdfast/fleet/v1/ConnectMoveRequest.ts';
-import type { GenerationToldInput as _holdfast_fleet_v1_GenerationToldInput, GenerationTold as _holdfast_fleet_v1_GenerationTold } from '../../../holdfast/fleet/v1/GenerationTold.ts';
+import type { CopyToldInput as _holdfast_fleet_v1_CopyToldInput, CopyTold as _holdfast_fleet_v1_CopyTold } from '../../../holdfast/fleet/v1/CopyTold.ts';
 import type { MoveAnswerInput as _holdfast_fleet_v1_MoveAnswerInput, MoveAnswer as _holdfast_fleet_v1_MoveAnswer } from '../../../holdfast/fleet/v1/MoveAnswer.ts';
+import type { OutdateCopyAnswerInput as _holdfast_fleet_v1_OutdateCopyAnswerInput, OutdateCopyAnswer as _holdfast_fleet_v1_OutdateCopyAnswer } from '../../../holdfast/fleet/v1/OutdateCopyAnswer.ts';
 import type { OutdateCopyRequestInput as _holdfast_fleet_v1_OutdateCopyRequestInput, OutdateCopyRequest as _holdfast_fleet_v1_OutdateCopyRequest } from '../../../holdfast/fleet/v1/OutdateCopyRequest.ts';
-import type { ReadGenerationRequestInput as _holdfast_fleet_v1_ReadGenerationRequestInput, ReadGenerationRequest as _holdfast_fleet_v1_ReadGenerationRequest } from '../../../holdfast/fleet/v1/ReadGenerationRequest.ts';
+import type { ReadCopyRequestInput as _holdfast_fleet_v1_ReadCopyRequestInput, ReadCopyRequest as _holdfast_fleet_v1_ReadCopyRequest } from '../../../holdfast/fleet/v1/ReadCopyRequest.ts';
 import type { SettleCopyRequestInput as _holdfast_fleet_v1_SettleCopyRequestInput, SettleCopyRequest as _holdfast_fleet_v1_SettleCopyRequest } from '../../../holdfast/fleet/v1/SettleCopyRequest.ts';
 import type { StartMoveRequestInput as _holdfast_fleet_v1_StartMoveRequestInput, StartMoveRequest as _holdfast_fleet_v1_StartMoveRequest } from '../../../holdfast/fleet/v1/StartMoveRequest.ts';
 
@@ -48,21 +49,21 @@ export interface MovesClient extends grpc.Client {
   connectMove(argument: _holdfast_fleet_v1_ConnectMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   
   /**
-   * To the node that was lost, and is there again: the volume went on elsewhere, and a copy of an earlier generation is used no
-   * more. It is answered once that copy is in the trash.
+   * To a node that was lost, and is there again: the volume was taken back elsewhere, by the word of an operator, and a copy of an
+   * earlier generation is used no more. It is answered once that copy is in the trash.
    */
-  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
-  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
-  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
-  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_OutdateCopyAnswer>): grpc.ClientUnaryCall;
+  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_OutdateCopyAnswer>): grpc.ClientUnaryCall;
+  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_OutdateCopyAnswer>): grpc.ClientUnaryCall;
+  OutdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_OutdateCopyAnswer>): grpc.ClientUnaryCall;
   /**
-   * To the node that was lost, and is there again: the volume went on elsewhere, and a copy of an earlier generation is used no
-   * more. It is answered once that copy is in the trash.
+   * To a node that was lost, and is there again: the volume was taken back elsewhere, by the word of an operator, and a copy of an
+   * earlier generation is used no more. It is answered once that copy is in the trash.
    */
-  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
-  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
-  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
-  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_OutdateCopyAnswer>): grpc.ClientUnaryCall;
+  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_OutdateCopyAnswer>): grpc.ClientUnaryCall;
+  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_OutdateCopyAnswer>): grpc.ClientUnaryCall;
+  outdateCopy(argument: _holdfast_fleet_v1_OutdateCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_OutdateCopyAnswer>): grpc.ClientUnaryCall;
   
   /**
    * To the target, once it is connected. Nothing is changed.
@@ -80,19 +81,19 @@ export interface MovesClient extends grpc.Client {
   planMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   
   /**
-   * To the node that took a volume back from one that was lost: the generation that is the valid one.
+   * What a node has of a volume.
    */
-  ReadGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
-  ReadGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
-  ReadGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
-  ReadGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  ReadCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
+  ReadCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
+  ReadCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
+  ReadCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
   /**
-   * To the node that took a volume back from one that was lost: the generation that is the valid one.
+   * What a node has of a volume.
    */
-  readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
-  readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
-  readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
-  readGeneration(argument: _holdfast_fleet_v1_ReadGenerationRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_GenerationTold>): grpc.ClientUnaryCall;
+  readCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
+  readCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
+  readCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
+  readCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
   
   /**
    * To the source of a move that has not heard of its end: the target says that it has the volume. Refused unless the copy was
@@ -138,10 +139,10 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   ConnectMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ConnectMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
   /**
-   * To the node that was lost, and is there again: the volume went on elsewhere, and a copy of an earlier generation is used no
-   * more. It is answered once that copy is in the trash.
+   * To a node that was lost, and is there again: the volume was taken back elsewhere, by the word of an operator, and a copy of an
+   * earlier generation is used no more. It is answered once that copy is in the trash.
    */
-  OutdateCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_MoveAnswerInput>;
+  OutdateCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_OutdateCopyAnswerInput>;
   
   /**
    * To the target, once it is connected. Nothing is changed.
@@ -149,9 +150,9 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   PlanMove: grpc.handleUnaryCall<_holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
   /**
-   * To the node that took a volume back from one that was lost: the generation that is the valid one.
+   * What a node has of a volume.
    */
-  ReadGeneration: grpc.handleUnaryCall<_holdfast_fleet_v1_ReadGenerationRequest, _holdfast_fleet_v1_GenerationToldInput>;
+  ReadCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_CopyToldInput>;
   
   /**
    * To the source of a move that has not heard of its end: the target says that it has the volume. Refused unless the copy was
@@ -166,9 +167,9 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
 export interface MovesDefinition extends grpc.ServiceDefinition {
   AdmitMove: MethodDefinition<_holdfast_fleet_v1_AdmitMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_AdmitMoveRequest, _holdfast_fleet_v1_MoveAnswer>
   ConnectMove: MethodDefinition<_holdfast_fleet_v1_ConnectMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_ConnectMoveRequest, _holdfast_fleet_v1_MoveAnswer>
-  OutdateCopy: MethodDefinition<_holdfast_fleet_v1_OutdateCopyRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_MoveAnswer>
+  OutdateCopy: MethodDefinition<_holdfast_fleet_v1_OutdateCopyRequestInput, _holdfast_fleet_v1_OutdateCopyAnswerInput, _holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_OutdateCopyAnswer>
   PlanMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
-  ReadGeneration: MethodDefinition<_holdfast_fleet_v1_ReadGenerationRequestInput, _holdfast_fleet_v1_GenerationToldInput, _holdfast_fleet_v1_ReadGenerationRequest, _holdfast_fleet_v1_GenerationTold>
+  ReadCopy: MethodDefinition<_holdfast_fleet_v1_ReadCopyRequestInput, _holdfast_fleet_v1_CopyToldInput, _holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_CopyTold>
   SettleCopy: MethodDefinition<_holdfast_fleet_v1_SettleCopyRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_SettleCopyRequest, _holdfast_fleet_v1_MoveAnswer>
   StartMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
 }

@@ -7,16 +7,24 @@ export interface OutdateCopyRequestInput {
   'volume_id'?: (string);
   'generation'?: (number | string | Long);
   /**
-   * The node where it went on.
+   * The node that took it back.
    */
   'node'?: (string);
+  /**
+   * RFC 3339. A copy that was made later is of another volume with that name.
+   */
+  'taken_back_at'?: (string);
 }
 
 export interface OutdateCopyRequest {
   'volume_id': (string);
   'generation': (Long);
   /**
-   * The node where it went on.
+   * The node that took it back.
    */
   'node': (string);
+  /**
+   * RFC 3339. A copy that was made later is of another volume with that name.
+   */
+  'taken_back_at': (string);
 }

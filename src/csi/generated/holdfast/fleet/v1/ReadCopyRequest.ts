@@ -2,10 +2,10 @@
 // Original file: fleet.proto
 
 
-export interface ReadGenerationRequestInput {
+export interface ReadCopyRequestInput {
   'volume_id'?: (string);
 }
 
-export interface ReadGenerationRequest {
+export interface ReadCopyRequest {
   'volume_id': (string);
 }

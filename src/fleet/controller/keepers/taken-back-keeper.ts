@@ -1,0 +1,115 @@
+import type { Logger } from 'pino';
+import { pause } from '../../../volume/flow/pause.ts';
+import type { KubernetesApi } from '../../kubernetes/api.ts';
+import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
+import {
+  confirmTakenBack,
+  dropTakenBack,
+  readTakenBack,
+  type TakenBack,
+  takingBackMs,
+} from '../../kubernetes/taken-back.ts';
+import type { FleetMoves } from '../fleet-moves.ts';
+import type { FleetState } from '../fleet-state.ts';
+
+export interface TakenBackKeeperOptions {
+  readonly api: KubernetesApi;
+  readonly place: ObjectPlace;
+  readonly state: Pick<FleetState, 'believe' | 'doubted' | 'hasDoubted' | 'takenBack' | 'watch'>;
+  readonly moves: Pick<FleetMoves, 'copyAt' | 'outdate'>;
+  readonly log: Logger;
+  readonly now?: () => number;
+}
+
+/** Interval of looks; a node that comes back has one at once. */
+const lookMs = 20_000;
+const shortestMs = 1_000;
+
+/**
+ * Tells nodes that come back after they were lost which of their volumes were taken back elsewhere: their copies are earlier
+ * ones, and go to the trash. So at most one copy can be used again, without an operator.
+ */
+export class TakenBackKeeper {
+  readonly #options: TakenBackKeeperOptions;
+  readonly #now: () => number;
+  /** Reasons in the log: each is logged once. */
+  readonly #reasons = new Map<string, string>();
+
+  constructor(options: TakenBackKeeperOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { state } = this.#options;
+    let wake = new AbortController();
+    const unwatch = state.watch((name) => {
+      if (state.hasDoubted(name)) wake.abort();
+    });
+    while (!signal.aborted) {
+      await this.look().catch((error: unknown) => this.#warn('the notes', error, {}));
+      await pause(shortestMs, signal);
+      // Random, so that the replicas do not look at the same time.
+      await pause(lookMs * (0.5 + Math.random()), AbortSignal.any([signal, wake.signal]));
+      wake = new AbortController();
+    }
+    unwatch();
+  }
+
+  /** @throws Unavailable */
+  async look(): Promise<void> {
+    const { api, place, state } = this.#options;
+    const notes = await readTakenBack(api, place);
+    // While it is not sure that a node took it back, the others are believed as before.
+    const sure = [...notes].filter(([, { generation }]) => generation !== undefined);
+    state.takenBack(new Map(sure.map(([volumeId, { node }]) => [volumeId, node])));
+    /** One call to a node that does not answer is enough for a look. */
+    const silent = new Set<string>();
+    for (const [volumeId, note] of notes) {
+      const { generation } = note;
+      if (generation === undefined) await this.#confirm(volumeId, note, silent);
+      else await this.#outdateOthers(volumeId, { ...note, generation }, silent);
+    }
+  }
+
+  /** The replica that had it taken back has not seen the end of it. */
+  async #confirm(volumeId: string, note: TakenBack, silent: Set<string>): Promise<void> {
+    const { api, moves, place } = this.#options;
+    if (this.#now() - Date.parse(note.at) < takingBackMs || silent.has(note.node)) return;
+    try {
+      const { generation, isUsable } = await moves.copyAt(note.node, volumeId);
+      if (isUsable) await confirmTakenBack(api, place, volumeId, { at: note.at, generation });
+      else await dropTakenBack(api, place, volumeId, note);
+    } catch (error) {
+      silent.add(note.node);
+      this.#warn(`${volumeId} at ${note.node}`, error, { volume_id: volumeId, node: note.node });
+    }
+  }
+
+  async #outdateOthers(
+    volumeId: string,
+    { at, generation, node }: TakenBack & { readonly generation: number },
+    silent: Set<string>,
+  ): Promise<void> {
+    const { log, moves, state } = this.#options;
+    for (const other of state.doubted(volumeId)) {
+      if (silent.has(other)) continue;
+      const facts = { volume_id: volumeId, node: other, now_on: node };
+      try {
+        const { isOutdated } = await moves.outdate(other, { volumeId, generation, node, takenBackAt: at });
+        state.believe(volumeId, other);
+        if (isOutdated) log.info(facts, 'a node that was lost knows that a volume was taken back from it');
+      } catch (error) {
+        silent.add(other);
+        this.#warn(`${volumeId} at ${other}`, error, facts);
+      }
+    }
+  }
+
+  #warn(about: string, error: unknown, facts: object): void {
+    const reason = error instanceof Error ? error.message : 'unknown';
+    if (this.#reasons.get(about) === reason) return;
+    this.#reasons.set(about, reason);
+    this.#options.log.warn({ ...facts, reason }, 'an earlier copy of a volume that was taken back may be usable');
+  }
+}

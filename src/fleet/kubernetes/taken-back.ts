@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { Unavailable } from '../../volume/errors.ts';
+import type { KubernetesApi } from './api.ts';
+import { SecretNotes } from './secret-notes.ts';
+import type { ObjectPlace } from './stored-object.ts';
+
+const schema = z.object({
+  node: z.string().describe('the node whose copy became the volume again'),
+  lostNode: z.string().describe('the node that had the volume, or may have had it'),
+  at: z.iso.datetime(),
+  generation: z.int().positive().optional().describe('of that copy; undefined: it is not sure that it is the volume'),
+});
+
+function notesIn(api: KubernetesApi, place: ObjectPlace) {
+  return new SecretNotes({ api, place, key: 'taken-back', schema });
+}
+
+/** Limit of all notes: they take 300 KiB of the Secret, which may have 1 MiB. The oldest give way. */
+const maxNotes = 2_000;
+
+/** Time after which an order to take a volume back is carried out no more: its node looks at the deadline of the call. */
+export const takingBackMs = 60_000;
+
+/** A volume that was taken back from a lost node by the word of an operator. */
+export type TakenBack = z.infer<typeof schema>;
+
+/** @throws Unavailable */
+export async function readTakenBack(api: KubernetesApi, place: ObjectPlace): Promise<ReadonlyMap<string, TakenBack>> {
+  return notesIn(api, place).read();
+}
+
+/**
+ * Notes that a node is about to take a volume back.
+ * @returns the note
+ * @throws Unavailable while another node may be doing that
+ */
+export async function noteTakingBack(
+  api: KubernetesApi,
+  place: ObjectPlace,
+  { lostNode, node, volumeId }: Pick<TakenBack, 'lostNode' | 'node'> & { readonly volumeId: string },
+): Promise<TakenBack> {
+  const nowMs = Date.now();
+  const note = { node, lostNode, at: new Date(nowMs).toISOString() };
+  await notesIn(api, place).change((notes) => {
+    const before = notes.get(volumeId);
+    const isOther = before !== undefined && before.node !== node && before.generation === undefined;
+    if (isOther && nowMs - Date.parse(before.at) < takingBackMs) {
+      throw new Unavailable(
+        `Node ${before.node} may be taking volume ${volumeId} back just now: try again in a minute.`,
+      );
+    }
+    notes.delete(volumeId);
+    const oldest = [...notes].sort(([, one], [, other]) => (one.at < other.at ? -1 : 1));
+    for (const [id] of oldest.slice(0, Math.max(0, notes.size - maxNotes + 1))) notes.delete(id);
+    notes.set(volumeId, note);
+    return true;
+  });
+  return note;
+}
+
+/** The volume was taken back, and other copies of it are earlier ones. A later note stays. @throws Unavailable */
+export async function confirmTakenBack(
+  api: KubernetesApi,
+  place: ObjectPlace,
+  volumeId: string,
+  { at, generation }: { readonly at: string; readonly generation: number },
+): Promise<void> {
+  await notesIn(api, place).change((notes) => {
+    const note = notes.get(volumeId);
+    if (note?.at !== at || note.generation !== undefined) return false;
+    notes.set(volumeId, { ...note, generation });
+    return true;
+  });
+}
+
+/** The volume was not taken back. A later note stays. @throws Unavailable */
+export async function dropTakenBack(
+  api: KubernetesApi,
+  place: ObjectPlace,
+  volumeId: string,
+  { at }: Pick<TakenBack, 'at'>,
+): Promise<void> {
+  await notesIn(api, place).change((notes) => notes.get(volumeId)?.at === at && notes.delete(volumeId));
+}
