@@ -11,6 +11,8 @@ import type { NetworkDevice } from '../../network-disk/target.ts';
 export interface DiskFinder {
   /** The devices with a serial number: one, unless something lies. Reads memory alone. */
   find(serial: string): readonly NetworkDevice[];
+  /** The reason why no disk can be found on this machine, in words that follow its name; undefined: none is known. */
+  obstacle?(): string | undefined;
   /** Has the kernel look at the size of the disk. */
   rescan(queue: DiskQueue, serial: string): Promise<void>;
 }

@@ -50,6 +50,8 @@ export class AttachedDisk implements Target<never> {
   }
 
   notThere({ handle }: Pick<VolumeOnNode, 'handle'>): HoldfastError {
+    const obstacle = this.#finder.obstacle?.();
+    if (obstacle !== undefined) return new Unavailable(`volume ${handle}: ${shortId(this.name)} ${obstacle}.`);
     return new Unavailable(
       `volume ${handle}: this node has no disk with serial number ${this.#serial}, though ${shortId(this.name)} should be attached here; it is looked for again.`,
     );

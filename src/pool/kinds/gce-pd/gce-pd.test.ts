@@ -207,7 +207,12 @@ describe('persistent disks by name', () => {
     assert.equal(new GoogleFinder(root).find('holdfast-1').length, 2);
   });
 
-  test('a machine without such disks has none', () => {
-    assert.deepEqual(new GoogleFinder(root).find('a'), []);
+  test('a machine without such disks has none, and one with NVMe says why', () => {
+    const finder = new GoogleFinder(root);
+    assert.deepEqual(finder.find('a'), []);
+    assert.equal(finder.obstacle(), undefined);
+    mkdirSync(join(root, 'block/nvme0n1/device'), { recursive: true });
+    writeFileSync(join(root, 'block/nvme0n1/device/model'), 'nvme_card-pd\n');
+    assert.match(finder.obstacle() ?? '', /shows persistent disks as NVMe/);
   });
 });

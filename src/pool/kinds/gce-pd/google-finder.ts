@@ -25,6 +25,16 @@ export class GoogleFinder implements DiskFinder {
     return this.#namesOf(diskName).flatMap((name) => deviceNamed(this.#root, name));
   }
 
+  /** NVMe disks say their names only in data of their namespaces, which the kernel does not show. */
+  obstacle(): string | undefined {
+    const hasNvme = sysfsNames(join(this.#root, 'block')).some(
+      (name) => readAttribute(this.#root, name, 'device/model') === 'nvme_card-pd',
+    );
+    return hasNvme
+      ? 'is not found: this node shows persistent disks as NVMe, without their names. Use a machine type with SCSI (docs/gce-pd.md)'
+      : undefined;
+  }
+
   /** The kernel asks a SCSI disk for its size once, and again only for this. */
   async rescan(queue: DiskQueue, diskName: string): Promise<void> {
     for (const name of this.#namesOf(diskName)) {
