@@ -81,6 +81,15 @@ describe('what only persistent disks have', () => {
     await assert.rejects(publisher().publish(record, one), FailedPrecondition);
   });
 
+  test('a disk that a person has attached under another name is not published: its node would take another one', async () => {
+    const record = await pool.create(spec('a'));
+    await fake.settled();
+    fake.attachByHand(onlyVolume().id, one, 'data');
+    await fake.settled();
+    const words = { name: 'FailedPrecondition', message: /as device data, where its node does not find it/ };
+    await assert.rejects(publisher().publish(record, one), words);
+  });
+
   test('a disk that a person has attached under another name is detached', async () => {
     const foreign = fake.foreignVolume();
     await fake.settled();

@@ -219,11 +219,15 @@ export class FleetMoves {
     const source = route.node;
     if (state.node(toNode) === undefined) throw new NotFound(`There is no node ${toNode} with the driver.`);
     if (source === toNode) throw new FailedPrecondition(`volume ${volumeId} is on node ${toNode} already.`);
+    if (state.node(toNode)?.isLinked !== true) throw awayFrom(toNode);
+    const before = this.#coming(volumeId).find(({ node, told }) => node === toNode && told.source_node === source);
+    const sight = before && sightIn(before.told);
+    // Its source would give the one up that runs.
+    if (sight?.state === 'running') {
+      throw new FailedPrecondition(`volume ${volumeId} is moving to node ${toNode} already: see move status.`);
+    }
     // A move that failed is taken up where it was.
-    const before = this.#coming(volumeId).find(
-      ({ node, told }) => node === toNode && told.source_node === source && sightIn(told)?.state === 'failed',
-    );
-    const moveId = before?.told.move_id ?? randomUUID();
+    const moveId = (sight?.state === 'failed' ? before?.told.move_id : undefined) ?? randomUUID();
     await this.#introduce(toNode, source, { volumeId, moveId, kind });
     return { moveId, source };
   }
@@ -314,7 +318,7 @@ export class FleetMoves {
 
   async #send(node: string, rpc: Rpc, request: object): Promise<Buffer> {
     const { sessions, state } = this.#options;
-    if (state.node(node)?.isLinked !== true) throw new Unavailable(`Node ${node} is away; try again when it is back.`);
+    if (state.node(node)?.isLinked !== true) throw awayFrom(node);
     const bytes = encode(contract.lookupType(`holdfast.fleet.v1.${requestTypes[rpc]}`), request);
     const deadline = new Date(Date.now() + callMs);
     const method = `/holdfast.fleet.v1.Moves/${rpc}`;
@@ -327,6 +331,10 @@ export class FleetMoves {
       );
     }
   }
+}
+
+function awayFrom(node: string): Unavailable {
+  return new Unavailable(`Node ${node} is away; try again when it is back.`);
 }
 
 const answerType = contract.lookupType('holdfast.fleet.v1.MoveAnswer');

@@ -66,8 +66,10 @@ export class Leavings {
   /** By the ids of the volume and of the move. */
   readonly #refused = new Map<string, Refused>();
   readonly #known = new Map<VolumeId, MoveJob>();
-  /** When the target was heard last, by performance.now(). */
+  /** When the target was heard last, or the wait for it began, by performance.now(). */
   readonly #heardMs = new Map<VolumeId, number>();
+  /** When the target came last, since this process started. */
+  readonly #cameMs = new Map<VolumeId, number>();
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
@@ -109,7 +111,7 @@ export class Leavings {
 
   #isHeard(id: VolumeId): boolean {
     const { fenceTimeoutMs = defaultFenceTimeoutMs } = this.#options;
-    return performance.now() - (this.#heardMs.get(id) ?? -fenceTimeoutMs) < fenceTimeoutMs;
+    return performance.now() - (this.#cameMs.get(id) ?? -fenceTimeoutMs) < fenceTimeoutMs;
   }
 
   /** The controller has brokered the move. @throws FailedPrecondition while another one is under way, or once it has ended here */
@@ -122,7 +124,8 @@ export class Leavings {
     if (whyEnded !== undefined) throw new MoveEnded(whyEnded);
     if (kind === 'again' && !(await this.#hasBegun({ id, moveId, node }))) throw this.#refuse({ id, moveId, node });
     if (before?.state === 'running' && before.moveId !== moveId) {
-      if (this.#isHeard(id) || kind === 'again') {
+      // The controller knows whether the target itself still runs the earlier one.
+      if ((before.node !== node && this.#isHeard(id)) || kind === 'again') {
         throw new FailedPrecondition(
           `volume ${id} is moving to node ${before.node} already: see holdfast move status.`,
         );
@@ -133,7 +136,7 @@ export class Leavings {
       this.#planned.set(id, { moveId, node, expiresMs: performance.now() + plannedMs });
       return;
     }
-    this.heard(id);
+    this.#heardMs.set(id, performance.now());
     this.#admitted.set(id, { moveId, node, isOrder: kind === 'order', expiresMs: performance.now() + admittedMs });
   }
 
@@ -201,6 +204,7 @@ export class Leavings {
       admission.expiresMs = performance.now() + admittedMs;
     }
     this.#heardMs.set(id, performance.now());
+    this.#cameMs.set(id, performance.now());
   }
 
   /** The volume, for its target; undefined: it is not here. @throws Unavailable if a pool may have it that is not open */
@@ -330,7 +334,7 @@ export class Leavings {
   async #note(job: MoveJob): Promise<MoveJob> {
     await step(job.state === 'running' ? 'move/note' : 'move/forget', () => this.#jobs.write(job));
     this.#known.set(job.id, job);
-    this.heard(job.id);
+    this.#heardMs.set(job.id, performance.now());
     return job;
   }
 }

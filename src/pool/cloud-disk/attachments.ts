@@ -60,8 +60,10 @@ export async function attachDisk(place: AttachPlace, wanted: ToAttach, instance:
     if (other !== undefined) throw await inUseBy(place, handle, disk, other);
     const attachment = attachments.find((each) => each.instance === instance);
     if (attachment?.state === 'attached') {
-      if ((await cloud.isEnding?.(diskId, instance)) !== true) return;
-      ended.note(diskId, attachment, pace);
+      const isEnding = (await cloud.isEnding?.(diskId, instance)) === true;
+      if (isEnding) ended.note(diskId, attachment, pace);
+      // Another disk may have the name of its device there, and would be taken for it.
+      else if ((await cloud.isFindable?.(diskId, instance)) !== false) return;
     } else if (attachment?.state === 'attaching') await endIfStuck(place, handle, disk, attachment);
     // Once: what the cloud shows is late, and it refuses a second one with other words.
     else if (attachment === undefined && !isAsked) {

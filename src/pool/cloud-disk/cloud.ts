@@ -87,6 +87,12 @@ export interface Cloud {
   attach(disk: CloudDisk, instance: string): Promise<boolean>;
   /** For clouds that show no end of an attachment: true if one at this machine may be ending, which shows as attached until then. */
   isEnding?(id: string, instance: string): Promise<boolean>;
+  /**
+   * For clouds whose devices have names that people can choose: true if the disk has the one by which its machine finds it; false
+   * while the cloud does not show that.
+   * @throws FailedPrecondition if it has another one
+   */
+  isFindable?(id: string, instance: string): Promise<boolean>;
   /** Not attached is fine, and the cloud's own word, not what it last showed, says so. */
   detach(id: string, instance: string): Promise<void>;
 

@@ -14,10 +14,15 @@ export function requirePoolId(section: SectionReader, place: string): void {
 /** The address of an API. @param example for messages */
 export function endpointLike(example: string): ReadValue<URL> {
   return (value) => {
-    if (typeof value === 'string' && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol))
-      return new URL(value);
+    if (typeof value === 'string' && URL.canParse(value) && isSafe(new URL(value))) return new URL(value);
     throw new WrongValue(`must be an address such as ${example}, not ${shown(value)}`);
   };
+}
+
+/** Requests have a token or a signature: without TLS they do not leave the machine. */
+function isSafe({ hostname, protocol }: URL): boolean {
+  const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  return protocol === 'https:' || (protocol === 'http:' && isHere);
 }
 
 /** Texts by their names, for what a cloud shows beside a disk. @param check throws WrongValue */

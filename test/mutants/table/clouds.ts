@@ -163,4 +163,19 @@ export const cloudMutants: readonly Mutant[] = [
     replacement: '',
     only: 'named by a person',
   },
+  {
+    name: 'a disk is not published whose device has another name',
+    file: 'src/pool/kinds/gce-pd/compute/gce-cloud.ts',
+    killer: 'test/cloud/gce-pool.test.ts',
+    text: 'if (shown === undefined || shown.deviceName === name) return shown !== undefined;',
+    replacement: 'return shown !== undefined;',
+    only: 'its node would take another one',
+  },
+  {
+    name: 'the answer of a proxy is no word that a disk is gone',
+    file: 'src/pool/kinds/gce-pd/compute/client.ts',
+    killer: 'src/pool/kinds/gce-pd/compute/compute.test.ts',
+    text: "if (status === 404 && error !== undefined) return new GceRefusal(action, 'notFound', error.message);",
+    replacement: "if (status === 404) return new GceRefusal(action, 'notFound', error?.message ?? '');",
+  },
 ];

@@ -40,7 +40,7 @@ describe('a pool of EBS volumes', () => {
 
   test('takes an address as endpoint', () => {
     assert.equal(mistakesIn({ poolId: 'a', endpoint: 'https://vpce.example' }), '');
-    for (const endpoint of ['vpce.example', 'file:///x', 7])
+    for (const endpoint of ['vpce.example', 'file:///x', 'http://vpce.example', 'http://127.0.0.1.example', 7])
       assert.match(mistakesIn({ poolId: 'a', endpoint }), /an address/);
   });
 });

@@ -107,7 +107,8 @@ function refusal(action: string, status: number, text: string): Error {
   const reason = error?.errors[0]?.reason ?? '';
   if (status === 429) return new GceRefusal(action, 'rateLimitExceeded', error?.message ?? '');
   if (status === 401) return new GceRefusal(action, 'authError', error?.message ?? 'the token is not valid');
-  if (status === 404) return new GceRefusal(action, 'notFound', error?.message ?? '');
+  // Not that of a proxy, which knows nothing of disks.
+  if (status === 404 && error !== undefined) return new GceRefusal(action, 'notFound', error.message);
   // A proxy's answer, or that of a server that broke down over the request.
   if (status >= 500 || error === undefined || reason === '') {
     return new OutcomeUnknown(`Google answered ${action} with ${status} ${reason}, and may have done it.`);

@@ -218,8 +218,11 @@ describe('requests to Compute Engine', () => {
     assert.equal(new GceRefusal('a', 'RESOURCE_NOT_FOUND', '').reason, 'resourcenotfound');
     answers = [token('t'), (_request, response) => void response.end('<html>')];
     await assert.rejects(client([]).call(z.looseObject({}), call), OutcomeUnknown);
-    answers = [token('t'), (_request, response) => void response.writeHead(404).end('<html>')];
+    answers = [token('t'), refuse(404, '')];
     await assert.rejects(client([]).call(z.looseObject({}), call), { reason: 'notfound' });
+    // A proxy's: the disk may be there.
+    answers = [token('t'), (_request, response) => void response.writeHead(404).end('<html>')];
+    await assert.rejects(client([]).call(z.looseObject({}), call), OutcomeUnknown);
   });
 });
 

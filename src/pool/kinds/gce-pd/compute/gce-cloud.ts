@@ -202,6 +202,15 @@ export class GceCloud implements Cloud {
     return false;
   }
 
+  async isFindable(id: string, instance: string): Promise<boolean> {
+    const name = diskNameIn(id);
+    const shown = (await this.#instance(instance))?.disks.find(({ source }) => pathIn(source) === id);
+    if (shown === undefined || shown.deviceName === name) return shown !== undefined;
+    throw new FailedPrecondition(
+      `${name} is attached to ${shortId(instance)} as device ${shown.deviceName}, where its node does not find it: detach it there.`,
+    );
+  }
+
   /** A device's name may be that of another disk at the machine, which must stay there. */
   async detach(id: string, instance: string): Promise<void> {
     this.#attached.delete(`${id} ${instance}`);
