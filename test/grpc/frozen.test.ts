@@ -14,9 +14,9 @@ const capacity_range = { required_bytes: 320n * mebibyte };
 /** What an earlier test left frozen, mounted nowhere: thawed, so that its device goes. */
 function thawUnseen(scratch: Scratch): void {
   const place = scratch.join('unseen');
-  mkdirSync(place, { recursive: true });
   for (const device of scratch.loops()) {
     try {
+      mkdirSync(place, { recursive: true });
       execFileSync('mount', [device, place], { stdio: 'ignore' });
       execFileSync('fsfreeze', ['--unfreeze', place], { stdio: 'ignore' });
       execFileSync('umount', [place], { stdio: 'ignore' });
