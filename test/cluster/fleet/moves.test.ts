@@ -12,7 +12,7 @@ const writer = [
 ].join('\n');
 
 fleetTest(
-  'a claim of a StatefulSet moves from node to node and back, and no acknowledged line is lost',
+  'a claim of a StatefulSet moves from node to node and back ten times, and no acknowledged line is lost',
   async (namespace) => {
     const turnOn = 'kubectl -n holdfast-system set env daemonset/holdfast -c holdfast HOLDFAST_MOVE_ADDRESS=:9445';
     assert.equal((await type(turnOn)).status, 0);
@@ -39,7 +39,7 @@ fleetTest(
     assert.equal(dry.status, 0, dry.stderr);
     assert.match(dry.stdout, new RegExp(`from pool default of node ${first} to pool default of node ${other}`));
     let acknowledged = 0;
-    for (let at = 0; at < 4; at++) {
+    for (let at = 0; at < 20; at++) {
       const to = at % 2 === 0 ? other : first;
       await waitFor('the writer to have written', async () => {
         const now = Number(await namespace.exec('set-0', 'cat /tmp/acknowledged'));
