@@ -434,12 +434,10 @@ export class Mover {
   copyOf(id: VolumeId): Promise<CopySight> {
     return this.#options.objects.claim([{ object: id }], 'a look at its copy', async () => {
       const copies = await statesOf(await this.#having(id), id);
-      const [copy] = [...copies.filter(({ state }) => state.why === undefined), ...copies];
+      const usable = copies.find(({ state }) => state.why === undefined);
+      const copy = usable ?? copies[0];
       if (copy === undefined) this.#requireOpen(id);
-      return {
-        generation: copy?.state.mark.generation ?? 0,
-        isUsable: copy !== undefined && copy.state.why === undefined,
-      };
+      return { generation: copy?.state.mark.generation ?? 0, isUsable: usable !== undefined };
     });
   }
 
@@ -686,7 +684,7 @@ export class Mover {
         await movesOf(pool).open(id, moveId);
       } else {
         requireInTime(id, lost?.deadline);
-        await movesOf(pool).takeBack(id, lost && { lostNode: lost.lostNode });
+        await movesOf(pool).takeBack(id, lost);
       }
       if (moveId !== '') await removeSnapshots(pool, { id, moveId });
       const startedAt = new Date().toISOString();

@@ -1,24 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type * as wire from '../../csi/generated/types.ts';
+import { tell } from '../../../test/fleet/support/told-fleet.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import { FleetState } from './fleet-state.ts';
 import { requireLost, type VolumeFacts } from './lost-node.ts';
 
 const id = volumeIdFor('a', 'data', 'data');
-const entry = { kind: 'VOLUME', id, name: 'data', pool: 'data', source_id: '', group_id: '', adopted: false } as const;
-
-function tell(state: FleetState, node: string, put: readonly wire.InventoryEntry[], isComplete = true): void {
-  const inventory = state.linked(node);
-  inventory.apply({ revision: 1n, starts: true, complete: isComplete, put: [...put], gone: [], pools: [] });
-  state.told(node, inventory);
-}
-
 /** Node a has the volume, b is lost, c is another one. */
 function fleet(): FleetState {
   const state = new FleetState();
   state.expect(['a', 'b', 'c']);
-  tell(state, 'a', [entry]);
+  tell(state, 'a', [id]);
   tell(state, 'c', []);
   return state;
 }
@@ -43,7 +35,7 @@ test('a node is lost once it is forgotten, and no replica of the controller has 
 test('a volume that went on from the lost node is not taken back, nor one that may have', () => {
   const moved = fleet();
   moved.forget(['b']);
-  tell(moved, 'c', [entry]);
+  tell(moved, 'c', [id]);
   assert.throws(() => requireLost(moved, copy, nothing), {
     name: 'FailedPrecondition',
     message: /is on node c by now/,
@@ -67,7 +59,7 @@ test('a volume that went on from the lost node is not taken back, nor one that m
 test('nothing is taken back before Kubernetes has said which nodes there are', () => {
   const state = new FleetState();
   state.forget(['b']);
-  tell(state, 'a', [entry]);
+  tell(state, 'a', [id]);
   assert.throws(() => requireLost(state, copy, nothing), { name: 'Unavailable', message: /which nodes there are/ });
 });
 
@@ -90,13 +82,13 @@ test('a volume is not taken back that moves on to a third node, or is there by i
 
 test('a volume that was taken back counts on another node only once that has no earlier copy', () => {
   const state = fleet();
-  tell(state, 'b', [entry]);
+  tell(state, 'b', [id]);
   state.takenBack(new Map([[id, 'a']]));
   assert.deepEqual([state.owners(id).map(({ node }) => node), state.doubted(id)], [['a'], ['b']]);
   assert.deepEqual([state.hasDoubted('a'), state.hasDoubted('b'), state.hasDoubted('c')], [false, true, false]);
   state.believe(id, 'b');
   assert.deepEqual([state.owners(id).map(({ node }) => node), state.doubted(id)], [['a', 'b'], []]);
   // Another link, another disk.
-  tell(state, 'b', [entry]);
+  tell(state, 'b', [id]);
   assert.deepEqual(state.doubted(id), ['b']);
 });

@@ -1,22 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
+import { tell } from '../../../../test/fleet/support/told-fleet.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { volumeIdFor } from '../../../volume/id.ts';
 import { FleetState } from '../fleet-state.ts';
 import { LeftCopiesKeeper } from './left-copies-keeper.ts';
 
 const id = volumeIdFor('a', 'data', 'data');
-
-function tell(state: FleetState, node: string, ids: readonly string[]): void {
-  const inventory = state.linked(node);
-  const put = ids.map((each) => {
-    const from = { source_id: '', group_id: '', adopted: false };
-    return { kind: 'VOLUME' as const, id: each, name: 'data', pool: 'data', ...from };
-  });
-  inventory.apply({ revision: 1n, starts: true, complete: true, put, gone: [], pools: [] });
-  state.told(node, inventory);
-}
 
 /** Node a has handed the volume over to node b, which has it in generation 1. */
 function keeperOf(state: FleetState) {
