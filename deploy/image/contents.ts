@@ -4,9 +4,10 @@
  */
 export const programs: Readonly<Record<string, readonly string[]>> = {
   'btrfs-progs': ['btrfs', 'mkfs.btrfs'],
-  // For git's confined shell, for xfs_admin (a shell script), for clones of directories, and for `holdfast` itself, which
+  // For git's confined shell, for xfs_admin (a shell script), for clones of directories, for programs of the user's and mounts that may
+  // hang, and for `holdfast` itself, which
   // starts with env.
-  coreutils: ['cat', 'chown', 'cp', 'env', 'expr', 'install', 'ls'],
+  coreutils: ['cat', 'chown', 'cp', 'env', 'expr', 'install', 'ls', 'stat', 'timeout', 'true'],
   // For encrypted volumes.
   'cryptsetup-bin': ['cryptsetup'],
   dash: ['sh'],

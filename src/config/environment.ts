@@ -6,6 +6,7 @@ import { InvalidArgument } from '../volume/errors.ts';
 import {
   type CrashPoint,
   cloudStepNames,
+  glusterStepNames,
   moveStepNames,
   programStepNames,
   stepNames,
@@ -204,6 +205,7 @@ export class EnvironmentReader {
       ...targetStepNames,
       ...cloudStepNames,
       ...programStepNames,
+      ...glusterStepNames,
     ];
     const step = names.find((known) => known === stepName);
     const isWhole = /^[1-9][0-9]?$/.test(pass) && rest.length === 0;

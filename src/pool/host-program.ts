@@ -4,7 +4,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 /** The root directory of the host, for a container that sees the host's processes. */
 export const hostRoot = '/proc/1/root';
 
-const namespaceOptions = { mnt: 'mount', ipc: 'ipc', uts: 'uts', net: 'net' } as const;
+const namespaceOptions = { mnt: 'mount', ipc: 'ipc', uts: 'uts', net: 'net', cgroup: 'cgroup' } as const;
 
 /** The words that run a program of the host in namespaces of the host: nsenter(1). */
 export function intoHost(namespaces: readonly (keyof typeof namespaceOptions)[]): readonly [string, ...string[]] {

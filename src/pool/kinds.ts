@@ -20,6 +20,7 @@ import { execKind } from './kinds/exec/pool-kind.ts';
 import type { GcePoolOptions } from './kinds/gce-pd/config.ts';
 import { gceKind } from './kinds/gce-pd/kind.ts';
 import { gceNodeKind } from './kinds/gce-pd/node.ts';
+import { glusterNodeKind, openGlusterNode } from './kinds/gluster/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import { iscsiNodeKind } from './kinds/iscsi/kind.ts';
@@ -72,7 +73,8 @@ const cloudNodeKinds: readonly ((finder?: DiskFinder) => NodeKind)[] = [ebsNodeK
 
 /** The same, with programs that the configuration names. Only their contexts are read: nothing is run. */
 export function nodeKindsWith(programs: Programs): readonly NodeKind[] {
-  return [...nodeKinds, ...cloudNodeKinds.map((kind) => kind()), execNodeKind(programs, undefined)];
+  const clouds = cloudNodeKinds.map((kind) => kind());
+  return [...nodeKinds, glusterNodeKind(undefined), ...clouds, execNodeKind(programs, undefined)];
 }
 
 export interface OpenNodeKindsOptions extends ExecNodeOptions {
@@ -86,6 +88,7 @@ export async function openNodeKinds(options: OpenNodeKindsOptions): Promise<read
   const finder = diskLinks === undefined ? undefined : new LinkFinder(diskLinks);
   return [
     ...nodeKinds,
+    glusterNodeKind(await openGlusterNode(options)),
     ...cloudNodeKinds.map((kind) => kind(finder)),
     execNodeKind(options.programs, await openExecNode(options)),
   ];

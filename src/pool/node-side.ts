@@ -65,6 +65,8 @@ export interface VolumeAccess {
   trim(options: TrimOptions): Promise<bigint | undefined>;
   /** undefined: the mounted filesystem knows. */
   quotaUsage(): Promise<QuotaUsage | undefined>;
+  /** For mounts that a process serves: answers if that has ended. Then nothing can be read from it ever again. */
+  readonly isLost?: ((mount: Mount) => Promise<boolean>) | undefined;
   /** For mounts of servers that may not answer; undefined: as all others. */
   readonly unmount?: ((place: UnmountPlace) => Promise<void>) | undefined;
 }
@@ -153,6 +155,8 @@ export interface NodeSide {
   grow?(volume: VolumeOnNode, sizeBytes: bigint): Promise<bigint>;
   /** Unmounts in a way that ends, whatever its server does: forced, then lazy. Everything it takes, in its own queue. */
   unmount?(volume: VolumeOnNode, place: UnmountPlace): Promise<void>;
+  /** For mounts that a process serves: answers if that has ended. Asks no server. */
+  isLost?(volume: VolumeOnNode, mount: Mount): Promise<boolean>;
   quotaUsage?(volume: VolumeOnNode): Promise<QuotaUsage | undefined>;
   /** Answers if the server does; left out: there is no server. Never waits for longer than 3 s. */
   isAnswering?(volume: VolumeOnNode): Promise<boolean>;

@@ -162,6 +162,15 @@ export const nfsStepNames = ['create/name'] as const;
 /** Steps of volumes that programs of the user's make reachable. */
 export const programStepNames = ['exec/note', 'exec/run', 'exec/forget'] as const;
 
+/** Steps of volumes on GlusterFS; killed around each of them in the virtual machine. */
+export const glusterStepNames = [
+  'gluster/note',
+  'gluster/start',
+  'gluster/unmount',
+  'gluster/end',
+  'gluster/forget',
+] as const;
+
 export type StepName =
   | (typeof stepNames)[number]
   | (typeof encryptionStepNames)[number]
@@ -172,7 +181,8 @@ export type StepName =
   | (typeof targetStepNames)[number]
   | (typeof cloudStepNames)[number]
   | (typeof nfsStepNames)[number]
-  | (typeof programStepNames)[number];
+  | (typeof programStepNames)[number]
+  | (typeof glusterStepNames)[number];
 
 /**
  * The point at which a test kills the process: `before create/commit`; or `after snapshot/take 2`, at its second pass.

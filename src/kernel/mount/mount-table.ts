@@ -57,6 +57,11 @@ export async function readMountTable(queue: DiskQueue): Promise<Mount[]> {
   return parseMountTable(await queue.run(readOnWorker));
 }
 
+/** The uppermost mount at a path without symbolic links. */
+export async function mountAt(queue: DiskQueue, path: string): Promise<Mount | undefined> {
+  return (await readMountTable(queue)).findLast(({ target }) => target === path);
+}
+
 async function readOnWorker(): Promise<string> {
   const stream: unknown = fopenCall.native(path, 're');
   if (typeof stream !== 'bigint') throw new KernelError({ syscall: 'open', errno: koffi.errno(), path });

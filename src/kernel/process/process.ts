@@ -16,6 +16,10 @@ export interface ProcessState {
   readonly command: string;
   /** It waits, perhaps for a disk, and no signal ends that. */
   readonly isUninterruptible: boolean;
+  /** It has ended, and its parent has not asked how. */
+  readonly isZombie: boolean;
+  /** Another one for each process that gets this number, until the next boot. */
+  readonly startTicks: string;
 }
 
 /** Something that a process holds. */
@@ -46,7 +50,19 @@ export async function processState(queue: DiskQueue, pid: number): Promise<Proce
   if (text === undefined) return undefined;
   // The command may have any characters in it, parentheses and spaces too (proc_pid_stat(5)).
   const end = text.lastIndexOf(')');
-  return { command: text.slice(text.indexOf('(') + 1, end), isUninterruptible: text.startsWith(' D', end + 1) };
+  const fields = text.slice(end + 2).split(' ');
+  return {
+    command: text.slice(text.indexOf('(') + 1, end),
+    isUninterruptible: fields[0] === 'D',
+    isZombie: fields[0] === 'Z' || fields[0] === 'X',
+    startTicks: fields[19] ?? '',
+  };
+}
+
+/** The words that a process was started with. They lie in its memory: not for processes of which nothing is known. */
+export async function wordsOf(queue: DiskQueue, pid: number): Promise<readonly string[]> {
+  const text = await unlessGone(queue.run(() => readFile(`/proc/${pid}/cmdline`, 'utf8')));
+  return text === undefined || text === '' ? [] : text.replace(/\0$/, '').split('\0');
 }
 
 /** The same text for processes that see the same mounts. */

@@ -8,8 +8,8 @@ import { type StepName, step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
 import { busyMount, holdersOf } from '../path/busy.ts';
 import { mountsBelow } from '../path/mounts.ts';
-import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
-import { openHandle, type Place } from '../path/path-handle.ts';
+import { identify, isLost, LazyMountTable, type Observation } from '../path/observe.ts';
+import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 
 /** More mounts than this on one path are no leftovers of ours. */
 const maxStacked = 64;
@@ -63,6 +63,24 @@ export async function unmountStack(
     }
   }
   throw new FailedPrecondition(`${shortPath(place.path)} still has mounts on it after ${maxStacked} were undone.`);
+}
+
+/**
+ * Unmounts mounts at a place whose process has ended.
+ * @param handle keeps the mount: it is closed
+ * @returns the object there now, for the caller to close
+ */
+export async function unmountLost(
+  context: NodeContext,
+  place: Place,
+  volumeId: string,
+  handle: PathHandle | undefined,
+): Promise<PathHandle | undefined> {
+  handle?.[Symbol.dispose]();
+  await unmountStack(context, place, volumeId, 'unstage/unmount', async (observed) =>
+    (await isLost(observed)) ? 'unmount' : 'stop',
+  );
+  return await openHandle(context.queue, place);
 }
 
 /** The directory may have entries: rmdir(2) finds that out in the step in which it removes it. */

@@ -7,10 +7,12 @@ import { isFrozen, withoutResblks } from '../../kernel/mount/freeze.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
+import { isLost } from './observe.ts';
 
 /** The kernel's view of a mounted volume (VS08). Messages have at most 128 bytes (L07). */
 export async function filesystemCondition(queue: DiskQueue, { handle, mounted }: Located): Promise<Condition> {
   if (mounted.access === 'block') return healthy;
+  if (await isLost({ mounted })) return abnormal(lostMessage);
   if (handle.isBroken)
     return abnormal('The filesystem has shut down after I/O errors; see the kernel log of the node.');
   // A mount of foreign data may be read-only on purpose.
@@ -27,6 +29,8 @@ export async function filesystemCondition(queue: DiskQueue, { handle, mounted }:
   const where = mounted.mount.root === '/' ? 'unstage it' : "unmount its pool's filesystem";
   return abnormal(`ext4 has recorded ${errors} errors: back up the data, ${where} and run e2fsck.`);
 }
+
+const lostMessage = 'The process that served this mount has ended: end the pod. A new one gets a new mount.';
 
 const healthy: Condition = { abnormal: false, message: 'The filesystem is healthy.' };
 

@@ -31,6 +31,12 @@ export interface Mounted {
   readonly owner: OwnedOnNode | undefined;
 }
 
+/** Answers if the process that served the mount has ended: nothing can be read there ever again. */
+export async function isLost({ mounted }: Pick<Observation, 'mounted'>): Promise<boolean> {
+  if (mounted?.access !== 'mount') return false;
+  return (await mounted.owner?.access?.isLost?.(mounted.mount)) ?? false;
+}
+
 /** The device of a mounted filesystem by the kernel's own name: any process can change the source of a mounted btrfs. */
 export async function devicePathIn(queue: DiskQueue, { device, mount }: Mounted): Promise<string> {
   return device === undefined ? mount.source : await devicePathOf(queue, device);

@@ -1,16 +1,20 @@
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import { attachedDevices } from '../../pool/attached-device.ts';
 import { mountsOf } from '../../pool/attached-mounts.ts';
-import type { VolumeAccess, VolumeOnNode } from '../../pool/node-side.ts';
+import type { FoundOnNode, VolumeAccess, VolumeOnNode } from '../../pool/node-side.ts';
 import { allowsSeveralTargets } from '../../volume/capability.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
+import { Secrets } from '../../volume/secrets.ts';
 import type { NodeContext } from '../context.ts';
 import { letGoAfter } from '../let-go-after.ts';
 import { bindTarget, missingParent } from '../mount/bind-target.ts';
+import { mountDirectory } from '../mount/mount-directory.ts';
 import { settleBoth } from '../mount/settle-both.ts';
+import { unmountLost } from '../mount/unmount-stack.ts';
 import { completeAttributes, wantedAttributes } from '../mount-options.ts';
+import type { StageNote } from '../notes.ts';
 import { otherPaths, showsSameAs } from '../path/mounts.ts';
-import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
+import { identify, isLost, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, openPlace, type PathHandle, type Place } from '../path/path-handle.ts';
 import { isReadonlyDevice } from '../path/sysfs.ts';
 import type { TargetPath } from '../path/target.ts';
@@ -30,6 +34,7 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
   const notes = await context.notes();
   const digest = notes.digest(demand.capability, volume.content);
 
+  if (access.isLost !== undefined) await replaceLost(context, found, { ...asked, staging }, notes.read(volumeId));
   using scene = await observe(context, volume, target, staging);
   const { at, handle, place, staged, stagedHandle } = scene;
   const wanted = wantedAtTarget(request, volume);
@@ -53,6 +58,32 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
   } catch (error) {
     throw await letGoAfter(context, { volumeId, path: target.path }, error);
   }
+}
+
+/**
+ * The process that served the volume has ended, and its mounts are of no use. Kubernetes stages a volume once for all pods of a
+ * node, so it is staged again here; a crash may have come in between.
+ */
+async function replaceLost(
+  context: NodeContext,
+  { access, volume }: FoundOnNode,
+  { demand, staging, target, volumeId }: PublishRequest & { readonly staging: TargetPath },
+  note: StageNote | undefined,
+): Promise<void> {
+  using scene = await observe(context, volume, target, staging);
+  const { at, handle, place, staged, stagedHandle, stagingPlace } = scene;
+  if (await isLost(at)) (await unmountLost(context, place, volumeId, handle))?.[Symbol.dispose]();
+  const isUndone = staged.occupant.kind === 'directory' && note?.path === staging.path;
+  if (stagingPlace === undefined || !(isUndone || (await isLost(staged)))) return;
+  using renewed = await unmountLost(context, stagingPlace, volumeId, stagedHandle);
+  if (renewed === undefined) return;
+  await mountDirectory(access, {
+    ...wantedWhenStaged(volume.content, demand),
+    target: renewed.descriptor,
+    parameters: demand.options.parameters,
+    secrets: new Secrets({}),
+    beforehand: async () => undefined,
+  });
 }
 
 /** The objects at the target and at the staging path, held open. */

@@ -8,8 +8,9 @@ import type { NodeContext } from '../context.ts';
 import { letGoAfter } from '../let-go-after.ts';
 import { mountDirectory } from '../mount/mount-directory.ts';
 import { growUnlessFrozen, mountVolume } from '../mount/mount-volume.ts';
+import { unmountLost } from '../mount/unmount-stack.ts';
 import { filesystemIn } from '../path/condition.ts';
-import { devicePathIn, identify, LazyMountTable, type Observation } from '../path/observe.ts';
+import { devicePathIn, identify, isLost, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import { planStage } from '../plan.ts';
 import { requireAttached } from '../publication.ts';
@@ -68,9 +69,12 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   if (handle === undefined) throw missing(staging.path);
   const demanded = { target: handle.descriptor, parameters: demand.options.parameters, ...wanted };
   if (content.type === 'directory') {
-    if (plan === 'nothing') return undefined;
+    const isGone = plan === 'nothing' && (await isLost(observed));
+    if (plan === 'nothing' && !isGone) return undefined;
+    using renewed = isGone ? await unmountLost(context, place, volumeId, handle) : undefined;
+    const target = renewed?.descriptor ?? demanded.target;
     await hold();
-    await mountDirectory(access, { ...demanded, secrets, beforehand: () => write() }).catch(withdrawNote);
+    await mountDirectory(access, { ...demanded, target, secrets, beforehand: () => write() }).catch(withdrawNote);
     return undefined;
   }
   const { fsType } = content;

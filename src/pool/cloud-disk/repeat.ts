@@ -28,8 +28,7 @@ export interface CloudRequest<T> {
 export async function sendRepeatedly<T>(request: CloudRequest<T>): Promise<T> {
   const { action, cloud } = request;
   let hasNewCredentials = false;
-  const pausesMs = request.pausesMs.values();
-  for (;;) {
+  for (const pauseMs of [...request.pausesMs, undefined]) {
     try {
       return await request.send();
     } catch (error) {
@@ -41,8 +40,7 @@ export async function sendRepeatedly<T>(request: CloudRequest<T>): Promise<T> {
       const isSafe = request.isThrottled(error) || (error instanceof NoAnswer && error.isRefused);
       const isUnknown = error instanceof NoAnswer && !error.isRefused;
       const again = isSafe || ((isUnknown || error instanceof OutcomeUnknown) && request.isRepeatable);
-      const pauseMs = again ? pausesMs.next().value : undefined;
-      if (pauseMs !== undefined) {
+      if (again && pauseMs !== undefined) {
         // Calls that were refused together do not come back together.
         await delay(pauseMs * (0.5 + Math.random()));
         continue;
@@ -55,4 +53,5 @@ export async function sendRepeatedly<T>(request: CloudRequest<T>): Promise<T> {
       throw error;
     }
   }
+  throw new Unavailable(`${cloud} did not answer ${action}.`);
 }

@@ -325,6 +325,11 @@ class ContextVolume implements VolumeAccess {
     return side.unmount && ((...where) => side.unmount?.(this.#volume, ...where) ?? Promise.resolve());
   }
 
+  get isLost(): VolumeAccess['isLost'] {
+    const { side } = this.#server;
+    return side.isLost && (async (mount) => (await side.isLost?.(this.#volume, mount)) ?? false);
+  }
+
   attach(options: AttachOptions) {
     return this.#server.side.attach(this.#volume, options);
   }

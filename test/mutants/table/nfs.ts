@@ -7,7 +7,7 @@ const names = {
   file: 'src/pool/kinds/nfs/volume-names.ts',
   killer: 'src/pool/kinds/nfs/volume-names.test.ts',
 } as const;
-const config = { file: 'src/pool/kinds/nfs/values.ts', killer: 'src/pool/kinds/nfs/config.test.ts' } as const;
+const config = { file: 'src/settings/shares.ts', killer: 'src/pool/kinds/nfs/config.test.ts' } as const;
 
 /** Volumes on NFS, as far as no server is needed. */
 export const nfsMutants: readonly Mutant[] = [

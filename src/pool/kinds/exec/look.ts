@@ -5,7 +5,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { statusBehind } from '../../../kernel/file/path.ts';
-import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
+import { type Mount, mountAt as uppermostAt } from '../../../kernel/mount/mount-table.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
 import { locateDevice, openDisk } from '../../location/disk/found-disk.ts';
 import { isSameDevice, type NotedDevice, type NotedMount } from './notes.ts';
@@ -14,7 +14,7 @@ import { isSameDevice, type NotedDevice, type NotedMount } from './notes.ts';
 
 /** The uppermost mount at a path. */
 export async function mountAt(queue: DiskQueue, path: string): Promise<NotedMount | undefined> {
-  const found = (await readMountTable(queue)).findLast(({ target }) => target === path);
+  const found = await uppermostAt(queue, path);
   return found && { device: found.device, fsType: found.fsType, root: found.root, source: found.source };
 }
 

@@ -1,16 +1,12 @@
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
-import { DirectorySync } from '../../../kernel/file/file.ts';
 import type { Mount } from '../../../kernel/mount/mount-table.ts';
 import { bootId } from '../../../kernel/process/boot-id.ts';
-import { fileNameOf, parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
+import { parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
 import { type ParsedInput, parseJsonInput } from '../../../volume/parse-input.ts';
-import { step } from '../../../volume/step.ts';
 import type { PoolLog } from '../../log.ts';
-import { replaceFile } from '../../records/durable-file.ts';
+import { type HandleNoteFormat, HandleNotes } from '../../on-node/handle-notes.ts';
 
 /** A device that a program has attached, as the kernel knows it. */
 export interface NotedDevice extends DeviceNumber {
@@ -49,39 +45,32 @@ const storedNote = z.object({
   mount: z.strictObject({ device: number, fsType: z.string(), root: z.string(), source: z.string() }).optional(),
 });
 
-const suffix = '.json';
+const format: HandleNoteFormat<ExecNote> = {
+  serialize: serializeExecNote,
+  parse: parseExecNote,
+  steps: { write: 'exec/note', remove: 'exec/forget' },
+  subject: 'a volume of a program',
+};
 
-/** Notes on volumes of programs, one file each: durable before a program is called, and gone after its last call. */
+/** Notes on volumes of programs: durable before a program is called, and gone after its last call. */
 export class ExecNotes {
   readonly boot = bootId();
-  readonly #directory: string;
-  readonly #queue: DiskQueue;
-  readonly #syncs = new DirectorySync();
-  readonly #notes = new Map<VolumeHandle, ExecNote>();
+  readonly #notes: HandleNotes<ExecNote>;
   /** Devices that volumes have from the moment in which that was decided: their notes are written later. */
   readonly #claims = new Map<VolumeHandle, NotedDevice>();
 
-  private constructor(directory: string, queue: DiskQueue) {
-    this.#directory = directory;
-    this.#queue = queue;
+  private constructor(notes: HandleNotes<ExecNote>) {
+    this.#notes = notes;
   }
 
   static async open(directory: string, queue: DiskQueue, log: PoolLog): Promise<ExecNotes> {
-    const notes = new ExecNotes(directory, queue);
-    await queue.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
-    for (const name of (await queue.run(() => readdir(directory))).filter((each) => each.endsWith(suffix))) {
-      const path = join(directory, name);
-      const note = parseExecNote(await queue.run(() => readFile(path, 'utf8')));
-      if ('mistakes' in note || `${fileNameOf(note.data.handle)}${suffix}` !== name) {
-        const reason = 'mistakes' in note ? note.mistakes.join('; ') : 'it is about another volume';
-        log.warn({ path, reason }, 'cannot read the note on a volume of a program');
-      } else notes.#notes.set(note.data.handle, note.data);
-    }
-    return notes;
+    const notes = new HandleNotes(directory, queue, format);
+    await notes.load(log);
+    return new ExecNotes(notes);
   }
 
   read(handle: VolumeHandle): ExecNote | undefined {
-    return this.#notes.get(handle);
+    return this.#notes.read(handle);
   }
 
   /**
@@ -90,7 +79,7 @@ export class ExecNotes {
    * @returns the other one
    */
   claim(handle: VolumeHandle, device: NotedDevice): VolumeHandle | undefined {
-    const noted = [...this.#notes].map(([other, note]) => [other, note.device] as const);
+    const noted = this.#notes.all().map((note) => [note.handle, note.device] as const);
     for (const [other, its] of [...noted, ...this.#claims]) {
       if (other !== handle && its !== undefined && isSameDevice(its, device)) return other;
     }
@@ -104,21 +93,14 @@ export class ExecNotes {
   }
 
   async write(note: ExecNote): Promise<void> {
-    const path = this.#path(note.handle);
-    await step('exec/note', () => replaceFile(this.#queue, this.#syncs, path, serializeExecNote(note)));
-    this.#notes.set(note.handle, note);
+    await this.#notes.write(note);
     // From now on its note has the device.
     this.release(note.handle);
   }
 
   async remove(handle: VolumeHandle): Promise<void> {
-    await step('exec/forget', () => this.#queue.run(() => rm(this.#path(handle), { force: true })));
-    this.#notes.delete(handle);
+    await this.#notes.remove(handle);
     this.release(handle);
-  }
-
-  #path(handle: VolumeHandle): string {
-    return join(this.#directory, `${fileNameOf(handle)}${suffix}`);
   }
 }
 

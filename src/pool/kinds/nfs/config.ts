@@ -1,9 +1,9 @@
 import type { NfsExport } from '../../../kernel/nfs/mount.ts';
 import { type NfsOptions, parseNfsOptions } from '../../../kernel/nfs/options.ts';
 import type { SectionReader } from '../../../settings/section.ts';
+import { asParameter, host, pathInShare } from '../../../settings/shares.ts';
 import { absolutePath, list, oneOf, text } from '../../../settings/values.ts';
 import { type OnDelete, onDeletes } from './on-delete.ts';
-import { asParameter, host, pathInShare } from './values.ts';
 
 /** Options that only pools on NFS have. */
 export interface NfsPoolOptions {

@@ -1,10 +1,11 @@
 import { type NfsExport, nfsSource } from '../../../kernel/nfs/mount.ts';
 import { type NfsOptions, parseNfsOptions } from '../../../kernel/nfs/options.ts';
 import { WrongValue } from '../../../settings/section.ts';
+import { asParameter, directoryInShare, host } from '../../../settings/shares.ts';
 import { absolutePath } from '../../../settings/values.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import { parseVolumeId } from '../../../volume/id.ts';
-import { asParameter, host, mode, pathInShare } from './values.ts';
+import { mode } from './values.ts';
 
 /** The volume_context of a volume on NFS. Its keys are those of csi-driver-nfs, which writes some in small letters. */
 export interface NfsContext {
@@ -41,7 +42,7 @@ export function readNfsContext(context: Readonly<Record<string, string>>): NfsCo
   }
   return {
     exported: { host: server, share },
-    directory: read('subDir', (text) => (/^\/*$/.test(text) ? '' : pathInShare(text.replace(/^\/+|\/+$/g, '')))) ?? '',
+    directory: read('subDir', directoryInShare) ?? '',
     mode: read('mountPermissions', mode),
     options: read('mountOptions', mountOptions) ?? { parameters: [], version: undefined, port: undefined },
   };

@@ -1,9 +1,10 @@
 import type { NfsExport } from '../../../kernel/nfs/mount.ts';
 import { WrongValue } from '../../../settings/section.ts';
+import { host, pathInShare } from '../../../settings/shares.ts';
 import { absolutePath, oneOf } from '../../../settings/values.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import { type OnDelete, onDeletes } from './on-delete.ts';
-import { host, mode, pathInShare } from './values.ts';
+import { mode } from './values.ts';
 
 /** The parameters of classes, by the names that csi-driver-nfs has for them. */
 export const nfsParameters = ['server', 'share', 'subDir', 'mountPermissions', 'onDelete'] as const;

@@ -46,8 +46,6 @@ export interface GceCloudOptions {
 }
 
 const maxNames = 100;
-/** Its creation, its first machine, and a record that also names the machine that it is published to: a path of up to 150 bytes. */
-const laterLabels = 8;
 /** The reasons that Google may have for not detaching a disk that is not attached. */
 const goneReasons = ['notfound', 'resourcenotfound', 'invalid', 'invalidusage', 'invalidfieldvalue', 'badrequest'];
 const instancePattern = /^projects\/[A-Za-z0-9.:-]+\/zones\/[a-z0-9-]+\/instances\/[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -55,7 +53,6 @@ const instancePattern = /^projects\/[A-Za-z0-9.:-]+\/zones\/[a-z0-9-]+\/instance
 /** Compute Engine, as far as it has disks. The ids of disks, machines and snapshots are their paths in its API. */
 export class GceCloud implements Cloud {
   readonly name = 'Google';
-  readonly isBlindToOtherZones = true;
   readonly granularityBytes = gibibyte;
   readonly #options: GceCloudOptions;
   readonly #operations: GceOperations;
@@ -171,11 +168,9 @@ export class GceCloud implements Cloud {
     });
   }
 
-  /** Names of machines come back: GKE repairs one by making it again. */
-  async requireInstance(instance: string): Promise<string> {
+  async requireInstance(instance: string): Promise<void> {
     const found = instancePattern.test(instance) ? await this.#instance(instance) : undefined;
     if (found === undefined) throw noInstance(instance);
-    return [instance, found.id].join(' ');
   }
 
   async attach({ id }: CloudDisk, instance: string): Promise<boolean> {
@@ -191,21 +186,16 @@ export class GceCloud implements Cloud {
       return true;
     } catch (error) {
       // Attached by an earlier call of this driver, or not detached yet: the caller looks.
-      if (isRefusal(error, 'resourceinusebyanotherresource')) return false;
-      // The disk, which is not detached yet, and not the machine.
-      if (isRefusal(error, 'resourcenotready') && !error.words.includes('/instances/')) return false;
+      if (isRefusal(error, 'resourceinusebyanotherresource', 'resourcenotready')) return false;
       throw await this.#attachError(error, id, instance);
     }
   }
 
-  async isEnding(id: string, instance: string): Promise<boolean> {
-    return !this.#attached.has(`${id} ${instance}`) && (await this.#isBusy('detachDisk', instance));
-  }
-
   /** An operation names the machine, and not the disk. */
-  async #isBusy(type: 'attachDisk' | 'detachDisk', instance: string): Promise<boolean> {
+  async isEnding(id: string, instance: string): Promise<boolean> {
+    if (this.#attached.has(`${id} ${instance}`)) return false;
     const path = `${instance.slice(0, instance.indexOf('/instances/'))}/operations`;
-    const filter = `(operationType = "${type}") AND (status != "DONE")`;
+    const filter = '(operationType = "detachDisk") AND (status != "DONE")';
     for await (const page of this.#pages(operationPageSchema, 'zoneOperations.list', path, filter)) {
       if (page.items.some(({ targetLink }) => pathIn(targetLink) === instance)) return true;
     }
@@ -226,28 +216,16 @@ export class GceCloud implements Cloud {
     this.#attached.delete(`${id} ${instance}`);
     const machine = instancePattern.test(instance) ? await this.#instance(instance) : undefined;
     if (machine === undefined) return;
-    // Asked before the attachment is ended: one that is asked for and has not begun would stay.
-    const isAttaching = !shows(machine, id) && (await this.#isBusy('attachDisk', instance));
-    const isDetached = await this.#detachDevice(id, instance, deviceNameOf(machine, id));
-    if (isAttaching && !isDetached) {
-      throw new Unavailable(
-        `${shortId(instance)} is getting a disk, which may be ${diskNameIn(id)}: it is detached after that; try again.`,
-      );
-    }
-  }
-
-  /** @returns whether it was attached */
-  async #detachDevice(id: string, instance: string, deviceName: string | undefined): Promise<boolean> {
-    if (deviceName === undefined) return false;
+    const deviceName = deviceNameOf(machine, id);
+    if (deviceName === undefined) return;
     try {
       const path = `${instance}/detachDisk`;
       await this.#operations.run({ action: 'detachDisk', method: 'POST', path, query: { deviceName } });
-      return true;
     } catch (error) {
       // The caller looks: a machine that hangs keeps its disks.
-      if (error instanceof StillBusy) return true;
+      if (error instanceof StillBusy) return;
       // Google has several words for a disk that is not there.
-      if (isRefusal(error, ...goneReasons) && !shows(await this.#instance(instance), id)) return false;
+      if (isRefusal(error, ...goneReasons) && !shows(await this.#instance(instance), id)) return;
       throw error;
     }
   }
@@ -322,7 +300,7 @@ export class GceCloud implements Cloud {
     const { sizeBytes, snapshotId, volumeId, zone } = disk;
     const chosen = parseGceParameters(disk.parameters, sizeBytes);
     const labels = { ...extraLabels, ...chosen.labels, ...disk.labels };
-    requireRoom(labels, `the disk of volume ${volumeId}`, laterLabels);
+    requireRoom(labels, `the disk of volume ${volumeId}`);
     const place = `projects/${project}/zones/${zone}`;
     const id = `${place}/disks/${name}`;
     if (!gceDiskIds.pattern.test(id)) throw new InvalidArgument(`volume ${volumeId}: ${zone} is no zone of Google.`);
@@ -343,7 +321,7 @@ export class GceCloud implements Cloud {
     const shown = await this.#until(name, () => this.disk(id));
     if (!isOf(shown, disk.labels, gceLabels.volume)) return undefined;
     this.#asked.delete(volumeId);
-    return shown;
+    return { ...shown, labels: { ...shown.labels, ...disk.labels } };
   }
 
   /** Waits, as Google shows changes late. @throws Unavailable if it shows nothing for too long */
@@ -436,9 +414,8 @@ function isOf({ labels, state }: Pick<CloudDisk, 'labels' | 'state'>, wanted: Cl
   return state !== 'going' && labels[gceLabels.pool] === wanted[gceLabels.pool] && labels[key] === wanted[key];
 }
 
-/** @param later the labels that it gets later: without room for them it could not be published */
-function requireRoom(labels: CloudLabels, what: string, later = 0): void {
-  const count = Object.keys(labels).length + later;
+function requireRoom(labels: CloudLabels, what: string): void {
+  const count = Object.keys(labels).length;
   if (count <= maxLabels) return;
   throw new InvalidArgument(
     `${what} would have ${count} labels, and Google takes ${maxLabels}: use fewer labels and parameters in its class, or a shorter name.`,

@@ -1,0 +1,317 @@
+import { mkdir, rm, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { CommandError, run } from '../../../command/run.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
+import { component, openBeneath, openDirectory, statusOf } from '../../../kernel/file/path.ts';
+import { unmount, unmountNow, unmountPatiently } from '../../../kernel/mount/mount.ts';
+import { type Mount, mountAt, readMountTable } from '../../../kernel/mount/mount-table.ts';
+import { FailedPrecondition, NotFound, Unavailable } from '../../../volume/errors.ts';
+import type { TurnsByKey } from '../../../volume/flow/turns.ts';
+import { withTimeout } from '../../../volume/flow/with-timeout.ts';
+import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
+import { step } from '../../../volume/step.ts';
+import type { PoolLog } from '../../log.ts';
+import { reachPortal } from '../../network-disk/reach-portal.ts';
+import type { NodeSide, NodeSideContext, UnmountPlace, VolumeOnNode } from '../../node-side.ts';
+import type { Attached, Attachment, Condition, QuotaUsage } from '../../pool.ts';
+import { clientsAt, endClient, isRunning, removeCgroup, startClient, waitForStart } from './client.ts';
+import { nameOf, parseGlusterContext } from './context.ts';
+import type { GlusterNote, GlusterNotes } from './notes.ts';
+
+/** This node, for volumes on GlusterFS. */
+export interface GlusterNode {
+  readonly notes: GlusterNotes;
+  /** By handle. They outlive a queue that hung. */
+  readonly turns: TurnsByKey<VolumeHandle>;
+  readonly locksDirectory: string;
+  /** In the kubelet's directory, which the host and the container see at the same path. */
+  readonly mountsDirectory: string;
+  readonly log: PoolLog;
+}
+
+export const fuseType = 'fuse.glusterfs';
+
+/** The port of glusterd, which knows the bricks. */
+const glusterdPort = '24007';
+/** A stage waits this long for the bricks. */
+const openWithinMs = 15_000;
+/** Statistics wait for it: a volume that says nothing for 3 s is called silent. */
+const askWithinMs = 2_000;
+
+/** @returns why no server can be reached; undefined: one can. The ones that can are the first then */
+export async function reachable(servers: readonly string[]): Promise<readonly string[] | { readonly why: string }> {
+  const failures = await Promise.all(servers.map((address) => reachPortal({ address, port: glusterdPort })));
+  const isReached = (_: string, index: number) => failures[index] === undefined;
+  const reached = servers.filter(isReached);
+  if (reached.length === 0) {
+    const more = servers.length === 1 ? '' : ` (and ${servers.length - 1} more)`;
+    return { why: `cannot be reached: ${failures[0]}${more}` };
+  }
+  return [...reached, ...servers.filter((server) => !reached.includes(server))];
+}
+
+/** One volume on GlusterFS, with a client that serves it alone: no other volume waits for it. */
+export class GlusterSide implements NodeSide {
+  readonly name: string;
+  readonly #node: GlusterNode;
+  /** For processes, mount tables and files of the node, which wait for no server. */
+  readonly #host: DiskQueue;
+  /** For looks into the volume, which may hang. */
+  readonly #inside: DiskQueue;
+  #isSettled = false;
+  /** The look at the volume that is under way. */
+  #looking: Promise<string | undefined> | undefined;
+
+  constructor(node: GlusterNode, { queue, server }: NodeSideContext) {
+    this.#node = node;
+    this.#host = queue.beside('host', 1, true);
+    this.#inside = queue.beside('inside', 1);
+    this.name = `GlusterFS ${server}`;
+  }
+
+  attach(volume: VolumeOnNode): Promise<Attachment> {
+    return this.#node.turns.run(volume.handle, async () => {
+      await this.#settle(volume);
+      if (!(await this.#isServed(volume))) await this.#bringUp(volume);
+      const failure = await this.#ask(volume, openWithinMs);
+      if (failure !== undefined) throw new Unavailable(`${aboutOf(volume)}: ${failure}`);
+      const descriptor = await this.#open(volume);
+      return { ...this.#attachedAt(volume), descriptor, release: () => descriptor[Symbol.asyncDispose]() };
+    });
+  }
+
+  async attached(volume: VolumeOnNode): Promise<Attached[]> {
+    const mount = await mountAt(this.#host, this.#directoryOf(volume));
+    return mount !== undefined && isNoted(this.#noteOf(volume), mount) ? [this.#attachedAt(volume)] : [];
+  }
+
+  async detach(volume: VolumeOnNode): Promise<void> {
+    await this.forget(volume);
+  }
+
+  forget(volume: VolumeOnNode): Promise<void> {
+    return this.#node.turns.run(volume.handle, async () => {
+      const isThere = (await mountAt(this.#host, this.#directoryOf(volume))) !== undefined;
+      if (this.#noteOf(volume) === undefined && !isThere) return;
+      await this.#settle(volume);
+      await this.#takeDown(volume);
+      await this.#host.run(() => rm(this.#lockOf(volume), { force: true }));
+      await this.#node.notes.remove(volume.handle);
+    });
+  }
+
+  /**
+   * Its filesystem has nothing to write back, so the kernel waits for no server. A mount that is in use although nothing can be
+   * read from it is taken out of sight.
+   */
+  async unmount(volume: VolumeOnNode, { mount, name, parent }: UnmountPlace): Promise<void> {
+    const target = parent.child(component(parent, name));
+    const where = `${parent.path}/${name}`;
+    try {
+      await this.#host.rescue((queue) => unmountPatiently(queue, target, where));
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      const isDead = await this.isLost(volume, mount);
+      if (!isDead && (await this.#ask(volume, askWithinMs)) === undefined) throw error;
+      await this.#host.rescue((queue) => unmountNow(queue, target, where, ['detach']));
+    }
+  }
+
+  /** Asks the servers first: statfs(2) waits for bricks that are gone. */
+  async quotaUsage(volume: VolumeOnNode): Promise<QuotaUsage | undefined> {
+    const failure = await this.#ask(volume, askWithinMs);
+    if (failure === undefined) return undefined;
+    throw new Unavailable(`${aboutOf(volume)}: ${failure}`);
+  }
+
+  async isAnswering(volume: VolumeOnNode): Promise<boolean> {
+    return !('why' in (await reachable(parseGlusterContext(volume.context).servers)));
+  }
+
+  async isLost(volume: VolumeOnNode, { device }: Pick<Mount, 'device'>): Promise<boolean> {
+    const { client, mounts: [current] = [] } = this.#noteOf(volume) ?? {};
+    if (current === undefined) return false;
+    return !sameDevice(current, device) || client === undefined || !(await isRunning(this.#host, client));
+  }
+
+  async condition(volume: VolumeOnNode): Promise<Condition> {
+    if (!(await this.#isServed(volume))) return { abnormal: true, message: clientEnded };
+    const failure = await this.#ask(volume, askWithinMs);
+    if (failure === undefined) return { abnormal: false, message: 'The bricks of this volume answer.' };
+    return { abnormal: true, message: `The pods of this volume wait or fail: ${failure}` };
+  }
+
+  /** A driver before this one may have begun a start, whose client is not there yet. */
+  async #settle(volume: VolumeOnNode): Promise<void> {
+    if (!this.#isSettled && this.#noteOf(volume) !== undefined) {
+      await waitForStart(this.#lockOf(volume), aboutOf(volume));
+    }
+    this.#isSettled = true;
+  }
+
+  async #isServed(volume: VolumeOnNode): Promise<boolean> {
+    const mount = await mountAt(this.#host, this.#directoryOf(volume));
+    return mount !== undefined && isNoted(this.#noteOf(volume), mount) && !(await this.isLost(volume, mount));
+  }
+
+  async #bringUp(volume: VolumeOnNode): Promise<void> {
+    const { notes } = this.#node;
+    const { handle } = volume;
+    const about = aboutOf(volume);
+    const directory = this.#directoryOf(volume);
+    const context = parseGlusterContext(volume.context);
+    const servers = await reachable(context.servers);
+    if ('why' in servers) throw new Unavailable(`${about}: GlusterFS ${servers.why}.`);
+    const earlier = await this.#stillMounted(volume);
+    await notes.begin(handle, earlier);
+    await this.#takeDown(volume);
+    await this.#host.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
+    const start = { ...context, servers, name: fileNameOf(handle), directory };
+    await step('gluster/start', () => startClient(this.#host, start, { about, lockPath: this.#lockOf(volume) }));
+    const [client] = await clientsAt(this.#host, directory);
+    const mount = await mountAt(this.#host, directory);
+    if (client === undefined) throw new Unavailable(`${about}: its glusterfs has ended at once. It is tried again.`);
+    if (mount?.fsType !== fuseType) {
+      throw new FailedPrecondition(
+        `${about}: the node has it mounted, and the driver does not see that: mount the kubelet's directory with mountPropagation Bidirectional.`,
+      );
+    }
+    await notes.complete(handle, client, { major: mount.device.major, minor: mount.device.minor });
+  }
+
+  /** Filesystems of clients before, which pods still have. @throws FailedPrecondition if one of them is alive */
+  async #stillMounted(volume: VolumeOnNode): Promise<readonly DeviceNumber[]> {
+    const note = this.#noteOf(volume);
+    const table = await readMountTable(this.#host);
+    const directory = this.#directoryOf(volume);
+    const uses = table.filter(({ target }) => target !== directory);
+    const mounts = (note?.mounts ?? []).filter((each) => uses.some(({ device }) => sameDevice(device, each)));
+    const [current] = mounts;
+    if (note?.client === undefined || current === undefined || !(await isRunning(this.#host, note.client)))
+      return mounts;
+    throw new FailedPrecondition(
+      `${aboutOf(volume)}: its mount for the driver is gone, and pods still use the volume: end them first.`,
+    );
+  }
+
+  async #takeDown(volume: VolumeOnNode): Promise<void> {
+    const directory = this.#directoryOf(volume);
+    // It may end at any time after its mount.
+    const clients = await clientsAt(this.#host, directory);
+    while ((await mountAt(this.#host, directory)) !== undefined) {
+      await step('gluster/unmount', () => this.#unmountOwn(directory));
+    }
+    for (const client of clients) {
+      await step('gluster/end', () => endClient(this.#host, client, aboutOf(volume)));
+    }
+    await removeCgroup(this.#host, fileNameOf(volume.handle));
+    for (const path of [directory, dirname(directory)]) {
+      await this.#host
+        .run(() => rmdir(path))
+        .catch((error: unknown) => {
+          if (!isErrno(error, 'ENOENT', 'ENOTEMPTY')) throw error;
+        });
+    }
+  }
+
+  /** Calls that wait for the servers have it open. They end with the client, which is killed next. */
+  async #unmountOwn(directory: string): Promise<void> {
+    try {
+      await unmount(this.#host, directory);
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      await unmountNow(this.#host, directory, directory, ['detach']);
+    }
+  }
+
+  /**
+   * Looks at the bricks as statfs(2) does, in a process: it can be killed while the client does not listen, which a thread
+   * cannot. @returns why the volume cannot be used, as a sentence
+   */
+  async #ask(volume: VolumeOnNode, timeoutMs: number): Promise<string | undefined> {
+    this.#looking ??= run('stat', ['--file-system', this.#directoryOf(volume)], { timeoutMs: openWithinMs })
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          if (!(error instanceof CommandError)) throw error;
+          return error.limit === 'time' ? silent : `its bricks do not answer (${lastWords(error)}).`;
+        },
+      )
+      .finally(() => {
+        this.#looking = undefined;
+      });
+    const answer = await withTimeout(timeoutMs, this.#looking);
+    return answer === 'late' ? silent : answer;
+  }
+
+  /** A link in the volume cannot lead out of it: none is followed, and the kernel goes nowhere above the mount's root. */
+  async #open(volume: VolumeOnNode): Promise<Descriptor> {
+    const { directory } = parseGlusterContext(volume.context);
+    const opening = this.#openBeneath(volume, directory);
+    const found = await withTimeout(openWithinMs, opening);
+    if (found !== 'late') return found;
+    opening.then(
+      (late) => late[Symbol.asyncDispose](),
+      () => undefined,
+    );
+    throw new Unavailable(`${aboutOf(volume)}: its servers do not answer. It is tried again.`);
+  }
+
+  async #openBeneath(volume: VolumeOnNode, directory: string): Promise<Descriptor> {
+    const where = nameOf(parseGlusterContext(volume.context));
+    await using whole = await openDirectory(this.#inside, this.#directoryOf(volume));
+    const found = await openBeneath(this.#inside, whole, directory).catch((error: unknown) => {
+      if (isErrno(error, 'ENOENT'))
+        throw new NotFound(`${aboutOf(volume)}: there is no ${where}: make the directory first.`);
+      if (isErrno(error, 'ELOOP', 'EXDEV', 'ENOTDIR')) throw this.#notADirectory(volume);
+      throw error;
+    });
+    if ((await statusOf(this.#inside, found)).kind === 'directory') return found;
+    await found[Symbol.asyncDispose]();
+    throw this.#notADirectory(volume);
+  }
+
+  #notADirectory(volume: VolumeOnNode): FailedPrecondition {
+    return new FailedPrecondition(
+      `${aboutOf(volume)}: ${nameOf(parseGlusterContext(volume.context))} is, or leads through, a symbolic link or a file. No link is followed.`,
+    );
+  }
+
+  #noteOf({ handle }: VolumeOnNode): GlusterNote | undefined {
+    return this.#node.notes.read(handle);
+  }
+
+  #directoryOf({ handle }: VolumeOnNode): string {
+    return join(this.#node.mountsDirectory, fileNameOf(handle), 'gluster');
+  }
+
+  #lockOf({ handle }: VolumeOnNode): string {
+    return join(this.#node.locksDirectory, `${fileNameOf(handle)}.lock`);
+  }
+
+  #attachedAt(volume: VolumeOnNode): Extract<Attached, { kind: 'directory' }> {
+    const path = this.#directoryOf(volume);
+    return { kind: 'directory', path, keptAt: [path] };
+  }
+}
+
+const silent = 'its servers do not answer.';
+
+/** The error's own words, as stat(1) ends with them. */
+function lastWords({ stderr }: CommandError): string {
+  return stderr.trim().split(': ').at(-1)?.slice(0, 50) ?? 'no reason';
+}
+
+const clientEnded = 'The glusterfs process of this volume has ended: end its pods, new ones get a new mount.';
+
+/** Answers if a mount shows a volume, or something in it: no other volume has its client. */
+export function isNoted(note: GlusterNote | undefined, { device, fsType }: Pick<Mount, 'device' | 'fsType'>): boolean {
+  return fsType === fuseType && note !== undefined && note.mounts.some((each) => sameDevice(each, device));
+}
+
+function aboutOf({ handle }: Pick<VolumeOnNode, 'handle'>): string {
+  return `volume ${handle}`;
+}

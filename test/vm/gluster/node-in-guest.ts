@@ -1,0 +1,245 @@
+/** Runs in the virtual machine: volumes on GlusterFS, and their client and servers when they fail. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { CallError } from '../../support/client.ts';
+import { ContextHarness } from '../../support/context-harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { mountCapability, type TestVolume } from '../../support/node-volume.ts';
+import { Scratch } from '../../support/scratch.ts';
+import { cgroupOf, clients, leftOf, nothing, openGlusterKind, server } from './gluster-node.ts';
+
+const shared = mountCapability('MULTI_NODE_MULTI_WRITER');
+const bricks = process.env['HOLDFAST_TEST_BRICKS'] ?? '/target';
+const context = (change: Record<string, string> = {}) => ({
+  ...{ kind: 'gluster', servers: '10.88.0.1', volume: 'gv0' },
+  ...change,
+});
+
+let harness: ContextHarness;
+
+before(() => server('make', bricks));
+after(() => server('stop'));
+
+beforeEach(async () => {
+  const scratch = new Scratch('gluster');
+  harness = await ContextHarness.open([await openGlusterKind(scratch)], scratch);
+});
+afterEach(() => harness[Symbol.asyncDispose]());
+
+function nothingIsLeft(): void {
+  assert.deepEqual([harness.mounts(), harness.notes(), leftOf(harness.scratch)], [[], [], nothing]);
+}
+
+async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert.ok(error instanceof CallError, String(error));
+    assert.equal(error.code, code, error.message);
+    assert.match(error.message, message);
+    assert.ok(error.message.length <= 200, error.message);
+    return true;
+  });
+}
+
+async function up(volume: TestVolume, volume_context = context()): Promise<void> {
+  await volume.stage({ volume_context });
+  await volume.publish({ volume_context });
+}
+
+/** Waits until the condition says so. */
+async function conditionIs(volume: TestVolume, message: RegExp): Promise<void> {
+  await eventually(async () => assert.match((await volume.stats()).volume_condition?.message ?? '', message), 120_000);
+}
+
+/** The one client of a test. */
+function client(): number {
+  const [pid, other] = clients(harness.scratch.path);
+  assert.ok(pid !== undefined && other === undefined);
+  return pid;
+}
+
+describe('a volume on GlusterFS', () => {
+  test('is staged and published twice, outlives the driver outside of its cgroup, and leaves nothing', async () => {
+    const volume = harness.volume('gv', shared);
+    const volume_context = context();
+    await up(volume);
+    await up(volume);
+    const second = join(volume.pod, 'second');
+    await volume.publish({ volume_context, target_path: second });
+    writeFileSync(join(volume.target, 'file'), 'data');
+    assert.equal(readFileSync(join(second, 'file'), 'utf8'), 'data');
+    assert.equal(readFileSync(`${bricks}/gv0/file`, 'utf8'), 'data');
+    const { usage, volume_condition } = await volume.stats();
+    assert.deepEqual(volume_condition, { abnormal: false, message: 'The bricks of this volume answer.' });
+    const { blocks, bsize } = statfsSync(second);
+    assert.ok(usage.some(({ total, unit }) => unit === 'BYTES' && total === BigInt(blocks * bsize)));
+    assert.match(cgroupOf(client()), /\/holdfast-gluster\/pv-/);
+    await refused(volume.unstage(), 'FAILED_PRECONDITION', /still published/);
+    await harness.restart([await openGlusterKind(harness.scratch)]);
+    assert.equal(readFileSync(join(second, 'file'), 'utf8'), 'data');
+    await volume.unpublish(second);
+    await volume.down();
+    await volume.down();
+    nothingIsLeft();
+  });
+
+  test('may be a directory, which no link leads out of, and none is followed to', async () => {
+    mkdirSync(`${bricks}/outside`, { recursive: true });
+    const whole = harness.volume('whole', shared);
+    await up(whole);
+    mkdirSync(join(whole.target, 'apps/data'), { recursive: true });
+    writeFileSync(join(whole.target, 'apps/data/file'), 'inside');
+    for (const [name, to] of [
+      ['link', '/etc'],
+      ['up', '../../../..'],
+      ['near', 'apps/data'],
+    ] as const) {
+      symlinkSync(to, join(whole.target, name));
+    }
+    const part = harness.volume('part', shared);
+    await up(part, context({ subDir: 'apps/data' }));
+    assert.equal(readFileSync(join(part.target, 'file'), 'utf8'), 'inside');
+    await part.down();
+    for (const subDir of ['link', 'up', 'near', 'near/x', 'file']) {
+      const volume = harness.volume(`bad-${subDir}`, shared);
+      if (subDir === 'file') writeFileSync(join(whole.target, 'file'), '');
+      const volume_context = context({ subDir });
+      await refused(volume.stage({ volume_context }), 'FAILED_PRECONDITION', /symbolic link or a file/);
+    }
+    const missing = harness.volume('missing', shared);
+    await refused(
+      missing.stage({ volume_context: context({ path: 'gv0/none', subDir: '' }) }),
+      'INVALID_ARGUMENT',
+      /path says the same/,
+    );
+    await refused(
+      missing.stage({ volume_context: { kind: 'gluster', servers: '10.88.0.1', path: 'gv0/none' } }),
+      'NOT_FOUND',
+      /there is no gv0\/none of 10\.88\.0\.1: make the directory first/,
+    );
+    await whole.down();
+    nothingIsLeft();
+  });
+
+  test('that is not there, or whose servers are not, is refused in words', async () => {
+    const volume = harness.volume('none', shared);
+    const missing = context({ volume: 'gv9' });
+    await refused(volume.stage({ volume_context: missing }), 'UNAVAILABLE', /is gv9 a started volume there\?/);
+    const away = context({ servers: '10.88.0.77' });
+    await refused(volume.stage({ volume_context: away }), 'UNAVAILABLE', /cannot be reached: .*10\.88\.0\.77:24007/);
+    nothingIsLeft();
+  });
+
+  test('is reached by its second server if the first is away', async () => {
+    const volume = harness.volume('second', shared);
+    await up(volume, context({ servers: '10.88.0.77,10.88.0.1' }));
+    await volume.down();
+    nothingIsLeft();
+  });
+});
+
+describe('a client that is killed', () => {
+  test('is told, and the next publish or stage starts another one; the pods of before can be ended', async () => {
+    const volume = harness.volume('killed', shared);
+    const volume_context = context();
+    await up(volume);
+    writeFileSync(join(volume.target, 'kept'), 'kept');
+    process.kill(client(), 'SIGKILL');
+    await conditionIs(volume, /process that served this mount has ended: end the pod/);
+    assert.throws(() => readFileSync(join(volume.target, 'kept')), { code: 'ENOTCONN' });
+    // Kubernetes stages once for all pods of a node.
+    const second = join(volume.pod, 'second');
+    await volume.publish({ volume_context, target_path: second });
+    assert.equal(readFileSync(join(second, 'kept'), 'utf8'), 'kept');
+    await conditionIs(volume, /process that served this mount has ended: end the pod/);
+    assert.equal((await volume.stats(second)).volume_condition?.abnormal, false);
+    await volume.publish({ volume_context });
+    assert.equal(readFileSync(join(volume.target, 'kept'), 'utf8'), 'kept');
+    process.kill(client(), 'SIGKILL');
+    await conditionIs(volume, /has ended/);
+    await volume.stage({ volume_context });
+    assert.equal(readFileSync(join(volume.staging, 'kept'), 'utf8'), 'kept');
+    await volume.unpublish(second);
+    await volume.down();
+    nothingIsLeft();
+  });
+
+  test('is gone at the end, too, and nothing else of its volume stays', async () => {
+    const volume = harness.volume('gone', shared);
+    await up(volume);
+    process.kill(client(), 'SIGKILL');
+    await harness.restart([await openGlusterKind(harness.scratch)]);
+    await volume.down();
+    nothingIsLeft();
+  });
+
+  test('that is stopped and does not listen holds up no call, and the volume can be left', async () => {
+    const volume = harness.volume('stopped', shared);
+    await up(volume);
+    process.kill(client(), 'SIGSTOP');
+    const reader = spawn('ls', ['-l', volume.target], { stdio: 'ignore' });
+    await conditionIs(volume, /do not answer/);
+    await conditionIs(volume, /do not answer/);
+    await volume.down();
+    await once(reader, 'exit');
+    nothingIsLeft();
+  });
+});
+
+describe('servers that fail', () => {
+  test('cut off: calls end with a reason, the volume can be left, and is there again later', async () => {
+    const volume = harness.volume('cut', shared);
+    const left = harness.volume('left', shared);
+    await up(volume);
+    await up(left, context({ volume: 'gv1' }));
+    writeFileSync(join(volume.target, 'kept'), 'kept');
+    server('cut');
+    const reader = spawn('ls', ['-l', volume.target], { stdio: 'ignore' });
+    await conditionIs(volume, /do not answer/);
+    await left.down();
+    await refused(left.stage({ volume_context: context({ volume: 'gv1' }) }), 'UNAVAILABLE', /cannot be reached/);
+    server('heal');
+    await conditionIs(volume, /The bricks of this volume answer/);
+    if (reader.exitCode === null) await once(reader, 'exit');
+    assert.equal(readFileSync(join(volume.target, 'kept'), 'utf8'), 'kept');
+    await volume.down();
+    nothingIsLeft();
+  });
+
+  test('bricks that are killed: the condition says so, a stage is refused, and a volume that waits can be left', async () => {
+    const volume = harness.volume('bricks', shared);
+    await up(volume);
+    server('bricks-stop');
+    await conditionIs(volume, /bricks do not answer \(Transport endpoint is not connected\)/);
+    const other = harness.volume('other', shared);
+    await refused(other.stage({ volume_context: context({ volume: 'gv1' }) }), 'UNAVAILABLE', /bricks do not answer/);
+    await volume.down();
+    server('bricks-start');
+    nothingIsLeft();
+  });
+
+  test('restarted under load: a writer that tries again goes on, and what it synced is there', async () => {
+    const volume = harness.volume('load', shared);
+    await up(volume);
+    const stop = harness.scratch.join('stop');
+    const log = harness.scratch.join('written');
+    const loop = `n=0; until [ -e ${stop} ]; do n=$((n+1)); until echo $n >>${volume.target}/log && sync ${volume.target}/log; do :; done 2>/dev/null; echo $n >${log}; done`;
+    const writer = spawn('sh', ['-c', loop], { stdio: 'ignore' });
+    const written = () => (existsSync(log) ? Number(readFileSync(log, 'utf8')) : 0);
+    await eventually(async () => assert.ok(written() > 5));
+    server('stop');
+    server('start');
+    const atRestart = written();
+    await eventually(async () => assert.ok(written() > atRestart + 5), 120_000);
+    appendFileSync(stop, '');
+    await once(writer, 'exit');
+    const lines = new Set(readFileSync(join(volume.target, 'log'), 'utf8').split('\n'));
+    for (let n = 1; n <= written(); n++) assert.ok(lines.has(String(n)), `${n} is missing`);
+    execFileSync('sync', [join(volume.target, 'log')]);
+    await volume.down();
+    nothingIsLeft();
+  });
+});
