@@ -97,6 +97,8 @@ export interface Publisher {
   publish(record: VolumeRecord, nodeId: string): Promise<PublishContext>;
   /** Returns once the node no longer has it; undefined: no node. Also of a volume whose record is not known here. */
   unpublish(id: VolumeId, nodeId: string | undefined): Promise<void>;
+  /** Answers if the node has a volume that was published to it, as far as is known since the volume was last read. */
+  isPublished(id: VolumeId, nodeId: string): boolean;
   /** Answers if a handle that a person wrote can be one of its volumes. */
   reaches(handle: string): boolean;
   publishProvided(handle: string, nodeId: string): Promise<PublishContext>;

@@ -203,6 +203,14 @@ export abstract class FakeCloud implements AsyncDisposable {
     }
   }
 
+  /** From now on looks show the volumes with this id without a label, until `thaw`. */
+  hideLabel(volumeId: string, name: string): void {
+    for (const volume of this.#volumesOf(volumeId)) {
+      const { [name]: _, ...tags } = volume.tags;
+      this.#show(volume.id, { ...volume, tags });
+    }
+  }
+
   /** From now on looks show none of the volumes with this id, until `thaw`. */
   showNothing(volumeId: string): void {
     for (const { id } of this.#volumesOf(volumeId)) {

@@ -8,6 +8,7 @@ import {
   ResourceExhausted,
   Unavailable,
 } from '../../src/volume/errors.ts';
+import type { VolumeRecord } from '../../src/volume/record.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -90,6 +91,50 @@ describe('what only persistent disks have', () => {
     await assert.rejects(publisher().publish(record, one), words);
   });
 
+  test('an attachment that is asked for and has not begun is not forgotten', async () => {
+    const record = await pool.create(spec('a'));
+    fake.attachDelayMs = 300;
+    fake.loseNext('attachDisk');
+    fake.refuseNext('get operations', 'forbidden');
+    await assert.rejects(publisher().publish(record, one));
+    await assert.rejects(publisher().unpublish(record.id, one), /is getting a disk, which may be .*try again/);
+    await eventually(() => assert.equal(onlyVolume().attachment?.status, 'attached'));
+    await publisher().unpublish(record.id, one);
+    assert.equal(onlyVolume().attachment, undefined);
+  });
+
+  test('an attachment is found at once, although another disk of the machine is being detached', async () => {
+    const record = await pool.create(spec('a'));
+    const neighbour = await pool.create(spec('b'));
+    for (const each of [record, neighbour]) await publisher().publish(each, one);
+    const next = await openCloudPool(gce, scratch, fake.url, { pace: { settleMs: 60_000, waitMs: 5_000 } });
+    fake.troubles = { ...fake.troubles, workMs: 300 };
+    const ending = publisher().unpublish(neighbour.id, one);
+    await eventually(() =>
+      assert.ok([...fake.volumes.values()].some((each) => each.attachment?.status === 'detaching')),
+    );
+    await next.cluster?.publisher?.publish({ ...record, content: { type: 'block' } }, one);
+    await ending;
+    await next.close();
+  });
+
+  test('a machine that was made again under its name does not have the volume, and formats nothing', async () => {
+    const record = await pool.create(spec('a'));
+    assert.ok('firstUse' in (await publisher().publish(record, one)));
+    assert.ok(publisher().isPublished(record.id, one));
+    await fake.settled();
+    fake.remake(one);
+    await pool.condition(record.id);
+    assert.ok(!publisher().isPublished(record.id, one));
+    assert.deepEqual(await publisher().publish(record, one), {});
+  });
+
+  test('a machine that stops is named in Google’s words', async () => {
+    const record = await pool.create(spec('a'));
+    fake.refuseNext('attachDisk', 'resourceNotReady');
+    await assert.rejects(publisher().publish(record, one), /resourceNotReady/);
+  });
+
   test('a disk that a person has attached under another name is detached', async () => {
     const foreign = fake.foreignVolume();
     await fake.settled();
@@ -146,6 +191,39 @@ describe('what only persistent disks have', () => {
     assert.equal(fake.volumes.size, 1);
   });
 
+  test('a disk that a process before this one was making in another zone is found there, though lists show it late', async () => {
+    fake.refuseNext('get operations', 'forbidden');
+    await assert.rejects(pool.create(spec('a')), Unavailable);
+    fake.hideFromLists = true;
+    await reopen({ pace: { settleMs: 400 } });
+    setTimeout(() => {
+      fake.hideFromLists = false;
+    }, 200);
+    await assert.rejects(pool.create(spec('a', { zone: 'eu-test-1b' })), /has holdfast-.* for it already/);
+    assert.equal(fake.volumes.size, 1);
+  });
+
+  test('a disk that is there under the name, and not listed, keeps its record', async () => {
+    await pool.create(spec('a'));
+    fake.hideFromLists = true;
+    await reopen();
+    await assert.rejects(pool.create(spec('a', { parameters: { labels: 'cost=7' } })), /from a try with other values/);
+    assert.equal(fake.volumes.size, 1);
+  });
+
+  test('the first machine that a process before this one has noted is not overlooked', async () => {
+    const record = await pool.create(spec('a'));
+    assert.ok('firstUse' in (await publisher().publish(record, one)));
+    await publisher().unpublish(record.id, one);
+    const { id } = onlyVolume();
+    fake.attachByHand(id, other, fake.serialOf(id));
+    await fake.settled();
+    fake.hideLabel(record.id, 'holdfast-first-node');
+    await reopen({ pace: { settleMs: 400 } });
+    setTimeout(() => fake.thaw(), 200);
+    assert.deepEqual(await publisher().publish(record, other), {});
+  });
+
   test('a disk that was made a moment ago, and is not shown again, is published', async () => {
     await reopen({ pace: { settleMs: 3_000 } });
     const record = await pool.create(spec('a'));
@@ -177,6 +255,16 @@ describe('what only persistent disks have', () => {
       return true;
     });
     assert.equal(fake.volumes.size, 1);
+    // One with room for its labels at its creation alone could be neither published nor deleted.
+    let made: VolumeRecord | undefined;
+    for (let count = 60; made === undefined; count--) {
+      const some = Array.from({ length: count }, (_, number) => `l${number}=x`).join(',');
+      made = await pool.create(spec('c', { parameters: { labels: some } })).catch((error): undefined => {
+        if (!(error instanceof InvalidArgument)) throw error;
+      });
+    }
+    const disk = [...fake.volumes.values()].at(-1) ?? assert.fail();
+    assert.equal(Object.keys(disk.tags).length, 64 - 8 + 1);
   });
 
   test('a token that Google does not know any more is replaced', async () => {

@@ -37,8 +37,12 @@ function presentStatus(controller: ControllerContext, volume: FoundVolume, found
   };
 }
 
-function publishedNodeIds({ attach }: ControllerContext, { record }: FoundVolume): string[] {
-  return attach === 'required' ? publicationsOf(record).map(({ nodeId }) => nodeId) : [];
+/** A node that lost a volume without a call, such as a machine that was made again, gets it again once it is not listed. */
+function publishedNodeIds({ attach }: ControllerContext, { pool, record }: FoundVolume): string[] {
+  if (attach !== 'required') return [];
+  const publisher = pool.cluster?.publisher;
+  const nodeIds = publicationsOf(record).map(({ nodeId }) => nodeId);
+  return nodeIds.filter((nodeId) => publisher?.isPublished(record.id, nodeId) !== false);
 }
 
 /**

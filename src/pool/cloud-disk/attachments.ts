@@ -31,6 +31,12 @@ export class EndedAttachments {
     if (key !== undefined) this.#untilMs.set(key, nowMs + settleMs);
   }
 
+  /** The cloud has said that the disk is attached there. */
+  forget(diskId: string, attachment: CloudAttachment): void {
+    const key = keyOf(diskId, attachment);
+    if (key !== undefined) this.#untilMs.delete(key);
+  }
+
   has(diskId: string, attachment: CloudAttachment): boolean {
     const key = keyOf(diskId, attachment);
     return key !== undefined && (this.#untilMs.get(key) ?? 0) > performance.now();
@@ -67,7 +73,11 @@ export async function attachDisk(place: AttachPlace, wanted: ToAttach, instance:
     } else if (attachment?.state === 'attaching') await endIfStuck(place, handle, disk, attachment);
     // Once: what the cloud shows is late, and it refuses a second one with other words.
     else if (attachment === undefined && !isAsked) {
+      const hidden = disk.attachments.find((each) => each.instance === instance);
+      // Asked before the attachment: a disk that is refused after that has not ended there.
+      const mayEnd = hidden === undefined || cloud.isEnding === undefined || (await cloud.isEnding(diskId, instance));
       isAsked = await step('cloud/attach', () => cloud.attach(disk, instance));
+      if (!isAsked && !mayEnd) ended.forget(diskId, hidden);
     }
     if (performance.now() >= endMs) throw slow(place, handle, diskId, instance, attachment);
     await polling.pause();

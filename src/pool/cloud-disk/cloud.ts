@@ -58,6 +58,8 @@ export interface NewDisk {
 export interface Cloud {
   /** For messages: `AWS`. */
   readonly name: string;
+  /** Asked twice for one volume, it makes a second disk if the zone is another one. */
+  readonly isBlindToOtherZones: boolean;
   /** The unit in which disks are sold. */
   readonly granularityBytes: bigint;
   /** True if a text can be the cloud's id of a disk. */
@@ -78,8 +80,8 @@ export interface Cloud {
   /** Returns once the disk has the new size. @throws Unavailable if that takes longer, or has to wait */
   growDisk(disk: CloudDisk, sizeBytes: bigint): Promise<void>;
 
-  /** @throws NotFound if the cloud has no such machine */
-  requireInstance(instance: string): Promise<void>;
+  /** @returns an id that no other machine ever has @throws NotFound if the cloud has no such machine */
+  requireInstance(instance: string): Promise<string>;
   /**
    * @returns false: an attachment of before has to end first, and then it must be asked again
    * @throws ResourceExhausted if the machine has no place for it, FailedPrecondition if another one has it

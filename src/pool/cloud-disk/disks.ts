@@ -1,4 +1,5 @@
-import { DataLoss, FailedPrecondition, NotFound, Unavailable } from '../../volume/errors.ts';
+import { DataLoss, FailedPrecondition, HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import {
@@ -23,6 +24,9 @@ export interface CloudPlace {
   readonly pace: CloudPace;
 }
 
+/** Less than the time after which a disk is called silent. */
+const refreshMs = 2_000;
+
 interface Known {
   disk: CloudDisk;
   /** Labels that this process has written, and that the cloud may not show yet. */
@@ -36,6 +40,8 @@ export class PoolDisks {
   /** The cloud's ids of disks that this process has deleted: they may still be shown. */
   readonly #deleted = new Set<string>();
   readonly #openedMs = performance.now();
+  #freshUntilMs = 0;
+  #refreshing: Promise<void> | undefined;
 
   constructor(place: CloudPlace) {
     this.place = place;
@@ -51,6 +57,25 @@ export class PoolDisks {
       if (id !== undefined && disk !== undefined) found.set(id, [...(found.get(id) ?? []), disk]);
     }
     return found;
+  }
+
+  /** Reads all disks again, if the last time is long ago. A cloud that is slow or away changes nothing. */
+  async refresh(): Promise<void> {
+    if (performance.now() < this.#freshUntilMs) return;
+    this.#refreshing ??= this.#readAgain().finally(() => {
+      this.#refreshing = undefined;
+      this.#freshUntilMs = performance.now() + this.place.pace.settleMs;
+    });
+    await withTimeout(refreshMs, this.#refreshing);
+  }
+
+  async #readAgain(): Promise<void> {
+    try {
+      const found = await this.readAll();
+      for (const id of this.#known.keys()) if (!found.has(id)) await this.find(id);
+    } catch (error) {
+      if (!(error instanceof HoldfastError)) throw error;
+    }
   }
 
   /** The disk as it was last seen: the cloud is not asked. */
@@ -82,11 +107,15 @@ export class PoolDisks {
   async create(request: NewDisk): Promise<CloudDisk> {
     const { cloud } = this.place;
     const { volumeId } = request;
-    const [earlier] = await this.#labelled(volumeId);
+    const [earlier] = cloud.isBlindToOtherZones
+      ? await this.#untilCertain(() => this.#labelled(volumeId))
+      : await this.#labelled(volumeId);
     if (earlier !== undefined) this.#requireSame(earlier, request);
     const made = earlier ?? (await step('cloud/create', () => cloud.createDisk(request)));
     this.#known.set(volumeId, { disk: made, written: { labels: made.labels, atMs: performance.now() } });
-    const disk = await this.#ready(volumeId, made, earlier === undefined);
+    // Without that label no claim ever had it.
+    const isNew = earlier === undefined && made.labels[this.place.names.created] === undefined;
+    const disk = await this.#ready(volumeId, made, isNew);
     this.#requireSame(disk, request);
     return disk;
   }
@@ -101,6 +130,17 @@ export class PoolDisks {
   async #deleteDisk(diskId: string): Promise<void> {
     await step('cloud/delete', () => this.place.cloud.deleteDisk(diskId));
     this.#deleted.add(diskId);
+  }
+
+  /**
+   * The value of a label, which a process before this one may have written; undefined: there is none.
+   * @param last the value that it keeps for ever
+   */
+  async labelOf(id: VolumeId, name: string, last: string): Promise<string | undefined> {
+    const seen = this.lastSeen(id)?.labels[name];
+    if (seen === last || this.#isCertain()) return seen;
+    await this.#untilCertain(async () => ((await this.require(id)).labels[name] === last ? [last] : []));
+    return this.lastSeen(id)?.labels[name];
   }
 
   async label(id: VolumeId, labels: CloudLabels): Promise<void> {
@@ -202,22 +242,33 @@ export class PoolDisks {
     return disks.sort((a, b) => a.createdMs - b.createdMs);
   }
 
-  async #toDelete(id: VolumeId): Promise<CloudDisk[]> {
-    const { cloud, pace } = this.place;
-    const polling = new Polling(pace);
+  /** Changes of a process before this one are shown by now. */
+  #isCertain(): boolean {
+    return performance.now() - this.#openedMs >= this.place.pace.settleMs;
+  }
+
+  /** Looks until something is found, or what a process before this one has changed is shown by now. */
+  async #untilCertain<T>(look: () => Promise<readonly T[]>): Promise<readonly T[]> {
+    const polling = new Polling(this.place.pace);
     for (;;) {
-      const found = await this.#labelled(id);
-      const known = this.#known.get(id)?.disk;
-      if (known !== undefined && found.every((disk) => disk.id !== known.id)) {
-        const shown = await cloud.disk(known.id);
-        if (shown === undefined ? this.#isYoung(known) : this.#isOurs(id, shown)) found.push(known);
-        else if (shown !== undefined) throw this.#noLongerOurs(id, shown);
-      }
-      // A process before this one may have made it a moment ago.
-      const isCertain = performance.now() - this.#openedMs >= pace.settleMs;
+      const isCertain = this.#isCertain();
+      const found = await look();
       if (found.length > 0 || isCertain) return found;
       await polling.pause();
     }
+  }
+
+  async #toDelete(id: VolumeId): Promise<readonly CloudDisk[]> {
+    const { cloud } = this.place;
+    return await this.#untilCertain(async () => {
+      const found = await this.#labelled(id);
+      const known = this.#known.get(id)?.disk;
+      if (known === undefined || found.some((disk) => disk.id === known.id)) return found;
+      const shown = await cloud.disk(known.id);
+      if (shown === undefined) return this.#isYoung(known) ? [...found, known] : found;
+      if (!this.#isOurs(id, shown)) throw this.#noLongerOurs(id, shown);
+      return [...found, known];
+    });
   }
 
   #noLongerOurs(id: VolumeId, { id: diskId }: CloudDisk): FailedPrecondition {

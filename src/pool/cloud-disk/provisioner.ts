@@ -43,6 +43,7 @@ export class CloudProvisioner implements Provisioner {
 
   async conditionOf({ id }: VolumeRecord): Promise<Condition | undefined> {
     const { disks } = this.#parts;
+    await disks.refresh();
     const state = disks.lastSeen(id)?.state;
     if (state !== 'failed' && state !== 'going') return undefined;
     const what = state === 'failed' ? 'has failed' : 'is gone';

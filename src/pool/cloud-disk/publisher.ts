@@ -50,6 +50,11 @@ export class CloudPublisher implements Publisher {
     });
   }
 
+  isPublished(volumeId: VolumeId, nodeId: string): boolean {
+    const disk = this.#disks.lastSeen(volumeId);
+    return disk === undefined || disk.attachments.some(({ instance }) => instance === nodeId);
+  }
+
   reaches(handle: string): boolean {
     return this.#disks.place.cloud.isDiskId(handle);
   }
@@ -80,8 +85,11 @@ export class CloudPublisher implements Publisher {
   async #noteUse({ content, id }: VolumeRecord, nodeId: string): Promise<boolean> {
     if (content.type !== 'mount') return false;
     const { fresh } = this.#disks.place.names;
-    const here = createHash('sha256').update(nodeId).digest('hex').slice(0, 32);
-    const note = this.#disks.lastSeen(id)?.labels[fresh];
+    const note = await this.#disks.labelOf(id, fresh, used);
+    if (note === used) return false;
+    // A machine that was made again under its name has lost its notes.
+    const machine = await this.#disks.place.cloud.requireInstance(nodeId);
+    const here = createHash('sha256').update(machine).digest('hex').slice(0, 32);
     if (note === undefined) await this.#disks.label(id, { [fresh]: here });
     return note === undefined || note === here;
   }

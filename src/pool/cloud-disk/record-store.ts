@@ -116,7 +116,7 @@ export class LabelStore implements RecordStore {
     );
     if (disk === undefined) return;
     if (other !== undefined) {
-      const reason = `${shortId(disk.id)} and ${shortId(other.id)} both say that they are it: find out which has the data, and remove the labels of the other`;
+      const reason = `${placeOf(disk)} and ${placeOf(other)} both say that they are it: find out which has the data, and remove the labels of the other`;
       read.damaged.push({ id, reason });
       return;
     }
@@ -127,6 +127,11 @@ export class LabelStore implements RecordStore {
       read.damaged.push({ id, reason: error.message });
     }
   }
+}
+
+/** Names of disks may differ from zone to zone alone. */
+function placeOf({ id, zone }: CloudDisk): string {
+  return `${shortId(id)} (${zone})`;
 }
 
 /** Records are written for people to read; labels have little room. */

@@ -28,7 +28,8 @@ export interface CloudRequest<T> {
 export async function sendRepeatedly<T>(request: CloudRequest<T>): Promise<T> {
   const { action, cloud } = request;
   let hasNewCredentials = false;
-  for (const pauseMs of [...request.pausesMs, undefined]) {
+  const pausesMs = request.pausesMs.values();
+  for (;;) {
     try {
       return await request.send();
     } catch (error) {
@@ -40,7 +41,8 @@ export async function sendRepeatedly<T>(request: CloudRequest<T>): Promise<T> {
       const isSafe = request.isThrottled(error) || (error instanceof NoAnswer && error.isRefused);
       const isUnknown = error instanceof NoAnswer && !error.isRefused;
       const again = isSafe || ((isUnknown || error instanceof OutcomeUnknown) && request.isRepeatable);
-      if (again && pauseMs !== undefined) {
+      const pauseMs = again ? pausesMs.next().value : undefined;
+      if (pauseMs !== undefined) {
         // Calls that were refused together do not come back together.
         await delay(pauseMs * (0.5 + Math.random()));
         continue;
@@ -53,5 +55,4 @@ export async function sendRepeatedly<T>(request: CloudRequest<T>): Promise<T> {
       throw error;
     }
   }
-  throw new Unavailable(`${cloud} did not answer ${action}.`);
 }

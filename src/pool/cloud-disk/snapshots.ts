@@ -132,7 +132,9 @@ export class PoolSnapshots {
       const record = parseSnapshot(text, where);
       if (record.id !== id) throw new DataLoss(`The record ${where} is of ${record.id}.`);
       if (snapshot.state === 'failed')
-        throw new DataLoss(`${shortId(snapshot.id)} of snapshot ${id} could not be finished.`);
+        throw new DataLoss(
+          `${shortId(snapshot.id)} of snapshot ${id} could not be finished: delete its VolumeSnapshot, and make another one.`,
+        );
       this.#known.set(id, snapshot);
       read.records.push(record);
     } catch (error) {

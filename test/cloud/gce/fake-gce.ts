@@ -1,5 +1,6 @@
 import { createHash, createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   FakeCloud,
   type FakeRequest,
@@ -57,14 +58,32 @@ export class FakeGce extends FakeCloud {
   hideFromLists = false;
   /** Tokens that were given out. Emptied, none of them is valid any more. */
   readonly tokens = new Set<string>();
+  /** An attachment begins this long after its operation. */
+  attachDelayMs = 0;
   /** The lifetime of tokens. */
   tokenSeconds = 3600;
+  readonly #machineNumbers = new Map<string, string>();
   readonly #operations = new Map<string, Operation>();
   readonly #requests = new Map<string, string>();
   #number = 0;
 
   static async start(random: () => number = Math.random): Promise<FakeGce> {
     return await new FakeGce(random).listen();
+  }
+
+  /** Deletes a machine, and makes another one of its name. */
+  remake(instance: string): void {
+    this.#machineNumbers.set(instance, `${++this.#number}`);
+    for (const volume of this.volumesAt(instance)) {
+      volume.attachment = undefined;
+      volume.status = 'available';
+      this.changed(volume);
+    }
+  }
+
+  protected override refusalOf(code: string, action: string): Refusal {
+    if (code !== 'resourceNotReady') return super.refusalOf(code, action);
+    return new Refusal(code, `The resource 'projects/${fakeProject}/zones/eu-test-1a/instances/node-1' is not ready`);
   }
 
   serialOf(volumeId: string): string {
@@ -331,6 +350,10 @@ export class FakeGce extends FakeCloud {
     if (this.#devicesAt(instance).some((each) => each.deviceName === deviceName && each.source !== source)) {
       throw new Refusal('invalid', `Invalid value for field 'deviceName': '${deviceName}' is used by another disk`);
     }
+    if (this.attachDelayMs > 0) {
+      const work = delay(this.attachDelayMs).then(() => this.attachVolume(source, instance, deviceName));
+      return this.#operation('attachDisk', instance, work);
+    }
     try {
       return this.#operation('attachDisk', instance, this.attachVolume(source, instance, deviceName));
     } catch (error) {
@@ -449,7 +472,14 @@ export class FakeGce extends FakeCloud {
       boot,
       ...this.#devicesAt(id).map(({ deviceName, source }) => ({ deviceName, source: linkOf(source) })),
     ];
-    return { kind: 'compute#instance', name: lastOf(id), selfLink: linkOf(id), status: 'RUNNING', disks };
+    return {
+      kind: 'compute#instance',
+      id: this.#machineNumbers.get(id) ?? '1001',
+      name: lastOf(id),
+      selfLink: linkOf(id),
+      status: 'RUNNING',
+      disks,
+    };
   }
 }
 

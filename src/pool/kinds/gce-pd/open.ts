@@ -1,4 +1,4 @@
-import { Unavailable } from '../../../volume/errors.ts';
+import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import { CloudBackend } from '../../cloud-disk/backend.ts';
 import { type CloudPace, usualPace } from '../../cloud-disk/cloud.ts';
 import { writeCloudVolume } from '../../cloud-disk/context.ts';
@@ -59,9 +59,19 @@ async function projectOf(
   tokens: TokenSource,
   metadata: GceMetadata,
 ): Promise<string> {
-  const given = environment['GOOGLE_CLOUD_PROJECT'] || (await tokens.project());
-  if (given !== undefined) return given;
-  return await metadata.require('project/project-id').catch(() => {
+  const set = environment['GOOGLE_CLOUD_PROJECT'];
+  if (set) return set;
+  const ofCredentials = await tokens.project();
+  const ofMachine = await metadata.require('project/project-id').catch(() => undefined);
+  const project = ofCredentials ?? ofMachine;
+  if (project === undefined) {
     throw new Unavailable('No project of Google is known: set project of the pool (docs/gce-pd.md).');
-  });
+  }
+  // With other credentials the pool would have none of its disks.
+  if (ofMachine !== undefined && ofMachine !== project) {
+    throw new FailedPrecondition(
+      `The credentials are of project ${project}, and this machine is in ${ofMachine}: set project of the pool (docs/gce-pd.md).`,
+    );
+  }
+  return project;
 }

@@ -40,6 +40,7 @@ const maxDeviceNames = 10;
 /** EC2, as far as it has disks. */
 export class Ec2Cloud implements Cloud {
   readonly name = 'AWS';
+  readonly isBlindToOtherZones = false;
   readonly granularityBytes = gibibyte;
   readonly #options: Ec2CloudOptions;
   readonly #deviceNames: DeviceNames;
@@ -145,12 +146,12 @@ export class Ec2Cloud implements Cloud {
     }
   }
 
-  async requireInstance(instance: string): Promise<void> {
+  async requireInstance(instance: string): Promise<string> {
     try {
       if (!/^i-[0-9a-f]{8,17}$/.test(instance)) throw noInstance(instance);
       const answer = await this.#client.call('DescribeInstances', { 'InstanceId.1': instance }, true);
       const found = itemsIn(answer, 'reservationSet').flatMap((each) => itemsIn(each, 'instancesSet'));
-      if (found.some((each) => textOf(each, 'instanceState', 'name') !== 'terminated')) return;
+      if (found.some((each) => textOf(each, 'instanceState', 'name') !== 'terminated')) return instance;
     } catch (error) {
       if (!isRefusal(error, 'InvalidInstanceID.NotFound', 'InvalidInstanceID.Malformed')) throw error;
     }

@@ -42,6 +42,7 @@ export const snapshotPageSchema = z.looseObject({
 });
 
 export const instanceSchema = z.looseObject({
+  id: z.string(),
   disks: z.array(z.looseObject({ source: z.string().default(''), deviceName: z.string().default('') })).default([]),
 });
 export type GceInstance = z.infer<typeof instanceSchema>;

@@ -38,6 +38,7 @@ export class TokenSource {
   readonly #options: TokenOptions;
   #current: Promise<Token> | undefined;
   #expiresMs = 0;
+  #last: Token | undefined;
 
   constructor(options: TokenOptions) {
     this.#options = options;
@@ -47,10 +48,11 @@ export class TokenSource {
   async get(): Promise<string> {
     if (this.#current === undefined || Date.now() >= this.#expiresMs - aheadMs) {
       this.#expiresMs = Number.POSITIVE_INFINITY;
-      const finding = this.#find();
+      const finding = this.#renew(this.#last);
       this.#current = finding;
       try {
-        this.#expiresMs = (await finding).expiresMs;
+        this.#last = await finding;
+        this.#expiresMs = this.#last.expiresMs;
       } catch (error) {
         this.#current = undefined;
         throw error;
@@ -62,12 +64,23 @@ export class TokenSource {
   /** Google has refused it: the next call finds another. */
   forget(): void {
     this.#current = undefined;
+    this.#last = undefined;
   }
 
   /** The project that the file of credentials names; undefined: it names none, or there is no file. */
   async project(): Promise<string | undefined> {
     const file = await this.#file();
     return file?.content.type === 'service_account' ? file.content.project_id : undefined;
+  }
+
+  /** The old one is good until its end. */
+  async #renew(old: Token | undefined): Promise<Token> {
+    try {
+      return await this.#find();
+    } catch (error) {
+      if (old === undefined || Date.now() >= old.expiresMs) throw error;
+      return old;
+    }
   }
 
   async #find(): Promise<Token> {

@@ -46,6 +46,8 @@ export interface GceCloudOptions {
 }
 
 const maxNames = 100;
+/** Its creation, its first machine, and a record that also names the machine that it is published to: a path of up to 150 bytes. */
+const laterLabels = 8;
 /** The reasons that Google may have for not detaching a disk that is not attached. */
 const goneReasons = ['notfound', 'resourcenotfound', 'invalid', 'invalidusage', 'invalidfieldvalue', 'badrequest'];
 const instancePattern = /^projects\/[A-Za-z0-9.:-]+\/zones\/[a-z0-9-]+\/instances\/[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -53,6 +55,7 @@ const instancePattern = /^projects\/[A-Za-z0-9.:-]+\/zones\/[a-z0-9-]+\/instance
 /** Compute Engine, as far as it has disks. The ids of disks, machines and snapshots are their paths in its API. */
 export class GceCloud implements Cloud {
   readonly name = 'Google';
+  readonly isBlindToOtherZones = true;
   readonly granularityBytes = gibibyte;
   readonly #options: GceCloudOptions;
   readonly #operations: GceOperations;
@@ -168,9 +171,11 @@ export class GceCloud implements Cloud {
     });
   }
 
-  async requireInstance(instance: string): Promise<void> {
+  /** Names of machines come back: GKE repairs one by making it again. */
+  async requireInstance(instance: string): Promise<string> {
     const found = instancePattern.test(instance) ? await this.#instance(instance) : undefined;
     if (found === undefined) throw noInstance(instance);
+    return [instance, found.id].join(' ');
   }
 
   async attach({ id }: CloudDisk, instance: string): Promise<boolean> {
@@ -186,16 +191,21 @@ export class GceCloud implements Cloud {
       return true;
     } catch (error) {
       // Attached by an earlier call of this driver, or not detached yet: the caller looks.
-      if (isRefusal(error, 'resourceinusebyanotherresource', 'resourcenotready')) return false;
+      if (isRefusal(error, 'resourceinusebyanotherresource')) return false;
+      // The disk, which is not detached yet, and not the machine.
+      if (isRefusal(error, 'resourcenotready') && !error.words.includes('/instances/')) return false;
       throw await this.#attachError(error, id, instance);
     }
   }
 
-  /** An operation names the machine, and not the disk. */
   async isEnding(id: string, instance: string): Promise<boolean> {
-    if (this.#attached.has(`${id} ${instance}`)) return false;
+    return !this.#attached.has(`${id} ${instance}`) && (await this.#isBusy('detachDisk', instance));
+  }
+
+  /** An operation names the machine, and not the disk. */
+  async #isBusy(type: 'attachDisk' | 'detachDisk', instance: string): Promise<boolean> {
     const path = `${instance.slice(0, instance.indexOf('/instances/'))}/operations`;
-    const filter = '(operationType = "detachDisk") AND (status != "DONE")';
+    const filter = `(operationType = "${type}") AND (status != "DONE")`;
     for await (const page of this.#pages(operationPageSchema, 'zoneOperations.list', path, filter)) {
       if (page.items.some(({ targetLink }) => pathIn(targetLink) === instance)) return true;
     }
@@ -216,16 +226,28 @@ export class GceCloud implements Cloud {
     this.#attached.delete(`${id} ${instance}`);
     const machine = instancePattern.test(instance) ? await this.#instance(instance) : undefined;
     if (machine === undefined) return;
-    const deviceName = deviceNameOf(machine, id);
-    if (deviceName === undefined) return;
+    // Asked before the attachment is ended: one that is asked for and has not begun would stay.
+    const isAttaching = !shows(machine, id) && (await this.#isBusy('attachDisk', instance));
+    const isDetached = await this.#detachDevice(id, instance, deviceNameOf(machine, id));
+    if (isAttaching && !isDetached) {
+      throw new Unavailable(
+        `${shortId(instance)} is getting a disk, which may be ${diskNameIn(id)}: it is detached after that; try again.`,
+      );
+    }
+  }
+
+  /** @returns whether it was attached */
+  async #detachDevice(id: string, instance: string, deviceName: string | undefined): Promise<boolean> {
+    if (deviceName === undefined) return false;
     try {
       const path = `${instance}/detachDisk`;
       await this.#operations.run({ action: 'detachDisk', method: 'POST', path, query: { deviceName } });
+      return true;
     } catch (error) {
       // The caller looks: a machine that hangs keeps its disks.
-      if (error instanceof StillBusy) return;
+      if (error instanceof StillBusy) return true;
       // Google has several words for a disk that is not there.
-      if (isRefusal(error, ...goneReasons) && !shows(await this.#instance(instance), id)) return;
+      if (isRefusal(error, ...goneReasons) && !shows(await this.#instance(instance), id)) return false;
       throw error;
     }
   }
@@ -300,7 +322,7 @@ export class GceCloud implements Cloud {
     const { sizeBytes, snapshotId, volumeId, zone } = disk;
     const chosen = parseGceParameters(disk.parameters, sizeBytes);
     const labels = { ...extraLabels, ...chosen.labels, ...disk.labels };
-    requireRoom(labels, `the disk of volume ${volumeId}`);
+    requireRoom(labels, `the disk of volume ${volumeId}`, laterLabels);
     const place = `projects/${project}/zones/${zone}`;
     const id = `${place}/disks/${name}`;
     if (!gceDiskIds.pattern.test(id)) throw new InvalidArgument(`volume ${volumeId}: ${zone} is no zone of Google.`);
@@ -321,7 +343,7 @@ export class GceCloud implements Cloud {
     const shown = await this.#until(name, () => this.disk(id));
     if (!isOf(shown, disk.labels, gceLabels.volume)) return undefined;
     this.#asked.delete(volumeId);
-    return { ...shown, labels: { ...shown.labels, ...disk.labels } };
+    return shown;
   }
 
   /** Waits, as Google shows changes late. @throws Unavailable if it shows nothing for too long */
@@ -414,8 +436,9 @@ function isOf({ labels, state }: Pick<CloudDisk, 'labels' | 'state'>, wanted: Cl
   return state !== 'going' && labels[gceLabels.pool] === wanted[gceLabels.pool] && labels[key] === wanted[key];
 }
 
-function requireRoom(labels: CloudLabels, what: string): void {
-  const count = Object.keys(labels).length;
+/** @param later the labels that it gets later: without room for them it could not be published */
+function requireRoom(labels: CloudLabels, what: string, later = 0): void {
+  const count = Object.keys(labels).length + later;
   if (count <= maxLabels) return;
   throw new InvalidArgument(
     `${what} would have ${count} labels, and Google takes ${maxLabels}: use fewer labels and parameters in its class, or a shorter name.`,
