@@ -136,6 +136,9 @@ export const targetStepNames = [
   'iscsi/note',
   'iscsi/login',
   'iscsi/scan',
+  'iscsi/map',
+  'iscsi/resize',
+  'iscsi/unmap',
   'iscsi/delete',
   'iscsi/logout',
 ] as const;

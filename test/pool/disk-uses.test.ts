@@ -142,6 +142,20 @@ describe('a disk of a network that is on the node through two devices', () => {
     await attach(side, 'b');
   });
 
+  test('is used through a map over both, and refused if there is a third that is in use', async () => {
+    using devices = new Devices();
+    const uses = new DiskUses(devices.root);
+    const paths = [devices.add('unit', wwid), devices.add('unit', wwid)];
+    const map = { ...devices.add('unit', 'mpath'), paths };
+    // Each path is in use by the map.
+    await using _alone = await openDeviceAlone(queue, paths[0]?.devicePath ?? '');
+    await attach(await targetOf(devices, uses, map), 'a');
+    const third = devices.add('unit', wwid);
+    await assert.rejects(attach(await targetOf(devices, uses, third), 'b'), refused(/volume a uses it/));
+    await using _third = await openDeviceAlone(queue, third.devicePath);
+    await assert.rejects(attach(await targetOf(devices, uses, map), 'a'), refused(/a program has it/));
+  });
+
   test('has nothing to do with other disks, and with those that have no name', async () => {
     using devices = new Devices();
     const uses = new DiskUses(devices.root);

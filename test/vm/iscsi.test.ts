@@ -5,6 +5,8 @@ import { succeedsWithTarget } from './network-disk/guest.ts';
 
 const script = fileURLToPath(new URL('iscsi/target.sh', import.meta.url));
 const prepare = (vm: VirtualMachine) => `sh ${script} install ${vm.iscsiDirectory}`;
+const prepareMultipath = (vm: VirtualMachine) =>
+  `${prepare(vm)} && sh ${script} install-multipath ${vm.multipathDirectory}`;
 
 describe('volumes on a target of iSCSI', () => {
   test('are logged in to, shown, grown and let go', async (t) => {
@@ -13,5 +15,14 @@ describe('volumes on a target of iSCSI', () => {
 
   test('leave nothing, wherever the node service is killed, with the open-iscsi of the host of its container', async (t) => {
     t.diagnostic(await succeedsWithTarget('iscsi', 'killed-in-guest', { prepare, contained: true }));
+  });
+
+  test('use all of its portals where the node has multipathd', async (t) => {
+    t.diagnostic(await succeedsWithTarget('iscsi', 'paths-in-guest', { prepare: prepareMultipath, udev: true }));
+  });
+
+  test('leave no map either, wherever the node service is killed, with the multipathd of the host of its container', async (t) => {
+    const options = { prepare: prepareMultipath, udev: true, contained: true } as const;
+    t.diagnostic(await succeedsWithTarget('iscsi', 'paths-killed-in-guest', options));
   });
 });

@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { readdir, unlink } from 'node:fs/promises';
 import { type Descriptor, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
 import { type DeviceNumber, deviceNumber, loopMajor, parseDeviceNumber } from '../device.ts';
-import { sysfsNames } from '../file/sysfs.ts';
+import { sysfsNames, sysfsText } from '../file/sysfs.ts';
 import {
   at,
   linearTable,
@@ -92,10 +91,10 @@ export function mappedDevice({ major, minor }: DeviceNumber): MappedOver | undef
 }
 
 function lookAt(directory: string, isWanted = (_name: string) => true): MappedOver | undefined {
-  const name = readText(`${directory}/dm/name`);
+  const name = sysfsText(`${directory}/dm/name`);
   if (name === undefined || !isWanted(name)) return undefined;
-  const device = parseDeviceNumber(readText(`${directory}/dev`));
-  const uuid = readText(`${directory}/dm/uuid`);
+  const device = parseDeviceNumber(sysfsText(`${directory}/dev`));
+  const uuid = sysfsText(`${directory}/dm/uuid`);
   if (device === undefined || uuid === undefined) return undefined;
   return {
     device,
@@ -103,10 +102,10 @@ function lookAt(directory: string, isWanted = (_name: string) => true): MappedOv
     name,
     uuid,
     backing: sysfsNames(`${directory}/slaves`).flatMap(
-      (each) => parseDeviceNumber(readText(`/sys/class/block/${each}/dev`)) ?? [],
+      (each) => parseDeviceNumber(sysfsText(`/sys/class/block/${each}/dev`)) ?? [],
     ),
-    readonly: readText(`${directory}/ro`) === '1',
-    sizeBytes: BigInt(readText(`${directory}/size`) ?? 0) * sectorBytes,
+    readonly: sysfsText(`${directory}/ro`) === '1',
+    sizeBytes: BigInt(sysfsText(`${directory}/size`) ?? 0) * sectorBytes,
   };
 }
 
@@ -226,7 +225,7 @@ export class DeviceMapper {
   }
 
   /** Sends a message to the first target of a device. @throws KernelError */
-  async tell(queue: DiskQueue, wanted: DeviceNumber, message: string): Promise<void> {
+  async tell(queue: DiskQueue, wanted: Wanted, message: string): Promise<void> {
     await ioctl(queue, this.#control, DM_TARGET_MSG, messageRequest(wanted, message));
   }
 
@@ -297,14 +296,4 @@ export class DeviceMapper {
 export async function forgetMappedNode(queue: DiskQueue, name: string, link?: string): Promise<void> {
   await queue.run(() => unlink(`/dev/mapper/${name}`)).catch(ignoreMissing);
   if (link !== undefined) await queue.run(() => unlink(`/dev/${link}`)).catch(ignoreMissing);
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'latin1').trim();
-  } catch (error) {
-    // EINVAL is device-mapper's answer for a device that is being removed (dm_attr_show).
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'ENODEV', 'EINVAL')) return undefined;
-    throw error;
-  }
 }

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { iscsiSessions, multipathMapOver } from './iscsi.ts';
+import { iscsiSessions } from './iscsi.ts';
 
 const target = 'iqn.2026-01.dev.holdfast:target';
 
@@ -16,8 +16,6 @@ const files: Readonly<Record<string, string>> = {
   ...lunFiles(2, 1, 11, 'sdb', '8:16', '1310720'),
   ...sessionFiles(3, 2, { targetname: target, ifacename: 'default', state: 'FAILED', target_id: '0' }),
   ...sessionFiles(4, 3, { targetname: `${target}2`, ifacename: 'holdfast', state: 'LOGGED_IN', target_id: '0' }),
-  'devices/virtual/block/dm-0/dm/uuid': 'mpath-36001405aabbccddeeff0011223344556\n',
-  'devices/virtual/block/dm-1/dm/uuid': 'CRYPT-LUKS2-0123-name\n',
 };
 
 function sessionFiles(host: number, id: number, attributes: Readonly<Record<string, string>>) {
@@ -86,10 +84,4 @@ describe('sessions of iSCSI in sysfs', () => {
   });
 
   test('are none without the module', () => assert.deepEqual(iscsiSessions(target, join(root, 'nothing')), []));
-
-  test('show a device that dm-multipath has taken, and none that something else is built on', () => {
-    assert.equal(multipathMapOver({ name: 'sdb' }, root), 'dm-0');
-    assert.equal(multipathMapOver({ name: 'sda' }, root), undefined);
-    assert.equal(multipathMapOver({ name: 'sdc' }, root), undefined);
-  });
 });

@@ -1,10 +1,10 @@
-import { readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing } from '../call/errno.ts';
 import type { DeviceNumber } from '../device.ts';
-import { sysfsNames } from '../file/sysfs.ts';
+import { sysfsNames, sysfsText } from '../file/sysfs.ts';
 
 /*
  * Sessions of iSCSI as sysfs shows them (drivers/scsi/scsi_transport_iscsi.c). sysfs lies in memory: it is read on the main
@@ -109,15 +109,8 @@ function linkTarget(path: string): string | undefined {
 }
 
 function attribute(directory: string, name: string): string | undefined {
-  try {
-    const text = readFileSync(join(directory, name), 'utf8').trim();
-    return text === '' || text === '<NULL>' ? undefined : text;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    // Gone, or disconnected, while it was read.
-    if (code === 'ENODEV' || code === 'EINVAL' || code === 'ENOTCONN') return undefined;
-    return ignoreMissing(error);
-  }
+  const text = sysfsText(join(directory, name));
+  return text === '' || text === '<NULL>' ? undefined : text;
 }
 
 /** Has the session ask its target for one logical unit, and for no other. */
@@ -134,11 +127,4 @@ export async function rescanLun(queue: DiskQueue, { address }: Pick<IscsiLun, 'a
 /** Removes the device of a logical unit; gone is fine. The session stays. */
 export async function deleteLun(queue: DiskQueue, { address }: Pick<IscsiLun, 'address'>): Promise<void> {
   await queue.run(() => writeFile(`/sys/class/scsi_device/${address}/device/delete`, '1')).catch(ignoreMissing);
-}
-
-/** The map that dm-multipath has made over a device: `dm-0`; undefined: none. */
-export function multipathMapOver({ name }: Pick<IscsiLun, 'name'>, root = '/sys'): string | undefined {
-  return sysfsNames(join(root, 'block', name, 'holders')).find((holder) =>
-    attribute(join(root, 'block', holder, 'dm'), 'uuid')?.startsWith('mpath-'),
-  );
 }

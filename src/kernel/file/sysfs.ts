@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs';
-import { ignoreMissing } from '../call/errno.ts';
+import { readdirSync, readFileSync } from 'node:fs';
+import { ignoreMissing, isErrno } from '../call/errno.ts';
 
 /** Names in a directory of sysfs, which lies in memory; none if it is not there. */
 export function sysfsNames(directory: string): readonly string[] {
@@ -7,5 +7,16 @@ export function sysfsNames(directory: string): readonly string[] {
     return readdirSync(directory);
   } catch (error) {
     return ignoreMissing(error) ?? [];
+  }
+}
+
+/** Text of an attribute; undefined: it is not there, or its object went while it was read. */
+export function sysfsText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1').trim();
+  } catch (error) {
+    // EINVAL is device-mapper's answer for a device that is being removed, ENOTCONN that of iSCSI without a connection.
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'ENODEV', 'EINVAL', 'ENOTCONN')) return undefined;
+    throw error;
   }
 }

@@ -13,7 +13,7 @@ interface Use {
   readonly device: DeviceNumber;
 }
 
-export type UsedDevice = Pick<NetworkDevice, 'device' | 'name'> & Pick<Target<unknown>, 'noun'>;
+export type UsedDevice = Pick<NetworkDevice, 'device' | 'name' | 'paths'> & Pick<Target<unknown>, 'noun'>;
 
 /**
  * The disks that this driver's volumes are, each through one device. A second device of the same disk comes with a session of
@@ -31,8 +31,10 @@ export class DiskUses {
   }
 
   /** @throws FailedPrecondition if the disk is in use on this node through another device */
-  async begin(queue: DiskQueue, handle: string, { device, name, noun }: UsedDevice): Promise<void> {
-    const disk = await permanentNameOf(queue, device, this.#root);
+  async begin(queue: DiskQueue, handle: string, { device, name, noun, paths }: UsedDevice): Promise<void> {
+    // A map over several paths has a separate name: the disk is known by theirs.
+    const own = paths ?? [{ name, device }];
+    const disk = await permanentNameOf(queue, own[0]?.device ?? device, this.#root);
     if (disk === undefined) return;
     const refusal = (other: string, use: string) =>
       new FailedPrecondition(
@@ -45,7 +47,7 @@ export class DiskUses {
     }
     this.#uses.set(handle, { disk, name, device });
     for (const other of await devicesNamed(queue, disk, this.#root)) {
-      if (sameDevice(other.device, device)) continue;
+      if (own.some((each) => sameDevice(other.device, each.device))) continue;
       const devicePath = `/dev/${other.name}`;
       const live = liveFilesystem(devicePath);
       if (live !== undefined) throw refusal(other.name, `its ${live} is in use there`);

@@ -19,7 +19,8 @@ export async function leave<C>(
 ): Promise<void> {
   const { handle } = volume;
   const { identities = {}, users } = notes.note;
-  for (const { devicePath, name } of target.devicesOf(volume, notes.note)) {
+  const left = target.devicesLeft?.(volume, notes.note) ?? [];
+  for (const { devicePath, name } of [...target.devicesOf(volume, notes.note), ...left]) {
     const live = liveFilesystem(devicePath);
     if (live === undefined) continue;
     throw new Unavailable(

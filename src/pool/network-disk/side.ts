@@ -97,15 +97,20 @@ export class NetworkDiskSide<C> implements NodeSide {
     return this.#target.connections(this.#note).some(({ isLive }) => isLive);
   }
 
-  async condition(): Promise<Condition> {
+  async condition(volume: VolumeOnNode): Promise<Condition> {
+    const abnormal = (message: string) => ({ abnormal: true, message });
     const connections = this.#target.connections(this.#note);
-    const live = connections.filter(({ isLive }) => isLive).length;
-    if (live === 0) return { abnormal: true, message: 'No connection to the target of this volume works now.' };
-    if (live === connections.length) return { abnormal: false, message: 'The target is connected.' };
-    return {
-      abnormal: true,
-      message: `${connections.length - live} of ${connections.length} paths to the target are down.`,
-    };
+    if (!connections.some(({ isLive }) => isLive)) {
+      return abnormal('No connection to the target of this volume works now.');
+    }
+    const paths = this.#target.pathsOf?.(volume, this.#note) ?? connections;
+    const down = paths.filter(({ isLive }) => !isLive);
+    if (down.length > 0) {
+      const names = down.map(({ name }) => name).join(', ');
+      return abnormal(`${down.length} of ${paths.length} paths to the target are down: ${names}.`);
+    }
+    const fault = await this.#target.faultOf?.(this.#queue, volume, this.#note);
+    return fault === undefined ? { abnormal: false, message: 'The target is connected.' } : abnormal(fault);
   }
 
   get #note(): ConnectionNote<C> {

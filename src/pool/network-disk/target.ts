@@ -1,3 +1,4 @@
+import type { WayToDisk } from '../../kernel/block/disk-identity.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { DeviceNumber } from '../../kernel/device.ts';
 import type { HoldfastError } from '../../volume/errors.ts';
@@ -12,6 +13,8 @@ export interface NetworkDevice {
   readonly devicePath: string;
   readonly device: DeviceNumber;
   readonly sizeBytes: bigint;
+  /** The devices below it, each of which is a way to the same disk; undefined: it is the only one. */
+  readonly paths?: readonly WayToDisk[] | undefined;
 }
 
 /** A connection to a target that carries devices of this driver's volumes. */
@@ -50,8 +53,15 @@ export interface Target<C> {
   disconnect(queue: DiskQueue, note: ConnectionNote<C>): Promise<void>;
   connections(note: ConnectionNote<C>): readonly TargetConnection[];
 
+  /** For volumes that use several connections at once: those that they should have; undefined: this one does not. */
+  pathsOf?(volume: Named, note: ConnectionNote<C>): readonly Omit<TargetConnection, 'isOurs'>[] | undefined;
+  /** A fault of the node that its connections do not show, as a sentence. */
+  faultOf?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<string | undefined>;
+
   /** The devices that are the volume. */
   devicesOf(volume: Named, note: ConnectionNote<C>): readonly NetworkDevice[];
+  /** Devices of the volume that have lost all of their connections, and are still in use. */
+  devicesLeft?(volume: Named, note: ConnectionNote<C>): readonly NetworkDevice[];
   /** All devices that would go with the connections of this driver. */
   devicesOfOurs(note: ConnectionNote<C>): readonly Pick<NetworkDevice, 'devicePath'>[];
   /** Has the kernel ask the target for the volume and its size. */

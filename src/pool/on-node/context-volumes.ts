@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isDeviceGone } from '../../kernel/block/device-node.ts';
+import { isMapWithoutPaths } from '../../kernel/block/multipath.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
@@ -269,7 +270,7 @@ function shownOf(note: VolumeNote, kind: NodeKind | undefined, seen: SeenAt): 'w
 function shownByNote(note: VolumeNote, kind: NodeKind, { device, mount, target }: SeenAt) {
   if (kind.traits.detaching !== 'explicit' || mount === undefined || !isAt(note, target)) return undefined;
   // btrfs has a number that is no device's.
-  const isGone = device === undefined ? isBtrfs(mount) : isDeviceGone(device);
+  const isGone = device === undefined ? isBtrfs(mount) : isDeviceGone(device) || isMapWithoutPaths(device);
   return isGone ? 'whole' : undefined;
 }
 

@@ -24,7 +24,7 @@ const connections = {
 
 const uses = { file: 'src/pool/network-disk/disk-uses.ts', killer: 'test/pool/disk-uses.test.ts' } as const;
 
-const iscsi = (file: 'connections' | 'context' | 'identity' | 'record') =>
+const iscsi = (file: 'connections' | 'context' | 'identity' | 'multipath' | 'record') =>
   ({ file: `src/pool/kinds/iscsi/${file}.ts`, killer: `src/pool/kinds/iscsi/${file}.test.ts` }) as const;
 
 /** Volumes that any node of the cluster can reach. */
@@ -304,6 +304,51 @@ export const reachMutants: readonly Mutant[] = [
     ...iscsi('identity'),
     text: '(identities[each] ?? ',
     replacement: "(identities[each] ?? 'unknown' ?? ",
+  },
+  {
+    name: 'a multipath map with a path of another program is refused',
+    ...iscsi('multipath'),
+    text: '!own.some(({ name }) => name === path.name)',
+    replacement: 'own.length === 0',
+  },
+  {
+    name: 'a multipath map that has paths is not removed for a unit in a note',
+    ...iscsi('multipath'),
+    text: '.filter(({ paths }) => paths.length === 0)',
+    replacement: '.filter(() => true)',
+  },
+  {
+    name: 'a multipath map of another unit is refused',
+    ...iscsi('identity'),
+    text: ' || (map !== undefined && normalWwid(map.wwid) !== identity)',
+    replacement: '',
+  },
+  {
+    name: 'a multipath map with a path to another unit is refused',
+    ...iscsi('identity'),
+    text: 'identities.some((each) => each !== identity) || ',
+    replacement: '',
+  },
+  {
+    name: 'paths of a map are no second device, and all others are',
+    file: 'src/pool/network-disk/disk-uses.ts',
+    killer: 'test/pool/disk-uses.test.ts',
+    text: 'const own = paths ?? [{ name, device }];',
+    replacement: 'const own = [{ name, device }];',
+  },
+  {
+    name: 'only the devices that kpartx has made of a map go with it',
+    file: 'src/kernel/block/multipath.ts',
+    killer: 'src/kernel/block/multipath.test.ts',
+    text: '/^part[0-9]+-/.test(uuid) && ',
+    replacement: '',
+  },
+  {
+    name: 'a path that the volume should have is missed',
+    file: 'src/pool/network-disk/side.ts',
+    killer: 'test/pool/network-condition.test.ts',
+    text: 'this.#target.pathsOf?.(volume, this.#note) ?? connections',
+    replacement: 'connections',
   },
   {
     name: 'a name or password of CHAP is one line of a record',

@@ -11,6 +11,8 @@
 # target.sh chap USER PASSWORD TARGET_USER TARGET_PASSWORD | open      wants CHAP; target names: it proves itself, or '-'
 # target.sh host-login | host-logout                a session of the host, with its own record
 # target.sh iscsid stop|start
+# target.sh install-multipath DIRECTORY_OF_MULTIPATH_TOOLS   puts it where a package would, and starts multipathd
+# target.sh multipathd stop|start [LINE...]                  with these lines among the defaults of multipath.conf
 set -eu
 PATH="$PATH:/usr/sbin:/sbin"
 iqn=iqn.2026-01.dev.holdfast:target
@@ -99,6 +101,24 @@ case "$1" in
   host-logout)
     iscsiadm -m node -T $iqn -p $portal --logout
     iscsiadm -m node -T $iqn -p $portal -o delete
+    ;;
+  install-multipath)
+    cp -a "$2/sbin/." /usr/sbin/
+    cp -a "$2/lib/." /lib/
+    cp -a "$2/usr/lib/." /usr/lib/
+    modprobe -a dm-multipath dm-service-time
+    sh "$0" multipathd start
+    ;;
+  multipathd)
+    if [ "$2" = stop ]; then
+      kill "$(cat /run/multipathd.pid)"
+      while [ -e /run/multipathd.pid ]; do sleep 0.1; done
+    else
+      shift 2
+      { echo 'defaults {' && echo 'polling_interval 1' && printf '%s\n' "$@" && echo '}'; } >/etc/multipath.conf
+      env --unset=DM_DISABLE_UDEV multipathd </dev/null >/dev/null 2>&1
+      until multipathd show daemon | grep -q idle; do sleep 0.1; done
+    fi
     ;;
   iscsid)
     if [ "$2" = stop ]; then

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Scratch } from '../../support/scratch.ts';
 import { VolatileDisk } from '../disk/volatile-disk.ts';
 import { bundlePrograms } from '../machine/bundle.ts';
+import { startUdev } from '../machine/udev.ts';
 import { bootVirtualMachine, type VirtualMachine } from '../machine/virtual-machine.ts';
 
 /** On a busy machine; alone it takes a few minutes. */
@@ -12,19 +13,22 @@ interface GuestOptions {
   readonly prepare?: (vm: VirtualMachine) => string;
   /** In a separate mount namespace, as in a container that sees the processes of its node. */
   readonly contained?: true;
+  /** With udev, which has seen all devices before. */
+  readonly udev?: true;
 }
 
 /** Runs a program of a directory in a machine with a disk at /target for the target's images. @returns its last words */
 export async function succeedsWithTarget(
   area: 'iscsi' | 'nvme',
   name: string,
-  { contained, prepare }: GuestOptions = {},
+  { contained, prepare, udev }: GuestOptions = {},
 ): Promise<string> {
   const directory = await bundlePrograms(area, [name, 'mortal']);
   using scratch = new Scratch('vm');
   using disk = new VolatileDisk(scratch, { name: 'target', sizeBytes: 2 * 2 ** 30 });
   await using vm = await bootVirtualMachine({ scratch, disks: [disk] });
   await vm.run('mkfs.ext4 -q /dev/vda && mkdir -p /target && mount /dev/vda /target');
+  if (udev) await startUdev(vm);
   if (prepare !== undefined) await vm.run(prepare(vm));
   const command = `${process.execPath} ${directory}${name}.mjs`;
   const inside = contained ? `unshare --mount --propagation private ${command}` : command;

@@ -14,8 +14,8 @@ import { iscsiRunner, missingProgram } from './runner.ts';
 type Options = ConnectOptions<Connection>;
 
 /**
- * Uses a session of this driver, or makes one, to the first portal that lets it in. One path only: two devices of one
- * unit are safe only below dm-multipath.
+ * Uses a session of this driver, or makes one, to the first portal that lets it in. The others come once the unit lies below
+ * dm-multipath (paths.ts): two devices of one unit are not safe without.
  * @throws Unavailable if no portal can be used, FailedPrecondition
  */
 export async function connectOne(
@@ -25,11 +25,9 @@ export async function connectOne(
 ): Promise<void> {
   const sessions = ourSessions(context.iqn, options.state.notes.note).filter((each) => isThrough(context, each));
   // The device of a volume in use stays at the session that it has.
-  const having = sessions.find((each) => lunsOf([each], context).length > 0);
-  if (having !== undefined) {
-    if (isLive(having)) return;
-    throw new Unavailable(`volume ${handle}: ${stateOf(context, having)}.`);
-  }
+  const having = sessions.filter((each) => lunsOf([each], context).length > 0);
+  if (having.some(isLive)) return;
+  if (having[0] !== undefined) throw new Unavailable(`volume ${handle}: ${stateOf(context, having[0])}.`);
   if (sessions.some(isLive)) return;
   const chap = chapIn(options.secrets, context.chap);
   const failures = sessions.map((each) => stateOf(context, each));
@@ -40,6 +38,19 @@ export async function connectOne(
     failures.push(failure);
   }
   throw new Unavailable(`volume ${handle}: ${failures.join('; ')}.`);
+}
+
+/** Logs in to the portals that have no session. @returns the reason of each that has none afterwards */
+export async function connectRest(context: IscsiContext, options: Options): Promise<readonly string[]> {
+  const chap = chapIn(options.secrets, context.chap);
+  const failures: string[] = [];
+  for (const portal of context.portals) {
+    const sessions = ourSessions(context.iqn, options.state.notes.note);
+    if (sessions.some((each) => isThrough({ portals: [portal] }, each))) continue;
+    const failure = await loginTo(context, portal, { ...options, chap });
+    if (failure !== undefined) failures.push(failure);
+  }
+  return failures;
 }
 
 export function isLive({ state }: Pick<IscsiSession, 'state'>): boolean {

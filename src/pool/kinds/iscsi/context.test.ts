@@ -21,6 +21,14 @@ describe('the context of an iscsi volume', () => {
     );
   });
 
+  test('uses several portals at once if the node can, always, or never', () => {
+    const multipath = (word: Readonly<Record<string, string>>) => parseIscsiContext({ ...whole, ...word }).multipath;
+    assert.deepEqual(
+      [multipath({}), multipath({ multipath: 'true' }), multipath({ multipath: 'false' })],
+      [undefined, true, false],
+    );
+  });
+
   test('has the names of the in-tree driver and of csi-driver-iscsi', () => {
     const { chap, portals } = parseIscsiContext({
       ...{ iqn: whole.iqn, lun: '0', targetPortal: '10.0.0.1:3260', portals: '["10.0.0.2:3260"]' },
@@ -49,6 +57,7 @@ describe('the context of an iscsi volume', () => {
     'an identity that is none': [{ wwid: 'sda' }, /wwid/],
     'a time that is none': [{ replacementTimeout: '-1' }, /replacementTimeout/],
     'a flag that is none': [{ sessionCHAPAuth: 'yes' }, /sessionCHAPAuth/],
+    'another word for several paths': [{ multipath: 'auto' }, /multipath/],
   };
   for (const [what, [changes, message]] of Object.entries(mistakes)) {
     test(`is refused with ${what}`, () => {

@@ -16,6 +16,8 @@ export interface IscsiContext {
   /** false: never; true: needed; undefined: if the Secret has a name and a password. */
   readonly chap: boolean | undefined;
   readonly replacementTimeoutSeconds: string;
+  /** Several portals at once: false: never; true: needed; undefined: if the node has multipathd. */
+  readonly multipath: boolean | undefined;
 }
 
 const usualPort = '3260';
@@ -25,7 +27,7 @@ const maxLun = 16383;
 const usualReplacementTimeout = '1800';
 
 export const iscsiKeys: readonly string[] = [
-  ...['iqn', 'portals', 'targetPortal', 'lun', 'wwid', 'replacementTimeout'],
+  ...['iqn', 'portals', 'targetPortal', 'lun', 'wwid', 'replacementTimeout', 'multipath'],
   ...['iscsiInterface', 'sessionCHAPAuth', 'discoveryCHAPAuth'],
 ];
 
@@ -52,6 +54,7 @@ const schema = z.strictObject({
     .string()
     .regex(/^[1-9][0-9]{0,5}$/, { error: 'must be a whole number of seconds' })
     .optional(),
+  multipath: flag.optional(),
   iscsiInterface: z
     .literal('default', { error: 'must be default: the driver uses the software initiator, and its own name in it' })
     .optional(),
@@ -64,15 +67,20 @@ const schema = z.strictObject({
 export function parseIscsiContext(context: VolumeContext): IscsiContext {
   const parsed = parseInput(schema, { ...context });
   if ('mistakes' in parsed) throw mistake(parsed.mistakes.join('; '));
-  const { iqn, lun, portals, replacementTimeout, sessionCHAPAuth, targetPortal, wwid } = parsed.data;
+  const { iqn, lun, multipath, portals, replacementTimeout, sessionCHAPAuth, targetPortal, wwid } = parsed.data;
   return {
     iqn,
     lun,
     portals: portalsOf(targetPortal, portals),
     wwid: wwid === undefined ? undefined : normalWwid(wwid),
-    chap: sessionCHAPAuth === undefined ? undefined : sessionCHAPAuth === 'true',
+    chap: isOn(sessionCHAPAuth),
+    multipath: isOn(multipath),
     replacementTimeoutSeconds: replacementTimeout ?? usualReplacementTimeout,
   };
+}
+
+function isOn(word: 'true' | 'false' | undefined): boolean | undefined {
+  return word === undefined ? undefined : word === 'true';
 }
 
 const list = z.array(z.string());

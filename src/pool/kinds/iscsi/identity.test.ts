@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { identityIn, isUsedByAnother, placed, refusalOf } from './identity.ts';
-import { normalWwid } from './wwid.ts';
+import { identityIn, isUsedByAnother, placed, refusalOf, refusalOfPaths } from './identity.ts';
+import { multipathName, normalWwid } from './wwid.ts';
 
 const digits = '6001405aabbccddeeff0011223344556';
 const [naa, other] = [`naa.${digits}`, 'naa.6001405000000000000000000000000f'];
@@ -12,6 +12,9 @@ describe('the identity of a logical unit', () => {
       assert.equal(normalWwid(text), naa, text);
     }
     assert.equal(normalWwid('20011223344556677'), 'eui.0011223344556677');
+    assert.equal(multipathName(naa), `3${digits}`);
+    assert.equal(multipathName('eui.0011223344556677'), '20011223344556677');
+    assert.equal(multipathName('t10.ATA_disk_1'), undefined);
     assert.equal(normalWwid('t10.ATA     disk 1'), 't10.ATA_disk_1');
     for (const text of ['', 'sda', digits, 'naa.12', '/dev/sda']) assert.equal(normalWwid(text), undefined, text);
     assert.equal(identityIn(`device/wwid ${naa}`), naa);
@@ -30,6 +33,31 @@ describe('the identity of a logical unit', () => {
     assert.equal(refusalOf('1', naa, { wwid: undefined, seen: placed('1', naa) }), undefined);
     assert.match(refusalOf('1', other, { wwid: undefined, seen: placed('1', naa) }) ?? '', /and was naa.6001405aa/);
     assert.match(refusalOf('1', other, { wwid: other, seen: placed('1', naa) }) ?? '', /and was naa.6001405aa/);
+  });
+});
+
+describe('the identity of a logical unit over several paths', () => {
+  const known = { wwid: naa, seen: undefined };
+  const refusal = (identities: readonly (string | undefined)[], mapped = digits) =>
+    refusalOfPaths('1', identities, known, { name: 'dm-0', wwid: `3${mapped}` });
+
+  test('is that of each path and of the map', () => {
+    assert.equal(refusal([naa, naa]), undefined);
+    assert.equal(refusalOfPaths('1', [naa], known, undefined), undefined);
+  });
+
+  test('is refused if one path leads to another unit, or has none', () => {
+    assert.match(refusal([naa, other]) ?? '', /is naa.6001405000000000000000000000000f, not naa.6001405aa/);
+    assert.match(refusal([naa, undefined]) ?? '', /has no identity/);
+    assert.match(refusal([]) ?? '', /has no path any more/);
+    const any = { wwid: undefined, seen: undefined };
+    const map = { name: 'dm-0', wwid: `3${digits}` };
+    assert.match(refusalOfPaths('1', [naa, other], any, map) ?? '', /dm-0 of multipathd is not of that alone/);
+  });
+
+  test('is refused if the map is of another unit', () => {
+    assert.match(refusal([naa, naa], other.slice(4)) ?? '', /dm-0 of multipathd is not of that alone/);
+    assert.match(refusal([naa], 'mpatha') ?? '', /dm-0 of multipathd is not of that alone/);
   });
 });
 

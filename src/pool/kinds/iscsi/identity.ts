@@ -1,3 +1,4 @@
+import type { MultipathMap } from '../../../kernel/block/multipath.ts';
 import type { IscsiNote } from './connections.ts';
 import { normalWwid } from './wwid.ts';
 
@@ -33,6 +34,23 @@ export function refusalOf(lun: string, identity: string | undefined, { seen, wwi
   }
   if (seen !== undefined && seen !== placed(lun, identity)) {
     return `is ${identity} now, and was ${seen.slice(seen.indexOf(' ') + 1)} when its use on this node began: the target has given the number to another volume. End the pods of this one`;
+  }
+  return undefined;
+}
+
+/** The same of a unit through each of its paths. @param map that multipathd has made over them */
+export function refusalOfPaths(
+  lun: string,
+  identities: readonly (string | undefined)[],
+  known: Known,
+  map: Pick<MultipathMap, 'name' | 'wwid'> | undefined,
+): string | undefined {
+  const refusal = identities.flatMap((each) => refusalOf(lun, each, known) ?? [])[0];
+  if (refusal !== undefined) return refusal;
+  const [identity] = identities;
+  if (identity === undefined) return 'has no path any more: it is tried again';
+  if (identities.some((each) => each !== identity) || (map !== undefined && normalWwid(map.wwid) !== identity)) {
+    return `is ${identity}, but ${map?.name} of multipathd is not of that alone: end its use, then type multipath -f ${map?.name}`;
   }
   return undefined;
 }

@@ -5,6 +5,7 @@ import { deviceContent, seenOnDevice } from '../../device-content.ts';
 import type { NodeKind } from '../../node-side.ts';
 import { isNamedOurs, lunsOf } from './connections.ts';
 import { iscsiKeys, parseIscsiContext } from './context.ts';
+import { devicesFor } from './multipath.ts';
 
 /** Logical units of iSCSI that a PersistentVolume names. */
 export const iscsiNodeKind: NodeKind = {
@@ -19,7 +20,7 @@ export const iscsiNodeKind: NodeKind = {
   shows({ context }, { device, mount }) {
     const parsed = parseIscsiContext(context);
     const sessions = iscsiSessions(parsed.iqn).filter(isNamedOurs);
-    if (!lunsOf(sessions, parsed).some((each) => sameDevice(each.device, device))) return undefined;
+    if (!devicesFor(lunsOf(sessions, parsed)).some((each) => sameDevice(each.device, device))) return undefined;
     return seenOnDevice({ mount });
   },
   serverOf: ({ context }) => parseIscsiContext(context).iqn,

@@ -1,17 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { IscsiError, iscsiLogout } from '../../../command/iscsiadm.ts';
+import { askMultipathd } from '../../../command/multipathd.ts';
 import { permanentNameOf } from '../../../kernel/block/disk-identity.ts';
-import {
-  deleteLun,
-  type IscsiLun,
-  type IscsiSession,
-  multipathMapOver,
-  rescanLun,
-  scanLun,
-} from '../../../kernel/block/iscsi.ts';
+import { deleteLun, type IscsiLun, type IscsiSession, rescanLun, scanLun } from '../../../kernel/block/iscsi.ts';
+import { failWithoutPaths, type MultipathMap, removeMapWhenUnused } from '../../../kernel/block/multipath.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { FailedPrecondition, type HoldfastError, NotFound, Unavailable } from '../../../volume/errors.ts';
+import { sameDevice } from '../../../kernel/device.ts';
+import { Aborted, FailedPrecondition, type HoldfastError, NotFound, Unavailable } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
+import type { PoolLog } from '../../log.ts';
 import { isHeld } from '../../network-disk/held.ts';
 import { NetworkDiskSide } from '../../network-disk/side.ts';
 import type { ConnectOptions, NetworkDevice, Target, TargetConnection } from '../../network-disk/target.ts';
@@ -19,9 +16,11 @@ import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts
 import { connectOne, isLive } from './connect.ts';
 import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, targets } from './connections.ts';
 import { parseIscsiContext } from './context.ts';
-import { identityIn, isUsedByAnother, placed, refusalOf } from './identity.ts';
+import { identityIn, isUsedByAnother, placed, refusalOfPaths } from './identity.ts';
+import { devicesAbove, devicesFor, foreignPathOf, mapsLeft, mapsOver } from './multipath.ts';
+import { connectPaths, removeMaps } from './paths.ts';
 import { ifaceName } from './record.ts';
-import { iscsiRunner, missingProgram } from './runner.ts';
+import { iscsiRunner, missingProgram, multipathRunner } from './runner.ts';
 
 type Named = Pick<VolumeOnNode, 'context' | 'handle'>;
 
@@ -29,11 +28,11 @@ type Named = Pick<VolumeOnNode, 'context' | 'handle'>;
 const gonePausesMs: readonly number[] = Array.from({ length: 40 }, () => 100);
 
 export async function openIscsiSide(context: NodeSideContext): Promise<NodeSide> {
-  const { dataDirectory, queue, server } = context;
+  const { dataDirectory, log, queue, server } = context;
   return new NetworkDiskSide(
     'iscsi',
     context,
-    new IscsiTarget(server),
+    new IscsiTarget(server, log),
     await targets.open(queue, dataDirectory, server),
   );
 }
@@ -43,17 +42,34 @@ class IscsiTarget implements Target<Connection> {
   readonly nameKey = 'iqn';
   readonly noun = 'logical unit';
   readonly lossKey = 'replacementTimeout';
+  readonly #log: PoolLog;
 
-  constructor(iqn: string) {
+  constructor(iqn: string, log: PoolLog) {
     this.name = iqn;
+    this.#log = log;
   }
 
   async connect(volume: Named, options: ConnectOptions<Connection>): Promise<void> {
-    await connectOne(volume, parseIscsiContext(volume.context), options);
+    const context = parseIscsiContext(volume.context);
+    await connectOne(volume, context, options);
+    for (const reason of await connectPaths(volume, context, options)) {
+      this.#log.warn({ volume_id: volume.handle, iqn: this.name, reason }, 'a portal of a volume cannot be used');
+    }
   }
 
   async disconnect(queue: DiskQueue, note: IscsiNote): Promise<void> {
     const sessions = ourSessions(this.name, note);
+    const maps = this.#ownMaps(sessions, note);
+    await removeMaps(queue, maps, !sessions.every(isLive));
+    await this.#logOut(queue, sessions, note);
+    // A program has it open and ends later, or its sessions were ended by hand.
+    for (const map of mapsLeft(note.identities)) {
+      await failWithoutPaths(queue, map);
+      await step('iscsi/unmap', () => removeMapWhenUnused(queue, map));
+    }
+  }
+
+  async #logOut(queue: DiskQueue, sessions: readonly IscsiSession[], note: IscsiNote): Promise<void> {
     if (sessions.length === 0) return;
     const runner = await iscsiRunner(queue);
     if (runner === undefined) throw new FailedPrecondition(`${missingProgram}.`);
@@ -76,47 +92,103 @@ class IscsiTarget implements Target<Connection> {
     return ourSessions(this.name, note).map((each) => ({ name: each.name, isLive: isLive(each), isOurs: true }));
   }
 
-  devicesOf({ context }: Named, note: IscsiNote): IscsiLun[] {
-    return lunsOf(ourSessions(this.name, note), parseIscsiContext(context));
+  pathsOf(volume: Named, note: IscsiNote): Omit<TargetConnection, 'isOurs'>[] | undefined {
+    const context = parseIscsiContext(volume.context);
+    const sessions = ourSessions(this.name, note);
+    const [map] = mapsOver(lunsOf(sessions, context));
+    if (map === undefined) return undefined;
+    return context.portals.map((portal) => {
+      const session = sessions.find((each) => isThrough({ portals: [portal] }, each));
+      const luns = session === undefined || !isLive(session) ? [] : lunsOf([session], context);
+      const isUsed = luns.some(({ name }) => map.paths.some((path) => path.name === name));
+      return { name: `${portal.address}:${portal.port}`, isLive: isUsed };
+    });
   }
 
-  devicesOfOurs(note: IscsiNote): IscsiLun[] {
-    return ourSessions(this.name, note).flatMap(({ luns }) => luns);
+  async faultOf(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<string | undefined> {
+    if (mapsOver(this.#lunsOf(volume, note)).length === 0 || (await multipathRunner(queue)) !== undefined)
+      return undefined;
+    return 'multipathd of the node does not run: a path that is lost is not used again. Start it (systemctl start multipathd).';
+  }
+
+  devicesOf(volume: Named, note: IscsiNote): readonly NetworkDevice[] {
+    return devicesFor(this.#lunsOf(volume, note));
+  }
+
+  devicesLeft({ handle }: Named, note: IscsiNote): readonly NetworkDevice[] {
+    return mapsLeft(note.identities, handle);
+  }
+
+  devicesOfOurs(note: IscsiNote): readonly NetworkDevice[] {
+    return devicesAbove(ourSessions(this.name, note).flatMap(({ luns }) => luns));
   }
 
   async rescan(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<void> {
-    const found = this.devicesOf(volume, note);
-    for (const lun of found) await rescanLun(queue, lun);
-    const session = found.length > 0 ? undefined : this.#sessionFor(volume, note);
     const { lun } = parseIscsiContext(volume.context);
+    await this.#rescanPaths(queue, volume, note);
+    const found = this.#lunsOf(volume, note);
+    const [map] = mapsOver(found);
+    if (map !== undefined && found.some(({ sizeBytes }) => sizeBytes > map.sizeBytes)) {
+      await this.#resize(queue, volume, map);
+    }
+    const session = found.length > 0 ? undefined : this.#sessionFor(volume, note);
     if (session !== undefined) await step('iscsi/scan', () => scanLun(queue, session, lun));
+  }
+
+  /** The kernel asks each path on its own; multipathd makes the map as large as they are. */
+  async #resize(queue: DiskQueue, { handle }: Named, { name }: MultipathMap): Promise<void> {
+    const runner = await multipathRunner(queue);
+    const words = ['resize', 'map', name] as const;
+    const answer = runner && (await step('iscsi/resize', () => askMultipathd(runner, words)));
+    if (answer?.endsWith('ok') === true) return;
+    throw new Unavailable(
+      `volume ${handle}: multipathd of this node has not resized ${name}: ${answer ?? 'it does not run'}. It is tried again.`,
+    );
   }
 
   /**
    * A logical unit is a number that a target gives to another volume one day: its identity is asked for again, and compared
-   * with the one that the PersistentVolume names, and with that of the same use before.
+   * with the one that the PersistentVolume names, and with that of the same use before. Each path of a map must be a device of
+   * this driver's sessions, with that identity.
    */
   async identify(queue: DiskQueue, volume: Named, device: NetworkDevice, note: IscsiNote): Promise<string> {
-    for (const each of this.devicesOf(volume, note)) await rescanLun(queue, each);
-    const map = multipathMapOver(device);
-    if (map !== undefined) {
-      throw new FailedPrecondition(
-        `volume ${volume.handle}: multipathd of this node has taken ${device.name} (${map}): this driver uses one path. Leave the unit out there (blacklist in multipath.conf), then multipath -f ${map}.`,
+    await this.#rescanPaths(queue, volume, note);
+    const { lun, wwid } = parseIscsiContext(volume.context);
+    const failed = (reason: string) =>
+      new FailedPrecondition(`volume ${volume.handle}: logical unit ${lun} of ${this.name} ${reason}.`);
+    const own = this.#ownLuns(note, lun);
+    const now = devicesFor(this.#lunsOf(volume, note)).find((each) => sameDevice(each.device, device.device));
+    if (now === undefined) throw new Aborted(`volume ${volume.handle}: ${device.name} has changed; try again.`);
+    const foreign = foreignPathOf(now, own);
+    if (foreign !== undefined) {
+      await this.#releaseFrom(queue, own);
+      throw failed(
+        `is in ${now.name} of multipathd beside ${foreign}, which is not this driver's: end that session, or leave the unit out in multipath.conf (blacklist)`,
       );
     }
-    const name = await permanentNameOf(queue, device.device);
-    const { lun, wwid } = parseIscsiContext(volume.context);
-    const identity = name === undefined ? undefined : identityIn(name);
-    const refusal = refusalOf(lun, identity, { wwid, seen: note.identities?.[volume.handle] });
-    if (identity !== undefined && refusal === undefined) return placed(lun, identity);
-    throw new FailedPrecondition(`volume ${volume.handle}: logical unit ${lun} of ${this.name} ${refusal}.`);
+    const known = { wwid, seen: note.identities?.[volume.handle] };
+    const identities = await Promise.all((now.paths ?? [now]).map((each) => this.#identityOf(queue, each)));
+    const map = mapsOver(own).find(({ name }) => name === now.name);
+    const refusal = refusalOfPaths(lun, identities, known, map);
+    const [identity] = identities;
+    if (identity === undefined || refusal !== undefined) throw failed(`${refusal}`);
+    return placed(lun, identity);
   }
 
   /** Devices that another volume, or another program, uses stay. */
   async drop(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<void> {
     const { lun } = parseIscsiContext(volume.context);
     if (isUsedByAnother(note, volume.handle, lun)) return;
-    for (const each of this.devicesOf(volume, note)) {
+    const luns = this.#ownLuns(note, lun);
+    const sessions = ourSessions(this.name, note);
+    await removeMaps(
+      queue,
+      this.#ownMaps(sessions, note).filter((map) =>
+        luns.some(({ name }) => map.paths.some((path) => path.name === name)),
+      ),
+      !sessions.some(isLive),
+    );
+    for (const each of luns) {
       if (!(await isHeld(queue, each.devicePath))) await step('iscsi/delete', () => deleteLun(queue, each));
     }
   }
@@ -133,6 +205,42 @@ class IscsiTarget implements Target<Connection> {
     return new FailedPrecondition(
       `volume ${handle}: ${one.name} and ${other.name} are both logical unit ${lun} of ${this.name}. End the pods of its volumes, so that one session is left.`,
     );
+  }
+
+  /** A map with a path of another program is that program's. */
+  #ownMaps(sessions: readonly IscsiSession[], note: IscsiNote): MultipathMap[] {
+    const luns = sessions.flatMap((each) => each.luns);
+    return mapsOver(luns).filter((map) => {
+      const lun = luns.find(({ name }) => map.paths.some((path) => path.name === name))?.lun;
+      return lun !== undefined && foreignPathOf(map, this.#ownLuns(note, lun)) === undefined;
+    });
+  }
+
+  /** The devices of a number, through any portal. */
+  #ownLuns(note: IscsiNote, lun: string): IscsiLun[] {
+    return ourSessions(this.name, note).flatMap(({ luns }) => luns.filter((each) => each.lun === lun));
+  }
+
+  #lunsOf({ context }: Named, note: IscsiNote): IscsiLun[] {
+    return lunsOf(ourSessions(this.name, note), parseIscsiContext(context));
+  }
+
+  async #identityOf(queue: DiskQueue, { device }: Pick<NetworkDevice, 'device'>): Promise<string | undefined> {
+    const name = await permanentNameOf(queue, device);
+    return name === undefined ? undefined : identityIn(name);
+  }
+
+  /** A path without its session would wait until the kernel gives it up. */
+  async #rescanPaths(queue: DiskQueue, { context }: Named, note: IscsiNote): Promise<void> {
+    const live = ourSessions(this.name, note).filter(isLive);
+    for (const lun of lunsOf(live, parseIscsiContext(context))) await rescanLun(queue, lun);
+  }
+
+  /** Takes this driver's paths out of a map of another program: then they go with their session. */
+  async #releaseFrom(queue: DiskQueue, luns: readonly IscsiLun[]): Promise<void> {
+    const runner = await multipathRunner(queue);
+    if (runner === undefined) return;
+    for (const { name } of luns) await step('iscsi/unmap', () => askMultipathd(runner, ['del', 'path', name]));
   }
 
   #sessionFor({ context }: Named, note: IscsiNote): IscsiSession | undefined {

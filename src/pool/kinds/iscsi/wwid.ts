@@ -11,3 +11,12 @@ export function normalWwid(text: string): string | undefined {
   if (other !== null) return `${other[1] === '3' ? 'naa' : 'eui'}.${other[2]?.toLowerCase()}`;
   return /^t10\.[!-~]{1,250}$/.test(word) ? word : undefined;
 }
+
+/**
+ * The name of multipathd for a logical unit: of a unit with a NAA or EUI identifier.
+ * @param identity in the form of `normalWwid`. @returns undefined: other identifiers have other forms there
+ */
+export function multipathName(identity: string): string | undefined {
+  const [, form, digits] = /^(naa|eui)\.([0-9a-f]+)$/.exec(identity) ?? [];
+  return digits === undefined ? undefined : `${form === 'naa' ? '3' : '2'}${digits}`;
+}

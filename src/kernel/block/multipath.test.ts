@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { isMapWithoutPaths, multipathMapOf, multipathMapOver, partitionsOf } from './multipath.ts';
+
+const wwid = '36001405aabbccddeeff0011223344556';
+/** Files below /sys, as Linux 6.1 has them: a map over two paths, a partition on it, one without paths, and no maps. */
+const files: Readonly<Record<string, string>> = {
+  ...mapped('dm-0', '253:0', `mpath-${wwid}`),
+  ...mapped('dm-1', '253:1', `part1-mpath-${wwid}`),
+  ...mapped('dm-2', '253:2', `part1-mpath-${wwid}0`),
+  ...mapped('dm-3', '253:3', 'CRYPT-LUKS2-0123-name'),
+  ...mapped('dm-4', '253:4', 'mpath-36001405ffffffffffffffffffffffff0'),
+  ...mapped('dm-5', '253:5', `copy-mpath-${wwid}`),
+  'block/sda/dev': '8:0\n',
+  'block/sdb/dev': '8:16\n',
+  'block/sdc/dev': '8:32\n',
+};
+const builtOn: readonly (readonly [string, string])[] = [
+  ['sda', 'dm-0'],
+  ['sdb', 'dm-0'],
+  ['sdc', 'dm-3'],
+  ['dm-0', 'dm-1'],
+  ['dm-0', 'dm-2'],
+  ['dm-0', 'dm-3'],
+  ['dm-0', 'dm-5'],
+];
+const map = {
+  ...{ name: 'dm-0', devicePath: '/dev/dm-0', device: { major: 253, minor: 0 }, sizeBytes: 320n << 20n, wwid },
+  paths: [
+    { name: 'sda', device: { major: 8, minor: 0 } },
+    { name: 'sdb', device: { major: 8, minor: 16 } },
+  ],
+};
+
+function mapped(name: string, dev: string, uuid: string) {
+  return { [`block/${name}/dev`]: dev, [`block/${name}/size`]: '655360\n', [`block/${name}/dm/uuid`]: `${uuid}\n` };
+}
+
+let root: string;
+
+before(() => {
+  root = mkdtempSync(join(tmpdir(), 'sysfs-'));
+  const make = (path: string) => mkdirSync(dirname(join(root, path)), { recursive: true });
+  const link = (path: string, to: string) => {
+    make(path);
+    symlinkSync(join(root, to), join(root, path));
+  };
+  for (const [path, text] of Object.entries(files)) {
+    make(path);
+    writeFileSync(join(root, path), text);
+  }
+  for (const path of Object.keys(files).filter((each) => each.endsWith('/dev'))) {
+    const name = path.split('/')[1] ?? '';
+    link(`class/block/${name}`, `block/${name}`);
+    link(`dev/block/${files[path]?.trim()}`, `block/${name}`);
+  }
+  for (const [below, above] of builtOn) {
+    link(`block/${below}/holders/${above}`, `block/${above}`);
+    link(`block/${above}/slaves/${below}`, `block/${below}`);
+  }
+});
+after(() => rmSync(root, { recursive: true }));
+
+describe('maps of dm-multipath in sysfs', () => {
+  test('are found by their path and by their disk', () => {
+    assert.deepEqual(multipathMapOver('sda', root), map);
+    assert.deepEqual(multipathMapOver('sdb', root), map);
+    assert.deepEqual(multipathMapOf(wwid, root), map);
+  });
+
+  test('are no other devices that something is built on', () => {
+    assert.equal(multipathMapOver('sdc', root), undefined);
+    assert.equal(multipathMapOver('sdd', root), undefined);
+    assert.equal(multipathMapOf(`${wwid}0`, root), undefined);
+  });
+
+  test('have the partitions of kpartx, and not what else is on them', () => {
+    assert.deepEqual(partitionsOf('dm-0', wwid, root), [`part1-mpath-${wwid}`]);
+  });
+
+  test('have lost all paths if none is below them', () => {
+    const lost = (minor: number) => isMapWithoutPaths({ major: 253, minor }, root);
+    assert.deepEqual([0, 3, 4, 9].map(lost), [false, false, true, false]);
+  });
+});

@@ -1,0 +1,314 @@
+/** Runs in the virtual machine: volumes on a target with two portals, on a node with multipathd. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, before, beforeEach, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { iscsiLogout } from '../../../src/command/iscsiadm.ts';
+import { type IscsiSession, iscsiSessions } from '../../../src/kernel/block/iscsi.ts';
+import { multipathMapOver } from '../../../src/kernel/block/multipath.ts';
+import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
+import { sysfsNames, sysfsText } from '../../../src/kernel/file/sysfs.ts';
+import { iscsiNodeKind } from '../../../src/pool/kinds/iscsi/kind.ts';
+import { CallError } from '../../support/client.ts';
+import { ContextHarness } from '../../support/context-harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { blockCapability, mountCapability, type TestVolume } from '../../support/node-volume.ts';
+
+const iqn = 'iqn.2026-01.dev.holdfast:target';
+const directory = '/target';
+const [first, second] = ['127.0.0.1', '10.99.0.1'];
+type Context = Readonly<Record<string, string>>;
+const contextOf = (lun: string, more: Context = {}): Context => {
+  return { kind: 'iscsi', iqn, portals: `${first},${second}`, lun, ...more };
+};
+
+const script = fileURLToPath(new URL('../../../test/vm/iscsi/target.sh', import.meta.url));
+const target = (...words: string[]) => execFileSync('sh', [script, ...words], { encoding: 'utf8', stdio: 'pipe' });
+const sessions = (): IscsiSession[] => iscsiSessions(iqn);
+const names = () => sessions().flatMap(({ luns }) => luns.map(({ name }) => name));
+/** For each map the paths in it. */
+const maps = () => {
+  const found = sysfsNames('/sys/block').filter((name) => sysfsText(`/sys/block/${name}/dm/uuid`)?.includes('mpath-'));
+  return found.map((name) => [...sysfsNames(`/sys/block/${name}/slaves`)].sort());
+};
+const xfs = mountCapability('SINGLE_NODE_WRITER', [], 'xfs');
+const ext4 = mountCapability('SINGLE_NODE_WRITER', [], 'ext4');
+const longMs = 120_000;
+
+let harness: ContextHarness;
+
+before(() => {
+  target('make');
+  target('second-up');
+  target('backing', directory, 'first', 'xfs');
+  target('backing', directory, 'second', 'ext4');
+  target('map', '1', 'first');
+  target('map', '2', 'second');
+});
+beforeEach(async () => {
+  harness = await ContextHarness.open([iscsiNodeKind]);
+});
+afterEach(async () => {
+  await harness[Symbol.asyncDispose]();
+  // A test that fails leaves its sessions to the next one otherwise.
+  for (const { id, ifaceName = '' } of sessions()) await iscsiLogout({ before: [] }, { iface: ifaceName, id });
+  await eventually(() => void execFileSync('multipath', ['-F'], { stdio: 'pipe' }));
+});
+
+async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert.ok(error instanceof CallError && message.test(error.message), String(error));
+    assert.equal(error.code, code);
+    return true;
+  });
+}
+
+async function nothingLeft(): Promise<void> {
+  assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  await eventually(() => assert.deepEqual([sessions(), maps()], [[], []]), longMs);
+  const directoryOfNotes = harness.scratch.join('data/iscsi');
+  assert.deepEqual(existsSync(directoryOfNotes) ? readdirSync(directoryOfNotes) : [], []);
+  await eventually(() => {
+    const running = execFileSync('sh', ['-c', 'cat /proc/[0-9]*/comm 2>/dev/null || true'], { encoding: 'utf8' });
+    assert.doesNotMatch(running, /iscsiadm/);
+  });
+}
+
+async function up(volume: TestVolume, volume_context: Context): Promise<void> {
+  await volume.stage({ volume_context });
+  await volume.publish({ volume_context });
+}
+
+const condition = async (volume: TestVolume) => (await volume.stats()).volume_condition?.message ?? '';
+
+/** Appends numbers to a file, each with fsync, and says each that is durable. */
+class Writer implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  #written = '';
+
+  constructor(path: string) {
+    const program = `const fs = require('node:fs');
+      const fd = fs.openSync(process.argv[1], 'a');
+      for (let number = 1; ; number++) {
+        fs.writeSync(fd, number + '\\n');
+        fs.fsyncSync(fd);
+        fs.writeSync(1, number + '\\n');
+      }`;
+    this.#child = spawn(process.execPath, ['-e', program, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#written = `${this.#written}${text}`.slice(-100);
+    });
+  }
+
+  /** The last number that is durable. */
+  get last(): number {
+    return Number(this.#written.trim().split('\n').at(-1));
+  }
+
+  async goesOn(): Promise<void> {
+    const before = this.last;
+    await eventually(() => assert.ok(this.last > before + 5, `${this.last}`), longMs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+describe('a volume with two portals on a node with multipathd', () => {
+  test('uses both of them through one map, and is let go', async () => {
+    const [one, other] = [harness.volume('one', xfs), harness.volume('other', ext4)];
+    await up(one, contextOf('1'));
+    assert.equal(sessions().length, 2);
+    assert.deepEqual(maps(), [names().sort()]);
+    assert.deepEqual(
+      sessions().map(({ name }) => sysfsText(`/sys/class/iscsi_session/${name}/recovery_tmo`)),
+      ['5', '5'],
+    );
+    assert.match(await condition(one), /^The target is connected/);
+    await up(other, contextOf('2'));
+    assert.equal(names().length, 4);
+    assert.deepEqual(
+      maps().map((each) => each.length),
+      [2, 2],
+    );
+    writeFileSync(join(one.target, 'file'), 'data');
+    await harness.restart();
+    await one.down();
+    assert.equal(names().length, 2);
+    assert.equal(maps().length, 1);
+    await other.down();
+    await nothingLeft();
+    await up(one, contextOf('1'));
+    assert.equal(readFileSync(join(one.target, 'file'), 'utf8'), 'data');
+    await one.down();
+    await nothingLeft();
+  });
+
+  test('goes on when a portal is lost, and uses it again', async () => {
+    const volume = harness.volume('failover', xfs);
+    await up(volume, contextOf('1'));
+    const path = join(volume.target, 'numbers');
+    await using writer = new Writer(path);
+    await writer.goesOn();
+    target('second-down');
+    await eventually(async () => {
+      assert.equal(await condition(volume), `1 of 2 paths to the target are down: ${second}:3260.`);
+    }, longMs);
+    await writer.goesOn();
+    target('second-up');
+    await eventually(async () => assert.match(await condition(volume), /^The target is connected/), longMs);
+    await writer.goesOn();
+    await writer[Symbol.asyncDispose]();
+    const { last } = writer;
+    await volume.down();
+    await nothingLeft();
+    await up(volume, contextOf('1'));
+    const numbers = readFileSync(path, 'utf8').trim().split('\n').map(Number);
+    assert.ok((numbers.at(-1) ?? 0) >= last);
+    assert.deepEqual(
+      numbers,
+      numbers.map((_, index) => index + 1),
+    );
+    await volume.down();
+    await nothingLeft();
+  });
+
+  test('uses one if the other is away, and both the next time', async () => {
+    target('second-down');
+    const volume = harness.volume('missing', xfs);
+    await up(volume, contextOf('1'));
+    assert.equal(sessions().length, 1);
+    assert.equal(await condition(volume), `1 of 2 paths to the target are down: ${second}:3260.`);
+    await volume.down();
+    await nothingLeft();
+    target('second-up');
+    await up(volume, contextOf('1'));
+    assert.equal(sessions().length, 2);
+    await volume.down();
+    await nothingLeft();
+  });
+
+  test('is a raw block device', async () => {
+    const volume = harness.volume('raw', blockCapability());
+    await up(volume, contextOf('2'));
+    assert.equal(maps().length, 1);
+    await harness.restart();
+    await volume.down();
+    await nothingLeft();
+  });
+
+  test('grows when its target has grown it', async () => {
+    const volume = harness.volume('grows', xfs);
+    await up(volume, contextOf('1'));
+    await refused(volume.expand(1n << 30n), 'OUT_OF_RANGE', /grow it on the target first/);
+    target('grow', directory, 'first', '640M');
+    assert.deepEqual(await volume.expand(640n << 20n), { capacity_bytes: 640n << 20n });
+    const [{ total } = { total: 0n }] = (await volume.stats()).usage;
+    assert.ok(total > 500n << 20n, `${total}`);
+    await volume.down();
+    await nothingLeft();
+  });
+
+  for (const retry of ['no_path_retry queue', 'no_path_retry fail']) {
+    test(`is unmounted when both portals are lost: ${retry}`, async () => {
+      target('multipathd', 'stop');
+      target('multipathd', 'start', retry);
+      const volume = harness.volume('lost', xfs);
+      await up(volume, contextOf('1'));
+      const path = join(volume.target, 'file');
+      writeFileSync(path, 'acknowledged', { flush: true });
+      writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
+      target('silence');
+      await eventually(async () => assert.match(await condition(volume), /No connection to the target/), longMs);
+      await volume.unpublish();
+      await eventually(async () => void (await volume.unstage()), 300_000);
+      await nothingLeft();
+      target('speak');
+      await up(volume, contextOf('1'));
+      assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
+      await volume.down();
+      await nothingLeft();
+    });
+  }
+
+  test('is refused if its map has a path of another program, which keeps it', async () => {
+    target('host-login');
+    await eventually(() => assert.equal(names().length, 2));
+    const [hosts] = names();
+    const volume = harness.volume('foreign', xfs);
+    await refused(
+      volume.stage({ volume_context: contextOf('1') }),
+      'FAILED_PRECONDITION',
+      new RegExp(`beside ${hosts}, which is not this driver's`),
+    );
+    await volume.unstage();
+    assert.deepEqual(
+      sessions().map(({ ifaceName }) => ifaceName),
+      ['default'],
+    );
+    await eventually(() => assert.equal(multipathMapOver(`${hosts}`)?.paths.length, 1), longMs);
+    execFileSync('multipath', ['-F'], { stdio: 'pipe' });
+    target('host-logout');
+    await nothingLeft();
+  });
+
+  test('stays while multipathd is stopped, says so, and leaves nothing', async () => {
+    const volume = harness.volume('no daemon', xfs);
+    await up(volume, contextOf('1'));
+    const path = join(volume.target, 'numbers');
+    await using writer = new Writer(path);
+    target('multipathd', 'stop');
+    assert.match(await condition(volume), /multipathd of the node does not run/);
+    target('second-down');
+    await writer.goesOn();
+    await eventually(async () => assert.match(await condition(volume), /^1 of 2 paths/), longMs);
+    await writer.goesOn();
+    await writer[Symbol.asyncDispose]();
+    target('second-up');
+    await volume.down();
+    await nothingLeft();
+    // Without it one portal is used, as on a node that has no multipathd.
+    await up(volume, contextOf('1'));
+    assert.equal(sessions().length, 1);
+    assert.deepEqual(maps(), []);
+    await volume.down();
+    await refused(
+      volume.stage({ volume_context: contextOf('1', { multipath: 'true' }) }),
+      'FAILED_PRECONDITION',
+      /multipath is "true", but multipathd of this node does not run/,
+    );
+    await nothingLeft();
+    target('multipathd', 'start');
+  });
+
+  test('uses one portal if it is told to, and the map of multipathd over that', async () => {
+    const volume = harness.volume('never', xfs);
+    await up(volume, contextOf('1', { multipath: 'false' }));
+    assert.equal(sessions().length, 1);
+    await volume.down();
+    await nothingLeft();
+    target('multipathd', 'stop');
+    target('multipathd', 'start', 'find_multipaths greedy');
+    await eventually(async () => void (await up(volume, contextOf('1', { multipath: 'false' }))), longMs);
+    await volume.down();
+    await nothingLeft();
+    target('multipathd', 'stop');
+    target('multipathd', 'start', '}', 'blacklist {', 'device {', 'vendor "LIO-ORG"', 'product ".*"', '}');
+    await up(volume, contextOf('1'));
+    assert.deepEqual([sessions().length, maps()], [1, []]);
+    await volume.down();
+    await nothingLeft();
+  });
+
+  test('is found by the check of the node', async () => {
+    const findings = await iscsiNodeKind.checkNode?.(new DiskQueue('check', 1));
+    assert.match(findings?.[0]?.detail ?? '', /; multipathd runs, for volumes with several portals$/);
+  });
+});

@@ -1,0 +1,3 @@
+import { describeKilled } from '../nfs/killed.ts';
+
+describeKilled('nfs-ganesha', 'ganesha');
