@@ -8,10 +8,10 @@ export interface Mode {
   readonly defaultFilesystem: 'ext4' | 'xfs' | 'btrfs';
   /**
    * file: images on XFS, where files share blocks. directory: images on the host's own filesystem, on which a snapshot may
-   * be a copy. directories: volumes that are directories of an XFS. cloud: volumes of a fake of the cloud whose kind the mode is named after,
+   * be a copy. directories: volumes that are directories of an XFS. program: volumes that a program makes. cloud: volumes of a fake of the cloud whose kind the mode is named after,
    * attached as loop devices.
    */
-  readonly location: 'file' | 'directory' | 'directories' | 'cloud';
+  readonly location: 'file' | 'directory' | 'directories' | 'program' | 'cloud';
   readonly attach: 'none' | 'required';
   /** The controller's services are asked of a controller of many nodes, which passes the calls on to the driver. */
   readonly isBehindController?: true;
@@ -79,6 +79,14 @@ export const modes: readonly Mode[] = [
     location: 'directories',
     attach: 'required',
     expected: everything,
+  },
+  {
+    name: 'exec',
+    accessType: 'mount',
+    defaultFilesystem: 'ext4',
+    location: 'program',
+    attach: 'none',
+    expected: withoutAttaching,
   },
   {
     name: 'aws-ebs',

@@ -17,6 +17,7 @@ import { ControllerProcess } from '../test/fleet/support/controller-process.ts';
 import { authorityIn } from '../test/fleet/support/fleet.ts';
 import { assertNothingLeft, DriverProcess } from '../test/support/driver.ts';
 import { eventually } from '../test/support/eventually.ts';
+import { ProgramDirectory } from '../test/support/programs.ts';
 import { Scratch } from '../test/support/scratch.ts';
 import { type Mode, modes } from './expectations.ts';
 import { csiSanityVersion, installCsiSanity } from './install.ts';
@@ -72,6 +73,7 @@ process.exitCode = failures === 0 && !interrupted ? 0 : 1;
 async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   using scratch = new Scratch('sanity');
   if (mode.location === 'directories') makeXfs(scratch);
+  if (mode.location === 'program') mkdirSync(scratch.join('base', 'volumes'), { recursive: true });
   {
     await using api = await ApiDouble.start();
     const cloud = mode.location === 'cloud' ? cloudNamed(mode.name) : undefined;
@@ -80,11 +82,13 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
       mode.isBehindController === true
         ? await ControllerProcess.start(scratch, api, 'controller', command, { HOLDFAST_ATTACH: mode.attach })
         : undefined;
+    using programs = mode.location === 'program' ? new ProgramDirectory() : undefined;
     const environment = {
       ...(controller === undefined ? {} : linkTo(controller, api, scratch)),
+      ...(programs === undefined ? {} : { HOLDFAST_SIDE: 'both' }),
       ...(cloud === undefined || fake === undefined ? {} : environmentFor(cloud, fake, scratch)),
     };
-    const config = configFor(mode, scratch, fake?.url);
+    const config = configFor(mode, scratch, { cloud: fake?.url ?? '', program: programs?.example('storage') ?? '' });
     await using driver = await DriverProcess.start(scratch, { command, config, environment });
     // Until then ListVolumes is UNAVAILABLE, which csi-sanity takes for a failure.
     await controller?.logged('inventory complete', { node: 'node-1' });
@@ -104,7 +108,12 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
       // What was deleted is unlinked behind the answer.
       await eventually(() => deepEqual(readdirSync(join(pool, directory)), [], `left in the pool's ${directory}`));
     }
-    deepEqual(readdirSync(driver.kubeletDirectory), [], "something was left in the kubelet's directory");
+    const left = readdirSync(driver.kubeletDirectory, { recursive: true, encoding: 'utf8' });
+    // Programs mount below a directory of the driver, which stays.
+    const ofVolumes = left.filter(
+      (path) => mode.location !== 'program' || !/^plugins(\/[^/]+(\/programs)?)?$/.test(path),
+    );
+    deepEqual(ofVolumes, [], "something was left in the kubelet's directory");
   }
   if (mode.location === 'directories') execFileSync('umount', [scratch.join('xfs')]);
   await assertNothingLeft(scratch);
@@ -154,6 +163,8 @@ function poolOf({ location }: Mode, driver: DriverProcess, scratch: Scratch): st
   switch (location) {
     case 'cloud':
       return undefined;
+    case 'program':
+      return scratch.join('records');
     case 'file':
       return join(driver.dataDirectory, 'pools', 'default');
     case 'directory':
@@ -163,15 +174,23 @@ function poolOf({ location }: Mode, driver: DriverProcess, scratch: Scratch): st
   }
 }
 
-function configFor({ attach, defaultFilesystem, location, name }: Mode, scratch: Scratch, url = ''): string {
+function configFor(
+  { attach, defaultFilesystem, location, name }: Mode,
+  scratch: Scratch,
+  from: { readonly cloud: string; readonly program: string },
+): string {
   const places = {
     file: `{ file: ${scratch.join('pool.img')}, defaultFilesystem: ${defaultFilesystem} }`,
     directory: `{ directory: ${scratch.join('pool')}, defaultFilesystem: ${defaultFilesystem} }`,
     directories: `{ kind: directory, path: ${scratch.join('xfs', 'pool')} }`,
-    cloud: `{ kind: ${name}, poolId: sanity, zone: eu-test-1a, endpoint: '${url}' }`,
+    cloud: `{ kind: ${name}, poolId: sanity, zone: eu-test-1a, endpoint: '${from.cloud}' }`,
+    program: `{ kind: exec, program: storage, records: ${scratch.join('records')}, options: { base: ${scratch.join('base')} } }`,
   };
   return [
-    ...(location === 'cloud' ? [] : ['expansion: controller']),
+    ...(location === 'cloud' || location === 'program' ? [] : ['expansion: controller']),
+    ...(location === 'program'
+      ? ['programs:', `  storage: { path: ${from.program}, protocol: json, snapshots: true }`]
+      : []),
     `attach: ${attach}`,
     // csi-sanity uses so many and one more; without a limit it would leave that spec out (controller.go:783).
     'maxVolumesPerNode: 4',
@@ -191,7 +210,7 @@ async function sanity(
   const report = scratch.join('report.json');
   const mutableParameters = scratch.join('mutable.yaml');
   // A directory takes its blocks as they are written.
-  const provisioning = location === 'directories' || location === 'cloud' ? '' : 'provisioning: thick\n';
+  const provisioning = ['file', 'directory'].includes(location) ? 'provisioning: thick\n' : '';
   writeFileSync(mutableParameters, `${provisioning}undelete: "0"\n`);
   const child = spawn(
     csiSanity,

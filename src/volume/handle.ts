@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { base32Digest, parseVolumeId, type VolumeId } from './id.ts';
+import { base32Digest, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
 
 /**
  * The id of a volume as the container orchestrator has it: one of ours, or one that a person wrote into a
@@ -29,6 +29,6 @@ export function parseHandle(text: string): VolumeHandle | undefined {
  * A name for a file about the volume: the id if it is one of ours, else a hash of the handle. No handle has the name of
  * another one, as no id of ours begins with `pv-`.
  */
-export function fileNameOf(handle: VolumeHandle): string {
+export function fileNameOf(handle: VolumeHandle | SnapshotId): string {
   return parseVolumeId(handle) ?? `pv-${base32Digest(createHash('sha256').update(handle).digest())}`;
 }

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { snapshotIdFor } from '../../src/volume/id.ts';
 import type { CrashPoint, StepName } from '../../src/volume/step.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { ProgramDirectory } from '../support/programs.ts';
@@ -14,26 +15,40 @@ const directory = new ProgramDirectory();
 after(() => directory[Symbol.dispose]());
 const mortal = fileURLToPath(new URL('./mortal-home.ts', import.meta.url));
 const { id } = volumeSpec('a', { content: { type: 'directory' } });
+const { id: restoredId } = volumeSpec('b', { content: { type: 'directory' } });
+const snapshotId = snapshotIdFor('node', 's');
 
-function liveAndDie(program: string, point: CrashPoint, scratch: Scratch, wasDeleted = false): void {
+/** @param deleted it was being deleted then */
+function liveAndDie(program: string, point: CrashPoint, scratch: Scratch, deleted: string | undefined): void {
   const run = (...words: string[]) =>
     spawnSync(process.execPath, [mortal, scratch.path, program, ...words], { timeout: 60_000, encoding: 'utf8' });
   const killed = run(JSON.stringify(point));
   assert.equal(killed.signal, 'SIGKILL', `${killed.stdout}${killed.stderr}`);
-  const { status, stderr, stdout } = run();
+  const { status, stderr, stdout } = run(...(deleted === undefined ? [] : [deleted]));
   assert.equal(status, 0, `${stdout}${stderr}`);
-  assert.deepEqual(JSON.parse(stdout), { made: wasDeleted ? [] : [id], left: [] });
-  for (const name of ['tmp', 'volumes', 'trash'])
+  assert.deepEqual(JSON.parse(stdout), { made: [...[id, restoredId].sort(), snapshotId], left: [] });
+  for (const name of ['tmp', 'volumes', 'snapshots', 'trash'])
     assert.deepEqual(readdirSync(scratch.join('records', name)), [], name);
 }
 
 const passes: readonly (readonly [StepName, number])[] = [
-  ['create/record', 1],
-  ['exec/run', 5],
-  ['create/commit', 1],
+  ['create/record', 2],
+  ['exec/run', 7],
+  ['create/commit', 2],
+  ['snapshot/record', 1],
+  ['snapshot/commit', 1],
   ['grow/record', 1],
-  ['remove/trash', 1],
+  ['remove/trash', 2],
+  ['snapshot/remove', 1],
 ];
+
+const deletedThen: Readonly<Record<string, string>> = {
+  'after exec/run 5': id,
+  'before remove/trash 1': id,
+  'after exec/run 6': restoredId,
+  'before remove/trash 2': restoredId,
+  'after exec/run 7': snapshotId,
+};
 
 describe('a home that is killed', () => {
   for (const [step, count] of passes) {
@@ -41,22 +56,22 @@ describe('a home that is killed', () => {
       for (const when of ['before', 'after'] as const) {
         test(`${when} ${step} ${pass}`, () => {
           using scratch = new Scratch('home');
-          // The program has deleted it, and its record waits for the next DeleteVolume.
-          const wasDeleted = ['after exec/run 5', 'before remove/trash 1'].includes(`${when} ${step} ${pass}`);
-          liveAndDie(directory.example('storage'), { when, step, pass }, scratch, wasDeleted);
+          const deleted = deletedThen[`${when} ${step} ${pass}`];
+          liveAndDie(directory.example('storage'), { when, step, pass }, scratch, deleted);
         });
       }
     }
   }
 
-  for (const verb of ['create', 'grow', 'delete']) {
-    test(`while ${verb} runs: the next call for the volume waits for it`, () => {
+  const deletedBy: Readonly<Record<string, string>> = { delete: id, 'delete-snapshot': snapshotId };
+  for (const verb of ['create', 'snapshot', 'grow', 'delete', 'delete-snapshot']) {
+    test(`while ${verb} runs: the next call for the same object waits for it`, () => {
       using scratch = new Scratch('home');
       const pid = scratch.join('pid');
       const kill = `{ kill -9 "$(cat ${pid})"; rm ${pid}; sleep 1; }`;
       const text = `[ "$1" != ${verb} ] || [ ! -e ${pid} ] || ${kill}\nexec ${directory.example('storage')} "$@"`;
       const path = directory.script(`killer-${verb}`, text);
-      liveAndDie(path, { when: 'before', step: 'exec/run', pass: 99 }, scratch, verb === 'delete');
+      liveAndDie(path, { when: 'before', step: 'exec/run', pass: 99 }, scratch, deletedBy[verb]);
     });
   }
 });

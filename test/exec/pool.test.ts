@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
+import type { SnapshotSpec } from '../../src/pool/pool.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import {
   FailedPrecondition,
@@ -11,6 +12,7 @@ import {
   ResourceExhausted,
   Unavailable,
 } from '../../src/volume/errors.ts';
+import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { openExecPool, ProgramStorage } from '../support/exec-pool.ts';
 import { volumeSpec } from '../support/image-pool.ts';
@@ -40,6 +42,10 @@ after(() => directory[Symbol.dispose]());
 const spec = (name: string, more: object = {}) =>
   volumeSpec(name, { content: { type: 'directory' }, accessModes: ['MULTI_NODE_MULTI_WRITER'], ...more });
 
+const snapshotSpec = (name: string, sourceId: VolumeId): SnapshotSpec => ({
+  ...{ id: snapshotIdFor('node', name), name, sourceId, parameters: {} },
+});
+
 async function reopen(): Promise<void> {
   await pool.close();
   pool = await openExecPool(scratch, path);
@@ -60,8 +66,11 @@ describe('a pool of a program', () => {
     await pool.remove(record.id);
     assert.deepEqual(storage.volumes(), []);
     assert.equal(await pool.find(record.id), undefined);
-    const verbs = storage.calls().filter((call) => !call.startsWith('capacity'));
-    assert.deepEqual(verbs, [`create ${record.id} 67108864`, `grow ${record.id} 134217728`, `delete ${record.id}`]);
+    assert.deepEqual(storage.calls(), [
+      `create ${record.id} 67108864`,
+      `grow ${record.id} 134217728`,
+      `delete ${record.id}`,
+    ]);
   });
 
   test('a create that fails leaves no volume, and the same again makes it', async () => {
@@ -120,7 +129,7 @@ describe('a pool of a program', () => {
 
   test('with other options is not opened while there are volumes: they would seem to be gone', async () => {
     const { id } = await pool.create(spec('a'));
-    const elsewhere = () => openExecPool(scratch, path, 'directory', scratch.join('elsewhere'));
+    const elsewhere = () => openExecPool(scratch, path, { base: scratch.join('elsewhere') });
     await pool.close();
     mkdirSync(scratch.join('elsewhere', 'volumes'), { recursive: true });
     await assert.rejects(elsewhere(), (error) => {
@@ -154,13 +163,110 @@ describe('a pool of a program', () => {
     assert.equal((await pool.find(id))?.sizeBytes, sizeBytes);
   });
 
-  test('has neither copies, nor a trash, nor more than its program has', async () => {
+  test('has neither a trash nor more than its program has', async () => {
     const { id } = await pool.create(spec('a'));
-    await assert.rejects(pool.create(spec('b'), { kind: 'volume', id } as never), HoldfastError);
     await assert.rejects(pool.create(spec('c', { undeleteSeconds: 3600 })), InvalidArgument);
     await assert.rejects(pool.create(spec('d', { sizeBytes: 11n << 30n })), ResourceExhausted);
     assert.deepEqual(storage.volumes(), [id]);
     assert.deepEqual(await pool.trash(), []);
+  });
+
+  test('takes snapshots, and makes volumes of snapshots and volumes', async () => {
+    const { id, sizeBytes } = await pool.create(spec('a'));
+    writeFileSync(join(storage.path(id), 'file'), 'first');
+    const [snapshot = assert.fail()] = await pool.takeSnapshots([snapshotSpec('s', id)]);
+    writeFileSync(join(storage.path(id), 'file'), 'second');
+    assert.deepEqual(storage.snapshots(), [snapshot.id]);
+    const restored = await pool.create(spec('b'), { type: 'snapshot', id: snapshot.id });
+    const copied = await pool.create(spec('c'), { type: 'volume', id });
+    const contentOf = (each: string) => readFileSync(join(storage.path(each), 'file'), 'utf8');
+    assert.deepEqual([restored.id, copied.id].map(contentOf), ['first', 'second']);
+    await pool.remove(id);
+    await reopen();
+    assert.deepEqual(await pool.findSnapshot(snapshot.id), snapshot);
+    assert.equal((await pool.find(restored.id))?.sizeBytes, sizeBytes);
+    await pool.removeSnapshot(snapshot.id);
+    await pool.removeSnapshot(snapshot.id);
+    assert.deepEqual(storage.snapshots(), []);
+  });
+
+  test('a snapshot that fails leaves none, and the same again takes it', async () => {
+    const { id } = await pool.create(spec('a'));
+    storage.failIn('snapshot');
+    await assert.rejects(pool.takeSnapshots([snapshotSpec('s', id)]), Unavailable);
+    const wanted = snapshotSpec('s', id);
+    assert.equal(await pool.findSnapshot(wanted.id), undefined);
+    storage.failIn(undefined);
+    await pool.takeSnapshots([wanted]);
+    assert.deepEqual(storage.snapshots(), [wanted.id]);
+    storage.failIn('delete-snapshot');
+    await assert.rejects(pool.removeSnapshot(wanted.id), Unavailable);
+    assert.ok(await pool.findSnapshot(wanted.id));
+  });
+
+  test('what is left of a try to take a snapshot is deleted, unless it was taken since', async () => {
+    const { id } = await pool.create(spec('a'));
+    const layout = new Layout(scratch.join('records'));
+    const wanted = snapshotSpec('s', id);
+    await pool.takeSnapshots([wanted]);
+    const left = layout.newDraft(wanted.id);
+    cpSync(layout.snapshot(wanted.id), left, { recursive: true });
+    await reopen();
+    await eventually(() => assert.ok(!existsSync(left)));
+    assert.deepEqual(storage.snapshots(), [wanted.id]);
+    await pool.close();
+    renameSync(layout.snapshot(wanted.id), layout.newDraft(wanted.id));
+    pool = await openExecPool(scratch, path);
+    await eventually(() => assert.deepEqual(storage.snapshots(), []));
+    assert.equal(await pool.findSnapshot(wanted.id), undefined);
+  });
+
+  test('without snapshots in its configuration there are none, and no copies', async () => {
+    const { id } = await pool.create(spec('a'));
+    await pool.close();
+    pool = await openExecPool(scratch, path, { snapshots: false });
+    await assert.rejects(pool.create(spec('b'), { type: 'volume', id }), InvalidArgument);
+    await assert.rejects(pool.takeSnapshots([snapshotSpec('s', id)]), HoldfastError);
+  });
+
+  test('a volume that the program does not list has a condition, and one that no record names is in the log', async () => {
+    const { id } = await pool.create(spec('a'));
+    mkdirSync(storage.path('of-another'));
+    const lines: unknown[] = [];
+    const log = { info() {}, error() {}, warn: (fields: object, words: string) => lines.push({ ...fields, words }) };
+    await pool.close();
+    pool = await openExecPool(scratch, path, { log });
+    assert.equal((await pool.condition(id)).abnormal, false);
+    await eventually(() => assert.equal(lines.length, 1));
+    assert.match(JSON.stringify(lines), /"ids":\["of-another"\].*no record of the pool names/);
+    rmSync(storage.path(id), { recursive: true });
+    await reopen();
+    const { abnormal, message } = await pool.condition(id);
+    assert.deepEqual([abnormal, /does not list this volume/.test(message)], [true, true]);
+    assert.ok(existsSync(storage.path('of-another')));
+  });
+
+  test('a volume that was made after the list was read is not missing', async () => {
+    const { id } = await pool.create(spec('a'));
+    assert.equal((await pool.condition(id)).abnormal, false);
+    const next = await pool.create(spec('b'));
+    assert.equal((await pool.condition(next.id)).abnormal, false);
+  });
+
+  test('a program that fails in list, or lists nothing, says nothing of a volume', async () => {
+    const { id } = await pool.create(spec('a'));
+    storage.failIn('list');
+    assert.equal((await pool.condition(id)).abnormal, false);
+    await pool.close();
+    pool = await openExecPool(
+      scratch,
+      directory.script(
+        'lists-nothing',
+        `[ "$1" = list ] && exec echo '{"status": "Not supported"}'\nexec ${path} "$@"`,
+      ),
+    );
+    rmSync(storage.path(id), { recursive: true });
+    assert.equal((await pool.condition(id)).abnormal, false);
   });
 
   test('its home reaches no volume', async () => {

@@ -1,12 +1,26 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { basename } from 'node:path';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../src/kernel/file/file.ts';
 import { hasOneJournal } from '../../src/kernel/file/journal.ts';
 import { CommitOrder } from '../../src/pool/records/commit-order.ts';
+import { SnapshotFileDraft } from '../../src/pool/records/file-draft.ts';
+import type { FileParts } from '../../src/pool/records/file-store.ts';
+import { Layout } from '../../src/pool/records/layout.ts';
+import { ReservedSpace } from '../../src/pool/records/reserved-space.ts';
+import { snapshotIdFor } from '../../src/volume/id.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -155,6 +169,43 @@ describe('what is on the disk before the rename that commits it', () => {
       await assert.rejects(syncs.sync(queue, `${root}/volumes`));
     });
   }
+
+  test('where each directory must be synced, that of a snapshot is, after all its names are there', async () => {
+    using scratch = new Scratch('names');
+    const layout = new Layout(scratch.path);
+    mkdirSync(layout.drafts);
+    const synced: string[][] = [];
+    class Watched extends CommitOrder {
+      override async names(directory: string): Promise<void> {
+        synced.push(readdirSync(directory).sort());
+        await super.names(directory);
+      }
+    }
+    class Draft extends SnapshotFileDraft<FileParts> {
+      clone(): never {
+        assert.fail();
+      }
+    }
+    const syncs = new DirectorySync();
+    const order = new Watched(queue, syncs, false);
+    const id = snapshotIdFor('node', 's');
+    const draft = new Draft({ queue, layout, syncs, reserve: new ReservedSpace(layout.reserve), order }, id);
+    await draft.begin();
+    writeFileSync(draft.data, 'content');
+    const { content, id: sourceId, sizeBytes } = volumeSpec('source');
+    const createdAt = new Date().toISOString();
+    await draft.complete({
+      id,
+      name: 's',
+      sourceId,
+      sizeBytes,
+      content,
+      blockSizeBytes: 4096,
+      parameters: {},
+      createdAt,
+    });
+    assert.deepEqual(synced, [['data', 'snapshot.json']]);
+  });
 
   test('a volume is made and deleted with a flush each, as one new name takes', async () => {
     using scratch = new Scratch('flushes');

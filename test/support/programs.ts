@@ -39,7 +39,7 @@ type Given = Pick<ProgramConfig, 'name' | 'path'> & Partial<ProgramConfig>;
 export function programConfig(given: Given): ProgramConfig {
   return {
     ...{ protocol: 'flexvolume', presents: 'directory', timeoutMs: 20_000 },
-    ...{ secretsInArguments: false, detachBy: 'device' },
+    ...{ secretsInArguments: false, detachBy: 'device', snapshots: false },
     ...given,
   } as ProgramConfig;
 }

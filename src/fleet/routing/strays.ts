@@ -24,16 +24,16 @@ export interface StrayView {
 /**
  * Finds strays: volumes that an earlier try made on a node which the claim has left before they were recorded. The
  * PersistentVolume with the name of a stray stands for the volume of another node, and none stands for the stray. So no
- * kubelet can have staged it, as a kubelet stages only volumes of PersistentVolumes. A volume with a snapshot is no
- * stray. Nor is an adopted one: no earlier try makes those, and a PersistentVolume may well have stood for it. Adoption
- * names volumes `adopted.…` by default; the prefix identifies them for drivers that do not report adoption.
+ * kubelet can have staged it, as a kubelet stages only volumes of PersistentVolumes. An adopted volume is no stray: no
+ * earlier try makes those, and a PersistentVolume may well have stood for it. Adoption names volumes `adopted.…` by
+ * default; the prefix identifies them for drivers that do not report adoption.
  */
 export function straysIn(view: StrayView, recorded: RecordedVolumes): NamedVolume[] {
   const { namesakes } = view;
   return namesakes.filter(({ id, isAdopted, name, node }) => {
     if (isAdopted || name.startsWith(adoptedPrefix)) return false;
     const chosen = recorded.idOf(name);
-    if (chosen === undefined || recorded.has(id) || view.isSource(id)) return false;
+    if (chosen === undefined || recorded.has(id)) return false;
     return namesakes.some((other) => other.id === chosen && other.name === name && other.node !== node);
   });
 }
@@ -44,7 +44,7 @@ export type StrayFate = 'stray' | 'perhaps' | 'none';
 /**
  * Claims come and go, and a stray outlives the PersistentVolume of the other volume: it still is a stray when that
  * volume is gone, too, e.g. after its claim was deleted. While the other volume exists, either of the two may be about
- * to be recorded.
+ * to be recorded. A volume with a snapshot is no stray.
  */
 export function fateOf(view: StrayView, recorded: RecordedVolumes, stray: NamedVolume, other: NamedVolume): StrayFate {
   const chosen = recorded.idOf(stray.name);

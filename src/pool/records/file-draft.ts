@@ -85,8 +85,12 @@ export abstract class SnapshotFileDraft<Parts extends FileParts> extends FileDra
   }
 
   async complete(record: SnapshotRecord): Promise<void> {
+    await this.parts.order.content(this.data);
+    await this.writeRecord(record);
+  }
+
+  protected async writeRecord(record: SnapshotRecord): Promise<void> {
     const { order, queue } = this.parts;
-    await order.content(this.data);
     const path = join(this.directory, 'snapshot.json');
     await queue.run(() => unlink(path)).catch(ignoreMissing);
     await order.newFile(path, serializeSnapshot(record));

@@ -147,7 +147,7 @@ export const durabilityMutants: readonly Mutant[] = [
   {
     name: 'the content of a snapshot is on the disk before its rename',
     file: 'src/pool/records/file-draft.ts',
-    text: '    await order.content(this.data);\n',
+    text: '    await this.parts.order.content(this.data);\n',
     replacement: '',
     killer,
   },
@@ -156,7 +156,8 @@ export const durabilityMutants: readonly Mutant[] = [
     file: 'src/pool/records/file-draft.ts',
     text: '    await order.names(this.directory);\n',
     replacement: '',
-    killer,
+    killer: order,
+    only: 'that of a snapshot is',
   },
   {
     name: 'sync of the directory after a snapshot',

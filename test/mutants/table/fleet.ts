@@ -192,7 +192,7 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'what a snapshot was cut of is no stray',
     file: 'src/fleet/routing/strays.ts',
-    text: 'view.isSource(id)',
+    text: 'view.isSource(stray.id)',
     replacement: 'false',
     killer: strays,
   },

@@ -1,6 +1,6 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { Held } from '../../../volume/held.ts';
-import type { Backend, Extras } from '../../backend.ts';
+import type { Backend, Extras, Snapshotter } from '../../backend.ts';
 import type { PoolLog } from '../../log.ts';
 import { ElsewhereAttacher } from '../../network-disk/elsewhere.ts';
 import type { ClusterReach, Traits } from '../../pool.ts';
@@ -8,6 +8,7 @@ import { type FileParts, FileStore } from '../../records/file-store.ts';
 import { writeHealthFile } from '../../records/health-file.ts';
 import type { ProgramConfig } from './config.ts';
 import { writeExecContext } from './context.ts';
+import type { ExecListing } from './listing.ts';
 import { ExecProvisioner } from './provisioner.ts';
 import { ExecSpace } from './space.ts';
 import type { StorageCalls } from './storage-calls.ts';
@@ -17,6 +18,7 @@ import { execTraits } from './traits.ts';
 export interface ExecParts extends FileParts {
   readonly name: string;
   readonly storage: StorageCalls;
+  readonly listing: ExecListing;
   readonly log: PoolLog;
 }
 
@@ -36,6 +38,7 @@ export class ExecBackend implements Backend {
   readonly records: FileStore;
   readonly provisioner: ExecProvisioner;
   readonly attacher = new ElsewhereAttacher();
+  readonly snapshotter: Snapshotter | undefined;
   readonly space: ExecSpace;
   readonly cluster: ClusterReach;
   readonly extras: Extras = {};
@@ -46,7 +49,14 @@ export class ExecBackend implements Backend {
     this.queue = options.queue;
     this.traits = execTraits(options.program);
     this.records = new FileStore(options);
-    this.provisioner = new ExecProvisioner(options);
+    const provisioner = new ExecProvisioner(options);
+    this.provisioner = provisioner;
+    if (options.program.snapshots) {
+      this.snapshotter = {
+        noGroups: '(exec) takes no snapshots of several volumes at one instant',
+        draft: (id) => provisioner.snapshotDraft(id),
+      };
+    }
     this.space = new ExecSpace(options, options.storage);
     const context = writeExecContext(options.program.name, options.options);
     this.cluster = { id: options.poolId, contextOf: () => context };

@@ -1,5 +1,6 @@
 import { FailedPrecondition, InternalError, Unavailable } from '../../../volume/errors.ts';
 import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
+import { parseSnapshotId, type SnapshotId } from '../../../volume/id.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import { step } from '../../../volume/step.ts';
 import { type Answer, parseAnswer } from './answer.ts';
@@ -12,15 +13,17 @@ export interface Passed {
   readonly args?: readonly string[];
   readonly input?: string;
   readonly secrets?: Secrets | undefined;
+  readonly outputLimitBytes?: number;
 }
 
-/** The calls of one program for one volume. */
+/** The calls of one program for one volume or snapshot. */
 export class ProgramCalls {
   readonly program: ProgramConfig;
   readonly #place: ProgramPlace;
-  readonly #handle: VolumeHandle | undefined;
+  readonly #handle: VolumeHandle | SnapshotId | undefined;
 
-  constructor(program: ProgramConfig, place: ProgramPlace, handle: VolumeHandle | undefined) {
+  /** @param handle undefined: they are for none */
+  constructor(program: ProgramConfig, place: ProgramPlace, handle: VolumeHandle | SnapshotId | undefined) {
     this.program = program;
     this.#place = place;
     this.#handle = handle;
@@ -28,7 +31,9 @@ export class ProgramCalls {
 
   get about(): string {
     const { name } = this.program;
-    return this.#handle === undefined ? `program ${name}` : `volume ${this.#handle}: program ${name}`;
+    if (this.#handle === undefined) return `program ${name}`;
+    const kind = parseSnapshotId(this.#handle) === undefined ? 'volume' : 'snapshot';
+    return `${kind} ${this.#handle}: program ${name}`;
   }
 
   async requireTrusted(): Promise<void> {
@@ -41,10 +46,16 @@ export class ProgramCalls {
   }
 
   /** @returns undefined: it has no such call @throws Unavailable if it fails, InternalError if it answers nonsense */
-  async call(verb: string, { args = [], input, secrets }: Passed = {}): Promise<Answer | undefined> {
+  async call(verb: string, { args = [], input, outputLimitBytes, secrets }: Passed = {}): Promise<Answer | undefined> {
     const { program } = this;
-    const call = { program, handle: this.#handle, verb, args, secrets, ...(input === undefined ? {} : { input }) };
-    const { exitCode, shown, text } = await step('exec/run', () => runProgram(this.#place, call, this.#named));
+    const more = {
+      ...(input === undefined ? {} : { input }),
+      ...(outputLimitBytes === undefined ? {} : { outputLimitBytes }),
+    };
+    const call = { program, handle: this.#handle, verb, args, secrets, ...more };
+    const run = () => runProgram(this.#place, call, this.#named);
+    // A call for no volume changes nothing.
+    const { exitCode, shown, text } = await (this.#handle === undefined ? run() : step('exec/run', run));
     const answer = parseAnswer(text);
     if (answer === undefined) {
       const why = exitCode === 0 ? 'its answer is no JSON with a status' : `it ended with ${endOf(exitCode)}`;
@@ -60,9 +71,14 @@ export class ProgramCalls {
   }
 
   /** Asks with JSON on standard input: secrets too, which are in neither arguments nor environment. */
-  ask(verb: string, request: Readonly<Record<string, unknown>>, secrets?: Secrets): Promise<Answer | undefined> {
+  ask(
+    verb: string,
+    request: Readonly<Record<string, unknown>>,
+    { outputLimitBytes, secrets }: Pick<Passed, 'outputLimitBytes' | 'secrets'> = {},
+  ): Promise<Answer | undefined> {
     const named = Object.fromEntries((secrets?.names() ?? []).map((name) => [name, secrets?.get(name)]));
-    return this.call(verb, { input: `${JSON.stringify({ version: 1, verb, ...request, secrets: named })}\n`, secrets });
+    const input = `${JSON.stringify({ version: 1, verb, ...request, secrets: named })}\n`;
+    return this.call(verb, { input, secrets, ...(outputLimitBytes === undefined ? {} : { outputLimitBytes }) });
   }
 
   get #named() {

@@ -20,6 +20,8 @@ export interface ProgramConfig {
   readonly secretsInArguments: boolean;
   /** The first argument of detach: its specification says the device, and Kubernetes gave the volume's name. */
   readonly detachBy: 'device' | 'name';
+  /** It takes snapshots of the volumes that it makes, and makes volumes of volumes and snapshots. */
+  readonly snapshots: boolean;
 }
 
 const readers = {
@@ -29,6 +31,7 @@ const readers = {
   timeout: duration({ minimumSeconds: 1, maximumSeconds: 3600 }),
   secretsInArguments: yesOrNo,
   detachBy: oneOf(['device', 'name']),
+  snapshots: yesOrNo,
 };
 
 const defaultTimeoutSeconds = 60;
@@ -42,7 +45,7 @@ export function readProgram(name: string, section: SectionReader): ProgramConfig
     section.mistake([], 'the name of a program has 1 to 63 lower-case letters, digits and inner dashes');
   }
   const given = section.readAll(readers);
-  const { detachBy = 'device', presents = 'directory', secretsInArguments = false, timeout } = given;
+  const { detachBy = 'device', presents = 'directory', secretsInArguments = false, snapshots = false, timeout } = given;
   if (!section.has('path')) {
     section.mistake([], 'needs a path: the program, such as /usr/libexec/holdfast/nbd');
   }
@@ -53,8 +56,11 @@ export function readProgram(name: string, section: SectionReader): ProgramConfig
   for (const key of ['secretsInArguments', 'detachBy'] as const) {
     if (protocol === 'json' && section.has(key)) section.mistake([key], 'is for the protocol flexvolume alone');
   }
+  if (protocol === 'flexvolume' && section.has('snapshots')) {
+    section.mistake(['snapshots'], 'is for the protocol json alone');
+  }
   const timeoutMs = (timeout ?? defaultTimeoutSeconds) * 1000;
-  return { name, path: given.path ?? '', protocol, presents, timeoutMs, secretsInArguments, detachBy };
+  return { name, path: given.path ?? '', protocol, presents, timeoutMs, secretsInArguments, detachBy, snapshots };
 }
 
 /** Options that only pools of programs have. */

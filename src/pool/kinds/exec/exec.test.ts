@@ -27,7 +27,7 @@ describe('the configuration of a program', () => {
     assert.deepEqual(mistakes, []);
     assert.deepEqual(program, {
       ...{ name: 'cifs', path: '/usr/libexec/cifs', protocol: 'flexvolume', presents: 'directory', timeoutMs: 60_000 },
-      ...{ secretsInArguments: false, detachBy: 'device' },
+      ...{ secretsInArguments: false, detachBy: 'device', snapshots: false },
     });
   });
 
@@ -38,6 +38,8 @@ describe('the configuration of a program', () => {
     assert.match(mistakes.join('\n'), /name of a program has 1 to 63/);
     assert.match(mistakes.join('\n'), /path: must be an absolute path/);
     assert.match(mistakes.join('\n'), /secretsInArguments: is for the protocol flexvolume alone/);
+    const flexvolume = read('a', { path: '/a', protocol: 'flexvolume', snapshots: true });
+    assert.deepEqual(flexvolume.mistakes, ['programs.a.snapshots: is for the protocol json alone']);
     assert.match(read('a', {}).mistakes.join('\n'), /needs a path[\s\S]*needs a protocol/);
   });
 });

@@ -30,7 +30,7 @@ interface Place {
 
 /**
  * Refuses other options than those that the pool's volumes were made with: the program would look for them on another storage,
- * find that they are "not there", and their data would stay for ever. A pool without volumes may change.
+ * find that they are "not there", and their data would stay for ever. A pool without volumes and snapshots may change.
  * @throws FailedPrecondition, DataLoss
  */
 export async function requireSameProgram({ layout, poolName, queue, syncs }: Place, now: MadeWith): Promise<void> {
@@ -38,10 +38,11 @@ export async function requireSameProgram({ layout, poolName, queue, syncs }: Pla
   const text = await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
   const different = text === undefined ? ['program'] : differenceOf(parse(path, text), now);
   if (different.length === 0) return;
-  const ids = await queue.run(() => readdir(layout.volumes));
-  if (text !== undefined && ids.length > 0) {
+  const volumes = await queue.run(() => readdir(layout.volumes));
+  const snapshots = await queue.run(() => readdir(layout.snapshots));
+  if (text !== undefined && volumes.length + snapshots.length > 0) {
     throw new FailedPrecondition(
-      `pool ${poolName}: ${different.join(', ')} changed in the configuration, and its ${ids.length} volumes were made with what stood there before (${path}): change it back, and make another pool for new volumes.`,
+      `pool ${poolName}: ${different.join(', ')} changed in the configuration, and its ${volumes.length} volumes and ${snapshots.length} snapshots were made with what stood there before (${path}): change it back, and make another pool for new volumes.`,
     );
   }
   await replaceFile(queue, syncs, path, `${JSON.stringify({ format: 1, ...now }, null, 2)}\n`);

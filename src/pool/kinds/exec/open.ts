@@ -11,6 +11,7 @@ import { openPoolFile } from '../../records/pool-file.ts';
 import { ReservedSpace } from '../../records/reserved-space.ts';
 import { ExecBackend } from './backend.ts';
 import type { ExecPoolOptions } from './config.ts';
+import { ExecListing } from './listing.ts';
 import { requireSameProgram } from './made-with.ts';
 import { StorageCalls } from './storage-calls.ts';
 
@@ -27,7 +28,7 @@ export async function openExecBackend(options: ExecOpenOptions): Promise<ReadyBa
     const location = await openLocation({ ...options, location: { type: 'directory', path: records }, poolName: name });
     held.defer(() => location.close());
     const layout = new Layout(await queue.run(() => realpath(location.root)));
-    const syncs = new DirectorySync([layout.volumes, layout.trash]);
+    const syncs = new DirectorySync([layout.volumes, layout.snapshots, layout.trash]);
     held.defer(() => syncs.close());
     const place = { queue, layout, syncs, poolName: name, dataDirectory };
     const poolFile = await openPoolFile({ ...place, kind: 'exec', blockSizeBytes: async () => 4096 });
@@ -41,8 +42,10 @@ export async function openExecBackend(options: ExecOpenOptions): Promise<ReadyBa
     const storage = new StorageCalls(program, { queue: beside, locks, log }, options.options);
     // A program runs between its draft and the rename: the draft is durable before.
     const order = new CommitOrder(queue, syncs, false);
-    const parts = { name, queue, layout, order, syncs, reserve, storage, log };
+    const listing = new ExecListing({ name, queue, layout, log, storage });
+    const parts = { name, queue, layout, order, syncs, reserve, storage, listing, log };
     const facts = { pool_id: poolFile.id, root: layout.root, program: programName };
+    listing.begin();
     return {
       backend: new ExecBackend({ ...parts, poolId: poolFile.id, held, program, options: options.options }),
       facts,

@@ -2,39 +2,47 @@ import { readFile, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
-import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
-import { TurnsByKey } from '../../../volume/flow/turns.ts';
-import type { VolumeId } from '../../../volume/id.ts';
+import { isVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
-import type { Clone, NewData, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
+import { parseSnapshot, type SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import type { Provisioner, Removed, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
-import { VolumeFileDraft } from '../../records/file-draft.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
 import { isThere } from '../../records/gone.ts';
 import type { ExecParts } from './backend.ts';
+import { ExecDraft, ExecSnapshotDraft, Tries } from './drafts.ts';
 
 /**
  * Has volumes made and deleted by a program. It knows a volume by its id alone, and a name that is used again has the id that it
  * had: so the rest of one try is deleted only while no other one has the id.
  */
 export class ExecProvisioner extends FileRemoval<ExecParts> implements Provisioner {
-  readonly #ids = new Ids();
+  readonly #tries = new Tries();
 
   draft(id: VolumeId): VolumeDraft {
-    return new ExecDraft(this.parts, id, this.#ids);
+    return new ExecDraft(this.parts, id, this.#tries);
+  }
+
+  snapshotDraft(id: SnapshotId): SnapshotDraft {
+    return new ExecSnapshotDraft(this.parts, id, this.#tries);
   }
 
   /** Before its record goes: if that fails, it is deleted again. Nothing is kept for a time. */
   override async removeVolume(id: VolumeId): Promise<Removed> {
-    await this.#ids.inTurn(id, () => this.parts.storage.delete(id));
+    await this.#tries.inTurn(id, () => this.parts.storage.delete(id));
     return await super.removeVolume(id, undefined);
+  }
+
+  override async removeSnapshot(id: SnapshotId): Promise<TrashRef> {
+    await this.#tries.inTurn(id, () => this.parts.storage.deleteSnapshot(id));
+    return await super.removeSnapshot(id);
   }
 
   async verify(): Promise<void> {}
 
-  async conditionOf(): Promise<Condition | undefined> {
-    return undefined;
+  async conditionOf({ id }: VolumeRecord): Promise<Condition | undefined> {
+    return await this.parts.listing.conditionOf(id);
   }
 
   /** The record has it. */
@@ -43,7 +51,7 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
   }
 
   async grow(record: VolumeRecord): Promise<void> {
-    await this.#ids.inTurn(record.id, () => this.parts.storage.grow(record));
+    await this.#tries.inTurn(record.id, () => this.parts.storage.grow(record));
   }
 
   async destroy(ref: TrashRef): Promise<void> {
@@ -51,10 +59,10 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
     // Elsewhere lie volumes that were deleted before.
     const record = dirname(ref) === layout.drafts ? await this.#recordIn(ref) : undefined;
     if (record !== undefined) {
-      if (this.#ids.drafts.has(ref) || isRecent(record)) await this.#deleteUnlessNew(record.id);
+      if (this.#tries.has(ref) || isRecent(record)) await this.#deleteUnlessNew(record.id);
       else this.#leave(record);
     }
-    this.#ids.drafts.delete(ref);
+    this.#tries.forget(ref);
     try {
       await emptyDirectory(queue, ref, () => false);
       await queue.run(() => rmdir(ref));
@@ -64,30 +72,38 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
     }
   }
 
-  #leave({ createdAt, id, name }: VolumeRecord): void {
+  #leave({ createdAt, id, name }: VolumeRecord | SnapshotRecord): void {
     this.parts.log.warn(
-      { pool: this.parts.name, volume_id: id, name, created_at: createdAt },
-      'a volume was being made when its home ended, too long ago to be deleted now: it may be in use, if the records were restored. If no PersistentVolume names it, delete it by hand',
+      { pool: this.parts.name, [isVolumeId(id) ? 'volume_id' : 'snapshot_id']: id, name, created_at: createdAt },
+      'a volume or snapshot was being made when its home ended, too long ago to be deleted now: it may be in use, if the records were restored. If no PersistentVolume or VolumeSnapshotContent names it, delete it by hand',
     );
   }
 
-  async #deleteUnlessNew(id: VolumeId): Promise<void> {
+  async #deleteUnlessNew(id: VolumeId | SnapshotId): Promise<void> {
     const { layout, queue, storage } = this.parts;
-    await this.#ids.inTurn(id, async () => {
-      if (this.#ids.isOnItsWay(id) || (await isThere(queue, layout.volume(id)))) return;
-      await storage.delete(id);
+    const place = isVolumeId(id) ? layout.volume(id) : layout.snapshot(id);
+    await this.#tries.inTurn(id, async () => {
+      if (this.#tries.isOnItsWay(id) || (await isThere(queue, place))) return;
+      if (isVolumeId(id)) await storage.delete(id);
+      else await storage.deleteSnapshot(id);
     });
   }
 
-  async #recordIn(ref: TrashRef): Promise<VolumeRecord | undefined> {
-    const path = join(ref, 'volume.json');
-    const text = await this.parts.queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
-    try {
-      return text === undefined ? undefined : parseRecord(text, path);
-    } catch {
-      // Its write was cut short, so the program was not called yet.
-      return undefined;
+  async #recordIn(ref: TrashRef): Promise<VolumeRecord | SnapshotRecord | undefined> {
+    for (const [name, parse] of [
+      ['volume.json', parseRecord],
+      ['snapshot.json', parseSnapshot],
+    ] as const) {
+      const path = join(ref, name);
+      const text = await this.parts.queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+      try {
+        if (text !== undefined) return parse(text, path);
+      } catch {
+        // Its write was cut short, so the program was not called yet.
+        return undefined;
+      }
     }
+    return undefined;
   }
 }
 
@@ -98,99 +114,8 @@ const recentMs = 30 * 60_000;
  * Answers if what an ended try has left may be deleted. The directory of records may be restored from a backup, or rolled back:
  * then a volume that was just being made has been in use since, and no record says so.
  */
-function isRecent({ createdAt }: VolumeRecord): boolean {
+function isRecent({ createdAt }: Pick<VolumeRecord, 'createdAt'>): boolean {
   const ageMs = Date.now() - Date.parse(createdAt);
   // A clock that is behind tells nothing.
   return ageMs >= 0 && ageMs < recentMs;
-}
-
-/** The ids that calls of the program run for, and the tries. */
-class Ids {
-  /** Directories of tries of this process. */
-  readonly drafts = new Set<string>();
-  readonly #turns = new TurnsByKey<VolumeId>();
-  readonly #onTheirWay = new Map<VolumeId, number>();
-
-  inTurn<T>(id: VolumeId, work: () => Promise<T>): Promise<T> {
-    return this.#turns.run(id, work);
-  }
-
-  begin(id: VolumeId): void {
-    this.#onTheirWay.set(id, (this.#onTheirWay.get(id) ?? 0) + 1);
-  }
-
-  end(id: VolumeId): void {
-    const left = (this.#onTheirWay.get(id) ?? 0) - 1;
-    if (left > 0) this.#onTheirWay.set(id, left);
-    else this.#onTheirWay.delete(id);
-  }
-
-  isOnItsWay(id: VolumeId): boolean {
-    return this.#onTheirWay.has(id);
-  }
-}
-
-/** A volume on its way: an intent record, the call, and the rename by which it exists. */
-class ExecDraft extends VolumeFileDraft<ExecParts> implements VolumeDraft {
-  readonly #ids: Ids;
-  #isBegun = false;
-
-  constructor(parts: ExecParts, id: VolumeId, ids: Ids) {
-    super(parts, id);
-    this.#ids = ids;
-  }
-
-  override async begin(): Promise<void> {
-    this.#ids.begin(this.id);
-    this.#ids.drafts.add(this.directory);
-    this.#isBegun = true;
-    await super.begin();
-  }
-
-  async check({ undeleteSeconds = 0 }: VolumeRecord, { isClone }: { readonly isClone: boolean }): Promise<void> {
-    if (isClone) throw new FailedPrecondition(`pool ${this.parts.name}: its program copies no volumes.`);
-    if (undeleteSeconds > 0) {
-      throw new InvalidArgument(`pool ${this.parts.name} keeps no deleted volumes: leave undelete out of the class.`);
-    }
-  }
-
-  override async takenBytes(): Promise<bigint> {
-    return 0n;
-  }
-
-  clone(source: Recorded): Clone {
-    throw new FailedPrecondition(
-      `pool ${this.parts.name}: its program does not copy ${source.kind} ${source.record.id}.`,
-    );
-  }
-
-  async make(record: VolumeRecord, { secrets }: NewData): Promise<void> {
-    const { layout, storage, syncs } = this.parts;
-    await this.writeRecord(record);
-    // Durable before the program makes anything.
-    await syncs.sync(this.parts.queue, this.directory);
-    await syncs.sync(this.parts.queue, layout.drafts);
-    await this.#ids.inTurn(record.id, () => storage.create(record, secrets));
-  }
-
-  async complete(): Promise<void> {
-    throw new FailedPrecondition(`pool ${this.parts.name}: its program copies no volumes.`);
-  }
-
-  override async commit(): Promise<void> {
-    await super.commit();
-    this.#ids.drafts.delete(this.directory);
-    this.#end();
-  }
-
-  override async discard(): Promise<TrashRef | undefined> {
-    const ref = await super.discard();
-    this.#end();
-    return ref;
-  }
-
-  #end(): void {
-    if (this.#isBegun) this.#ids.end(this.id);
-    this.#isBegun = false;
-  }
 }

@@ -3,6 +3,7 @@ import { CommandError, run } from '../../../command/run.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { InternalError, Unavailable } from '../../../volume/errors.ts';
 import type { VolumeHandle } from '../../../volume/handle.ts';
+import type { SnapshotId } from '../../../volume/id.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import type { PoolLog } from '../../log.ts';
 import type { ProgramConfig } from './config.ts';
@@ -11,13 +12,14 @@ import { requireTrusted } from './program-file.ts';
 /** One call of a program. */
 export interface ProgramCall {
   readonly program: ProgramConfig;
-  /** undefined: it is about no volume. */
-  readonly handle: VolumeHandle | undefined;
+  /** undefined: it is about no volume or snapshot. */
+  readonly handle: VolumeHandle | SnapshotId | undefined;
   readonly verb: string;
   /** After the verb. */
   readonly args: readonly string[];
   readonly input?: string;
   readonly secrets?: Secrets | undefined;
+  readonly outputLimitBytes?: number;
 }
 
 /** The place where programs run. */
@@ -37,7 +39,7 @@ export interface ProgramEnd {
   readonly shown: (words: string) => string;
 }
 
-const outputLimitBytes = 1 << 16;
+const usualLimitBytes = 1 << 16;
 const linesLogged = 20;
 const longestLine = 200;
 
@@ -50,7 +52,7 @@ export async function runProgram(
   call: ProgramCall,
   { about, lockName }: Pick<WaitOptions, 'about' | 'lockName'>,
 ): Promise<ProgramEnd> {
-  const { args, handle, input, program, secrets, verb } = call;
+  const { args, handle, input, outputLimitBytes = usualLimitBytes, program, secrets, verb } = call;
   const { locks, log, queue } = place;
   const { name, path, timeoutMs } = program;
   const shown = (words: string) => presentable(words, secrets);

@@ -1,17 +1,23 @@
 import { z } from 'zod';
 import { FailedPrecondition, InternalError } from '../../../volume/errors.ts';
-import type { VolumeId } from '../../../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { parseInput } from '../../../volume/parse-input.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
+import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import { storedBytes } from '../../../volume/stored-json.ts';
+import type { Recorded } from '../../backend.ts';
 import { ProgramCalls } from './calls.ts';
 import type { ProgramConfig } from './config.ts';
 import type { ProgramPlace } from './run-program.ts';
 
 const capacityAnswer = z.looseObject({ totalBytes: storedBytes, availableBytes: storedBytes });
+const names = z.array(z.string().max(128)).default([]);
+const listAnswer = z.looseObject({ volumes: names, snapshots: names });
+/** Some hundred thousand volumes. */
+const listLimitBytes = 1 << 24;
 
-/** The calls of a program that make volumes. Each may be called again with the same volume at any time. */
+/** The calls of a program that make volumes and snapshots. Each may be called again with the same one at any time. */
 export class StorageCalls {
   readonly #program: ProgramConfig;
   readonly #place: ProgramPlace;
@@ -23,22 +29,32 @@ export class StorageCalls {
     this.#options = options;
   }
 
-  async create({ id, name, sizeBytes }: VolumeRecord, secrets: Secrets | undefined): Promise<void> {
-    await this.#require('create', id, { name, sizeBytes: `${sizeBytes}` }, secrets);
+  /** @param source the volume or snapshot that it has the content of; undefined: it is empty */
+  async create(record: VolumeRecord, secrets: Secrets | undefined, source: Recorded | undefined): Promise<void> {
+    const { id, name, sizeBytes } = record;
+    const from = source === undefined ? {} : { [fromKeys[source.kind]]: source.record.id };
+    await this.#require('create', id, { volume: id, name, sizeBytes: `${sizeBytes}`, ...from }, secrets);
   }
 
   async delete(id: VolumeId): Promise<void> {
-    await this.#require('delete', id, {});
+    await this.#require('delete', id, { volume: id });
   }
 
   async grow({ id, sizeBytes }: Pick<VolumeRecord, 'id' | 'sizeBytes'>): Promise<void> {
-    await this.#require('grow', id, { sizeBytes: `${sizeBytes}` });
+    await this.#require('grow', id, { volume: id, sizeBytes: `${sizeBytes}` });
+  }
+
+  async snapshot({ id, name, sourceId }: SnapshotRecord): Promise<void> {
+    await this.#require('snapshot', id, { snapshot: id, volume: sourceId, name });
+  }
+
+  async deleteSnapshot(id: SnapshotId): Promise<void> {
+    await this.#require('delete-snapshot', id, { snapshot: id });
   }
 
   /** undefined: the program does not say. */
   async capacity(): Promise<{ readonly totalBytes: bigint; readonly availableBytes: bigint } | undefined> {
-    const calls = new ProgramCalls(this.#program, this.#place, undefined);
-    const answer = await calls.ask('capacity', { options: this.#options });
+    const answer = await this.#about().ask('capacity', { options: this.#options });
     if (answer === undefined) return undefined;
     const parsed = parseInput(capacityAnswer, answer.fields);
     if ('data' in parsed) {
@@ -50,11 +66,33 @@ export class StorageCalls {
     );
   }
 
-  /** Waits for a call that a home before this one has begun for the volume. */
-  async #require(verb: string, id: VolumeId, request: Record<string, string>, secrets?: Secrets): Promise<void> {
+  /** The ids of the volumes and snapshots that the storage has; undefined: the program does not say. */
+  async list(): Promise<ReadonlySet<string> | undefined> {
+    const answer = await this.#about().ask('list', { options: this.#options }, { outputLimitBytes: listLimitBytes });
+    if (answer === undefined) return undefined;
+    const parsed = parseInput(listAnswer, answer.fields);
+    if ('data' in parsed) return new Set([...parsed.data.volumes, ...parsed.data.snapshots]);
+    throw new InternalError(
+      `program ${this.#program.name} answers list with something else than volumes and snapshots, lists of their ids.`,
+    );
+  }
+
+  #about(): ProgramCalls {
+    return new ProgramCalls(this.#program, this.#place, undefined);
+  }
+
+  /** Waits for a call that a home before this one has begun for the volume or snapshot. */
+  async #require(
+    verb: string,
+    id: VolumeId | SnapshotId,
+    request: Readonly<Record<string, string>>,
+    secrets?: Secrets,
+  ): Promise<void> {
     const calls = new ProgramCalls(this.#program, this.#place, id);
-    const answer = await calls.ask(verb, { volume: id, options: this.#options, ...request }, secrets);
+    const answer = await calls.ask(verb, { options: this.#options, ...request }, { secrets });
     if (answer !== undefined) return;
     throw new FailedPrecondition(`${calls.about} does not support ${verb}.`);
   }
 }
+
+const fromKeys = { volume: 'fromVolume', snapshot: 'fromSnapshot' } as const;

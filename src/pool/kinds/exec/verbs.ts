@@ -109,7 +109,7 @@ class JsonVerbs implements Verbs {
     return this.#calls.ask(
       verb,
       { volume: handle, node: nodeName, options, readOnly, ...(fsType === undefined ? {} : { fsType }), ...rest },
-      secrets instanceof Secrets ? secrets : undefined,
+      { secrets: secrets instanceof Secrets ? secrets : undefined },
     );
   }
 }

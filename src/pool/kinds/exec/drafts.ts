@@ -1,0 +1,163 @@
+import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
+import { TurnsByKey } from '../../../volume/flow/turns.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import type { Secrets } from '../../../volume/secrets.ts';
+import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import type { Clone, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
+import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
+import type { ExecParts } from './backend.ts';
+
+/** The tries of this process to make something, and the ids that calls of the program run for. */
+export class Tries {
+  readonly #directories = new Set<string>();
+  readonly #turns = new TurnsByKey<VolumeId | SnapshotId>();
+  readonly #onTheirWay = new Map<VolumeId | SnapshotId, number>();
+
+  inTurn<T>(id: VolumeId | SnapshotId, work: () => Promise<T>): Promise<T> {
+    return this.#turns.run(id, work);
+  }
+
+  begin(id: VolumeId | SnapshotId, directory: string): Try {
+    this.#directories.add(directory);
+    this.#onTheirWay.set(id, (this.#onTheirWay.get(id) ?? 0) + 1);
+    let hasEnded = false;
+    return {
+      end: () => {
+        if (hasEnded) return;
+        hasEnded = true;
+        const left = (this.#onTheirWay.get(id) ?? 0) - 1;
+        if (left > 0) this.#onTheirWay.set(id, left);
+        else this.#onTheirWay.delete(id);
+      },
+    };
+  }
+
+  has(directory: string): boolean {
+    return this.#directories.has(directory);
+  }
+
+  forget(directory: string): void {
+    this.#directories.delete(directory);
+  }
+
+  isOnItsWay(id: VolumeId | SnapshotId): boolean {
+    return this.#onTheirWay.has(id);
+  }
+}
+
+interface Try {
+  /** Once: called again it does nothing. */
+  end(): void;
+}
+
+/** A volume on its way: an intent record, the call, and the rename by which it exists. */
+export class ExecDraft extends VolumeFileDraft<ExecParts> implements VolumeDraft {
+  readonly #tries: Tries;
+  #try: Try | undefined;
+  #source: Recorded | undefined;
+
+  constructor(parts: ExecParts, id: VolumeId, tries: Tries) {
+    super(parts, id);
+    this.#tries = tries;
+  }
+
+  override async begin(): Promise<void> {
+    this.#try = this.#tries.begin(this.id, this.directory);
+    await super.begin();
+  }
+
+  async check({ undeleteSeconds = 0 }: VolumeRecord): Promise<void> {
+    if (undeleteSeconds > 0) {
+      throw new InvalidArgument(`pool ${this.parts.name} keeps no deleted volumes: leave undelete out of the class.`);
+    }
+  }
+
+  override async takenBytes(): Promise<bigint> {
+    return 0n;
+  }
+
+  /** The one call that makes the volume copies the content, too. */
+  clone(source: Recorded): Clone {
+    this.#source = source;
+    return byTheProgram;
+  }
+
+  async make(record: VolumeRecord, { secrets }: NewData): Promise<void> {
+    await this.#make(record, secrets);
+  }
+
+  async complete(record: VolumeRecord, { secrets }: Omit<NewData, 'mkfsArguments'>): Promise<void> {
+    await this.#make(record, secrets);
+  }
+
+  override async commit(): Promise<void> {
+    await super.commit();
+    this.#tries.forget(this.directory);
+    this.#try?.end();
+  }
+
+  override async discard(): Promise<TrashRef | undefined> {
+    const ref = await super.discard();
+    this.#try?.end();
+    return ref;
+  }
+
+  async #make(record: VolumeRecord, secrets: Secrets | undefined): Promise<void> {
+    await this.writeRecord(record);
+    await syncDraft(this.parts, this.directory);
+    await this.#tries.inTurn(record.id, () => this.parts.storage.create(record, secrets, this.#source));
+  }
+}
+
+/** A snapshot on its way, in the same way. */
+export class ExecSnapshotDraft extends SnapshotFileDraft<ExecParts> implements SnapshotDraft {
+  readonly #tries: Tries;
+  #try: Try | undefined;
+
+  constructor(parts: ExecParts, id: SnapshotId, tries: Tries) {
+    super(parts, id);
+    this.#tries = tries;
+  }
+
+  override async begin(): Promise<void> {
+    this.#try = this.#tries.begin(this.id, this.directory);
+    await super.begin();
+  }
+
+  override async takenBytes(): Promise<bigint> {
+    return 0n;
+  }
+
+  clone({ kind, record }: Recorded): Clone {
+    if (kind === 'volume') return byTheProgram;
+    throw new FailedPrecondition(`pool ${this.parts.name}: its program takes no snapshot of snapshot ${record.id}.`);
+  }
+
+  override async complete(record: SnapshotRecord): Promise<void> {
+    await this.writeRecord(record);
+    await syncDraft(this.parts, this.directory);
+    await this.#tries.inTurn(record.id, () => this.parts.storage.snapshot(record));
+  }
+
+  override async commit(): Promise<void> {
+    await super.commit();
+    this.#tries.forget(this.directory);
+    this.#try?.end();
+  }
+
+  override async discard(): Promise<TrashRef | undefined> {
+    const ref = await super.discard();
+    this.#try?.end();
+    return ref;
+  }
+}
+
+/** Durable before the program makes anything. */
+async function syncDraft({ layout, queue, syncs }: ExecParts, directory: string): Promise<void> {
+  await syncs.sync(queue, directory);
+  await syncs.sync(queue, layout.drafts);
+}
+
+const byTheProgram: Clone = { goAhead: async () => undefined, complete: async () => undefined };
