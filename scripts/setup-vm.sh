@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, nfs-ganesha, open-iscsi, multipath-tools, Samba, nbdkit, a newer and an older LVM, unpacked beside
+# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, nfs-ganesha, open-iscsi, multipath-tools, GlusterFS, Samba, nbdkit, a newer and an older LVM, unpacked beside
 # nothing of the system's own. Quick when there is nothing to do. Prints the kernel's directory.
 set -euo pipefail
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -66,10 +66,11 @@ unpack_udev() { # directory
   rm -rf "$draft"
 }
 
-# Unpacked, as installed ones would be started here: the NFS server and client programs, with rpcbind, nfs-ganesha, iscsid and multipathd.
+# Unpacked, as installed ones would be started here: the NFS server and client programs, with rpcbind, nfs-ganesha, iscsid, multipathd and GlusterFS.
 nfs_packages='nfs-kernel-server nfs-common libnfsidmap1 libwrap0'
 ganesha_packages='nfs-ganesha nfs-ganesha-vfs libntirpc4.3 liburcu8 libdbus-1-3 libwbclient0 libnfsidmap1'
 iscsi_packages='open-iscsi libopeniscsiusr libisns0'
+gluster_packages='glusterfs-server glusterfs-client glusterfs-common glusterfs-cli libglusterfs0 libglusterd0 libgfapi0 libgfrpc0 libgfxdr0 libgfchangelog0 liburcu8 libtirpc3 libaio1 libxml2 libicu72 libreadline8'
 multipath_packages='multipath-tools kpartx libaio1 libedit2 libbsd0 libmd0 libjson-c5 liburcu8'
 unpack_packages() { # directory, what it is, package...
   local directory="$1" what="$2"
@@ -159,6 +160,8 @@ kernel="$cache/kernel"
 [ -x "$cache/iscsi/sbin/iscsid" ] || unpack_packages "$cache/iscsi" open-iscsi $iscsi_packages
 # shellcheck disable=SC2086
 [ -x "$cache/multipath/sbin/multipathd" ] || unpack_packages "$cache/multipath" multipath-tools $multipath_packages
+# shellcheck disable=SC2086
+[ -x "$cache/gluster/usr/sbin/glusterfsd" ] || unpack_packages "$cache/gluster" GlusterFS $gluster_packages
 [ -x "$cache/exec/sbin/smbd" ] || unpack_exec "$cache/exec"
 [ -x "$cache/lvm-newer/bin/lvm" ] || unpack_lvm "$cache/lvm-newer" "$newer_release" "$newer_packages"
 [ -x "$cache/lvm-older/bin/lvm" ] || unpack_lvm "$cache/lvm-older" "$older_release" "$older_packages"

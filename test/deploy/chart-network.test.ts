@@ -116,6 +116,13 @@ describe('the chart, with storage over a network', () => {
     assert.equal(text.match(/imagePullSecrets:/g)?.length, 6);
   });
 
+  test('needs no pool for files that PersistentVolumes name, and has no class then', async () => {
+    const named = { files: { enabled: true, config: { pools: {} }, storageClasses: [] } };
+    const objects = objectsOf(await helm.template(named));
+    assert.deepEqual(configIn(objects.get('ConfigMap holdfast-files')), { attach: 'required', pools: {} });
+    assert.ok(![...objects.keys()].includes('StorageClass holdfast-files'));
+  });
+
   const refused: Readonly<Record<string, readonly [Values, RegExp]>> = {
     'a configuration that nothing reads': [
       { files: { config: { pools } } },
@@ -128,6 +135,10 @@ describe('the chart, with storage over a network', () => {
     ],
     'a class of a pool that is not there': [
       { files: { enabled: true, config: { pools: { other: pools.files } } } },
+      /class holdfast-files: there is no pool files in files\.config\.pools/,
+    ],
+    'a class without any pool': [
+      { files: { enabled: true, config: { pools: {} } } },
       /class holdfast-files: there is no pool files in files\.config\.pools/,
     ],
     'a class that is there already': [

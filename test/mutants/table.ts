@@ -11,6 +11,7 @@ import { durabilityMutants } from './table/durability.ts';
 import { execMutants } from './table/exec.ts';
 import { fleetMutants } from './table/fleet.ts';
 import { freezeMutants } from './table/freeze.ts';
+import { glusterMutants } from './table/gluster.ts';
 import { goneNodeMutants } from './table/gone-nodes.ts';
 import { locationMutants } from './table/homes.ts';
 import { ledgerMutants } from './table/ledger.ts';
@@ -54,6 +55,7 @@ export const mutants: readonly Mutant[] = [
   ...fleetMutants,
   ...absenceMutants,
   ...goneNodeMutants,
+  ...glusterMutants,
   ...nfsMutants,
   ...execMutants,
   ...moveMutants,

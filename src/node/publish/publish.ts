@@ -12,13 +12,12 @@ import { mountDirectory } from '../mount/mount-directory.ts';
 import { settleBoth } from '../mount/settle-both.ts';
 import { unmountLost } from '../mount/unmount-stack.ts';
 import { completeAttributes, wantedAttributes } from '../mount-options.ts';
-import type { StageNote } from '../notes.ts';
 import { otherPaths, showsSameAs } from '../path/mounts.ts';
 import { identify, isLost, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, openPlace, type PathHandle, type Place } from '../path/path-handle.ts';
 import { isReadonlyDevice } from '../path/sysfs.ts';
 import type { TargetPath } from '../path/target.ts';
-import { planPublish, type WantedMount } from '../plan.ts';
+import { type Noted, planPublish, type WantedMount } from '../plan.ts';
 import { isAttachedReadonly } from '../publication.ts';
 import { contextDemand, type PublishRequest, requireFit } from '../request.ts';
 import { notedStage, openStagingPlace, wantedWhenStaged } from '../stage/staging.ts';
@@ -34,7 +33,9 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
   const notes = await context.notes();
   const digest = notes.digest(demand.capability, volume.content);
 
-  if (access.isLost !== undefined) await replaceLost(context, found, { ...asked, staging }, notes.read(volumeId));
+  if (access.isLost !== undefined) {
+    await replaceLost(context, found, { ...asked, staging }, notedStage(notes.read(volumeId), staging.path, digest));
+  }
   using scene = await observe(context, volume, target, staging);
   const { at, handle, place, staged, stagedHandle } = scene;
   const wanted = wantedAtTarget(request, volume);
@@ -68,13 +69,14 @@ async function replaceLost(
   context: NodeContext,
   { access, volume }: FoundOnNode,
   { demand, staging, target, volumeId }: PublishRequest & { readonly staging: TargetPath },
-  note: StageNote | undefined,
+  noted: Noted,
 ): Promise<void> {
   using scene = await observe(context, volume, target, staging);
   const { at, handle, place, staged, stagedHandle, stagingPlace } = scene;
   if (await isLost(at)) (await unmountLost(context, place, volumeId, handle))?.[Symbol.dispose]();
-  const isUndone = staged.occupant.kind === 'directory' && note?.path === staging.path;
-  if (stagingPlace === undefined || !(isUndone || (await isLost(staged)))) return;
+  const isUndone = staged.occupant.kind === 'directory' && noted === 'same';
+  const isStagedLost = noted !== 'different' && (await isLost(staged));
+  if (stagingPlace === undefined || !(isUndone || isStagedLost)) return;
   using renewed = await unmountLost(context, stagingPlace, volumeId, stagedHandle);
   if (renewed === undefined) return;
   await mountDirectory(access, {

@@ -14,7 +14,6 @@ const context = JSON.stringify({ kind: 'gluster', servers: '10.88.0.1', volume: 
 const mortal = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './mortal.ts' : './mortal.mjs', import.meta.url),
 );
-const bricks = process.env['HOLDFAST_TEST_BRICKS'] ?? '/target';
 
 const points: readonly CrashPoint[] = (
   [
@@ -62,7 +61,7 @@ function nextOneLeavesNothing(scratch: Scratch): void {
   assert.deepEqual(leftOf(scratch), nothing);
 }
 
-before(() => server('make', bricks));
+before(() => server('make', '/target'));
 after(() => {
   server('stop');
   rmdirSync(container);

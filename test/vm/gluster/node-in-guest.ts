@@ -13,7 +13,7 @@ import { Scratch } from '../../support/scratch.ts';
 import { cgroupOf, clients, leftOf, nothing, openGlusterKind, server } from './gluster-node.ts';
 
 const shared = mountCapability('MULTI_NODE_MULTI_WRITER');
-const bricks = process.env['HOLDFAST_TEST_BRICKS'] ?? '/target';
+const bricks = '/target';
 const context = (change: Record<string, string> = {}) => ({
   ...{ kind: 'gluster', servers: '10.88.0.1', volume: 'gv0' },
   ...change,

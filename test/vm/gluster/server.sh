@@ -5,7 +5,6 @@
 # server.sh stop|start                       all of the server's processes
 # server.sh bricks-stop|bricks-start         those that have the data
 # server.sh cut|heal                         drops all packets to the server and from it, and ends that
-# server.sh second                           another address of the same server, 10.88.1.1
 set -eu
 PATH="$PATH:/usr/sbin:/sbin"
 inside() { nsenter --net=/run/netns/gluster "$@"; }
@@ -13,7 +12,7 @@ end() { for pid in $(pgrep -x "$1"); do kill -9 "$pid"; done; }
 
 # It has its address from its first start on.
 start() {
-  inside glusterd -l /var/log/glusterfs/glusterd.log
+  inside glusterd -l /var/log/glusterfs/glusterd.log </dev/null >/dev/null 2>&1
   until inside gluster --mode=script pool list >/dev/null 2>&1; do sleep 0.2; done
 }
 bricks_are_there() {
@@ -25,10 +24,12 @@ bricks_are_there() {
 
 case "$1" in
   install)
-    cp -a "$2/usr/." /usr/
-    cp -a "$2/etc/." /etc/
+    # The libraries of this machine stay.
+    cp -an "$2/usr/." /usr/
+    cp -an "$2/lib/." /usr/lib/
+    cp -a "$2/etc/glusterfs" /etc/
     mkdir -p /var/log/glusterfs /var/lib/glusterd /run/gluster
-    [ "$(uname -r)" = "${3:-}" ] || modprobe -a fuse veth
+    modprobe -a fuse veth
     mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup2 /sys/fs/cgroup
     ;;
   make)
@@ -60,5 +61,4 @@ case "$1" in
   bricks-start) bricks_are_there ;;
   cut) inside ip link set gluster-server down ;;
   heal) inside ip link set gluster-server up ;;
-  second) inside ip addr add 10.88.1.1/24 dev gluster-server && ip route add 10.88.1.0/24 dev gluster-client ;;
 esac

@@ -63,6 +63,8 @@ export class VirtualMachine implements AsyncDisposable {
   readonly nfsDirectory: string;
   /** Debian's open-iscsi, unpacked (iscsi/target.sh). */
   readonly iscsiDirectory: string;
+  /** Debian's GlusterFS, unpacked (gluster/server.sh). */
+  readonly glusterDirectory: string;
   /** Debian's multipath-tools, unpacked (iscsi/target.sh). */
   readonly multipathDirectory: string;
   /** Samba, nbdkit and their clients: a tree for /usr (exec/servers.sh). */
@@ -83,6 +85,7 @@ export class VirtualMachine implements AsyncDisposable {
     this.udevDirectory = join(dirname(this.#kernel), 'udev');
     this.nfsDirectory = join(dirname(this.#kernel), 'nfs');
     this.iscsiDirectory = join(dirname(this.#kernel), 'iscsi');
+    this.glusterDirectory = join(dirname(this.#kernel), 'gluster');
     this.multipathDirectory = join(dirname(this.#kernel), 'multipath');
     this.execDirectory = join(dirname(this.#kernel), 'exec');
     this.newerLvmDirectory = join(dirname(this.#kernel), 'lvm-newer/bin');

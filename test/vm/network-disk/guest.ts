@@ -19,7 +19,7 @@ interface GuestOptions {
 
 /** Runs a program of a directory in a machine with a disk at /target for the target's images. @returns its last words */
 export async function succeedsWithTarget(
-  area: 'iscsi' | 'nvme',
+  area: 'gluster' | 'iscsi' | 'nvme',
   name: string,
   { contained, prepare, udev }: GuestOptions = {},
 ): Promise<string> {

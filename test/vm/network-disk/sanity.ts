@@ -46,6 +46,8 @@ export interface DiskSanityRun {
   readonly prepare: (vm: VirtualMachine) => string;
   readonly disks: GatewayPlan['disks'];
   readonly expected: Tally;
+  /** The driver's name; left out: that of disks. */
+  readonly driverName?: string;
   /** Secrets of csi-sanity. */
   readonly secrets?: string;
 }
@@ -53,7 +55,7 @@ export interface DiskSanityRun {
 /** csi-sanity against home and node service of a kind whose disks exist already, in a virtual machine. */
 export async function passesDiskSanity(
   t: TestContext,
-  { disks, expected, prepare, secrets }: DiskSanityRun,
+  { disks, driverName = 'disks.holdfast.csi.dev', expected, prepare, secrets }: DiskSanityRun,
 ): Promise<void> {
   using scratch = new Scratch('sanity');
   using disk = new VolatileDisk(scratch, { name: 'target', sizeBytes: 2 * 2 ** 30 });
@@ -69,7 +71,7 @@ export async function passesDiskSanity(
   writeFileSync(config, 'attach: required\npools: {}\n');
   const driver = (side: 'home' | 'node', more: string) =>
     vm.start(
-      `env HOLDFAST_SIDE=${side} HOLDFAST_DRIVER_NAME=disks.holdfast.csi.dev HOLDFAST_NODE_ID=node-1 CSI_ENDPOINT=unix://${socket(side)} HOLDFAST_DATA=${run}/${side}/data ${more} ${process.execPath} ${file} serve`,
+      `env HOLDFAST_SIDE=${side} HOLDFAST_DRIVER_NAME=${driverName} HOLDFAST_NODE_ID=node-1 CSI_ENDPOINT=unix://${socket(side)} HOLDFAST_DATA=${run}/${side}/data ${more} ${process.execPath} ${file} serve`,
       scratch.join(`${side}.log`),
     );
   const started = [driver('home', `HOLDFAST_CONFIG=${config}`), driver('node', `HOLDFAST_KUBELET_DIR=${run}/kubelet`)];
@@ -110,7 +112,7 @@ export async function passesDiskSanity(
   for (const [text, reason] of Object.entries(leftOut)) t.diagnostic(`left out: ${text}: ${reason}`);
   assert.deepEqual(tally(specs), expected);
   const left = await vm.run(
-    `grep ' ${run}/kubelet' /proc/mounts; ls /sys/class/iscsi_session /sys/class/nvme 2>/dev/null | grep -E '^(session|nvme)[0-9]'; find ${run}/node/data -name '*.json' -size +0 ! -name nvme-host.json; true`,
+    `grep ' ${run}/kubelet' /proc/mounts; ls /sys/class/iscsi_session /sys/class/nvme 2>/dev/null | grep -E '^(session|nvme)[0-9]'; find ${run}/node/data -name '*.json' -size +0 ! -name nvme-host.json; pgrep -fa process-name=fuse; true`,
   );
   assert.equal(left, '', 'something was left on the node');
 }

@@ -108,8 +108,9 @@
 {{- end }}
 {{- if $values.files.enabled }}
 {{- $pools := dig "pools" dict $config | default dict }}
-{{- if empty $pools }}
-{{- include "holdfast.problem" (dict "found" $found "key" "files.config.pools" "text" "needs a pool, such as {files: {kind: nfs, server: nas.example.com, share: /export/kubernetes}}") }}
+{{- $hasPools := kindIs "map" (get $config "pools") }}
+{{- if not $hasPools }}
+{{- include "holdfast.problem" (dict "found" $found "key" "files.config.pools" "text" "needs a pool, such as {files: {kind: nfs, server: nas.example.com, share: /export/kubernetes}}; or say {} if PersistentVolumes name all volumes") }}
 {{- end }}
 {{- if ne "required" (dig "attach" "required" $config) }}
 {{- include "holdfast.problem" (dict "found" $found "key" "files.config.attach" "text" "must be required, as the CSIDriver object says") }}
@@ -129,7 +130,7 @@
 {{- end }}
 {{- $names = append $names $class.name }}
 {{- $pool := dig "parameters" "pool" "" $class }}
-{{- if and $pool (not (empty $pools)) (not (hasKey $pools $pool)) }}
+{{- if and $pool $hasPools (not (hasKey $pools $pool)) }}
 {{- include "holdfast.problem" (dict "found" $found "key" $key "text" (printf "there is no pool %s in files.config.pools" $pool)) }}
 {{- end }}
 {{- end }}
