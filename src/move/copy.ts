@@ -95,7 +95,10 @@ export async function copyRanges(work: CopyWork): Promise<void> {
       await to.zero({ offsetBytes, lengthBytes: smaller(batchBytes, toBytes - offsetBytes) });
     }
   };
-  for await (const { data, lengthBytes, offsetBytes } of work.pieces) {
+  const settleRest = async () => {
+    if (batched > 0n && !signal.aborted) await settle(at);
+  };
+  for await (const { data, lengthBytes, offsetBytes } of settledAtEnd(work.pieces, settleRest)) {
     signal.throwIfAborted();
     if (outside === 'anything') await zero(at, offsetBytes);
     const length = BigInt(lengthBytes);
@@ -113,6 +116,19 @@ export async function copyRanges(work: CopyWork): Promise<void> {
   }
   if (outside === 'anything') await zero(at, targetBytes);
   await settle(endBytes);
+}
+
+/** A source that is cut off again and again still gets further: the pieces that have come until then count. */
+async function* settledAtEnd(
+  pieces: AsyncIterable<Piece>,
+  settle: () => Promise<void>,
+): AsyncGenerator<Piece, void, void> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    await settle();
+    throw error;
+  }
 }
 
 /** @throws DataLoss if the disk has other bytes than were written */

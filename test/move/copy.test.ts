@@ -96,6 +96,22 @@ describe('the copy of ranges', () => {
     assert.deepEqual([content[5 * mib - 1], content[5 * mib]], [0, 1]);
   });
 
+  test('of a source that is cut off has what came until then; one that is cancelled does nothing more', async () => {
+    async function* cut(): AsyncGenerator<ByteRange, void, void> {
+      yield* ranges([0, 6 * mib]);
+      throw new Error('cut off');
+    }
+    const notes: bigint[] = [];
+    const noted = async (offset: bigint) => void notes.push(offset);
+    const source = withData(0, sizeBytes);
+    const one = (pieces: AsyncIterable<ByteRange>) => ({ ranges: pieces, noted });
+    await assert.rejects(copy(source, undefined, one(cut())), /cut off/);
+    // Three more were being read.
+    assert.deepEqual(notes.splice(0), [BigInt(3 * mib)]);
+    await assert.rejects(copy(source, undefined, { ...one(cut()), signal: AbortSignal.abort() }));
+    assert.deepEqual(notes, []);
+  });
+
   test('is compared with what the disk has, before it is noted', async () => {
     const notes: bigint[] = [];
     using scratch = new Scratch('copy');

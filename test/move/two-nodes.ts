@@ -119,19 +119,26 @@ export async function introduce(
   target: MovingNode,
   { id, moveId }: { readonly id: VolumeId; readonly moveId: string },
   kind: AdmissionKind = 'again',
+  port = source.port,
 ): Promise<void> {
   // The target hears of a refusal from the source itself.
   await source.leavings.admit({ id, moveId, node: target.name }, kind).catch((error: unknown) => {
     if (kind !== 'again') throw error;
   });
-  target.nodes.connect(source.name, { host: '127.0.0.1', port: source.port });
+  target.nodes.connect(source.name, { host: '127.0.0.1', port });
   target.mover.connected(source.name);
 }
 
-/** Orders a move. @returns its id */
-export async function order(source: MovingNode, target: MovingNode, id: VolumeId, limit?: bigint): Promise<string> {
+/** Orders a move. @param port of a network before the source @returns its id */
+export async function order(
+  source: MovingNode,
+  target: MovingNode,
+  id: VolumeId,
+  limit?: bigint,
+  port?: number,
+): Promise<string> {
   const moveId = randomUUID();
-  await introduce(source, target, { id, moveId }, 'order');
+  await introduce(source, target, { id, moveId }, 'order', port);
   const to = { to: undefined, ticket: 'ticket', limitBytesPerSecond: limit };
   await target.mover.startFrom({ id, moveId, node: source.name, ...to });
   return moveId;

@@ -137,6 +137,14 @@ export const moveMutants: readonly Mutant[] = [
     only: 'leaves nothing of a draft',
   },
   {
+    name: 'what came of a source that is cut off counts',
+    file: 'src/move/copy.ts',
+    killer: 'test/move/copy.test.ts',
+    only: 'is cut off',
+    text: '    if (batched > 0n && !signal.aborted) await settle(at);\n',
+    replacement: '',
+  },
+  {
     name: 'the bytes that have arrived are compared before they are noted',
     file: 'src/move/copy.ts',
     killer: 'test/move/copy.test.ts',

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { volumeSpec } from '../support/image-pool.ts';
+import { Random, testSeed } from '../support/random.ts';
+import { Scratch } from '../support/scratch.ts';
+import { Broker, MovingNode, order } from './two-nodes.ts';
+
+const mib = 1 << 20;
+const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 64n << 20n });
+const { id } = spec;
+
+/** A network between two nodes, which cuts each connection after some bytes of its answers. */
+class CutNetwork implements AsyncDisposable {
+  readonly #server: Server;
+  /** The bytes after which the next connection is cut. */
+  nextCut: () => number = () => Number.POSITIVE_INFINITY;
+  onCut: () => void = () => undefined;
+
+  private constructor(toPort: () => number) {
+    this.#server = createServer((from) => {
+      const to = connect(toPort(), '127.0.0.1');
+      let left = this.nextCut();
+      const cut = () => {
+        from.destroy();
+        to.destroy();
+        this.onCut();
+      };
+      for (const socket of [from, to]) socket.on('error', () => undefined);
+      from.on('data', (bytes) => to.write(bytes));
+      from.on('close', () => to.destroy());
+      to.on('close', () => from.destroy());
+      to.on('data', (bytes: Buffer) => {
+        if (from.destroyed) return;
+        // The request was carried out, and its answer is lost, or a part of it.
+        if (bytes.length > left) cut();
+        else from.write(bytes);
+        left -= bytes.length;
+      });
+    });
+  }
+
+  static async open(toPort: () => number): Promise<CutNetwork> {
+    const network = new CutNetwork(toPort);
+    network.#server.listen(0, '127.0.0.1');
+    await once(network.#server, 'listening');
+    return network;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.nextCut = () => 0;
+    this.#server.close();
+  }
+}
+
+/** Attached as a device, until it is disposed of. */
+async function device(node: MovingNode) {
+  const { pool } = await node.pools.require(id);
+  const attached = await pool.attach(id, { persistent: true });
+  assert.ok(attached.kind === 'device');
+  await attached.release();
+  return { path: attached.devicePath, [Symbol.asyncDispose]: () => pool.detach(attached) };
+}
+
+function write(path: string, bytes: Buffer, offsetBytes: number): void {
+  const file = openSync(path, 'r+');
+  writeSync(file, bytes, 0, bytes.length, offsetBytes);
+  fsyncSync(file);
+  closeSync(file);
+}
+
+const digestOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex');
+
+test('a move through a network that is cut in each of its rounds, and at its end: the same bytes, in one place', async (t) => {
+  const random = new Random(testSeed());
+  t.diagnostic(`HOLDFAST_TEST_SEED=${random.seed}`);
+  using scratch = new Scratch('cut');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a', { xfs: true });
+  await using b = await MovingNode.open(scratch, broker, 'b', { xfs: true });
+  await using network = await CutNetwork.open(() => a.port);
+  await a.pool.create(spec);
+  const cuts = new Map<string, number>();
+  network.onCut = () => {
+    const phase = b.mover.sights()[0]?.progress?.phase ?? 'none';
+    cuts.set(phase, (cuts.get(phase) ?? 0) + 1);
+  };
+  // The controller brings them together again and again.
+  const reconnecting = setInterval(() => b.mover.connected('a'), 50);
+  t.after(() => clearInterval(reconnecting));
+  const lengths = [3_000, 6_000, 60_000, 2 * mib, 6 * mib];
+  network.nextCut = () => random.pick(lengths) ?? 0;
+  let before: string;
+  {
+    await using shown = await device(a);
+    write(shown.path, randomBytes(20 * mib), 5 * mib);
+    await order(a, b, id, undefined, network.port);
+    // Each round has changes to copy.
+    for (let round = 0; round < 4; round++) {
+      await eventually(() => assert.equal(b.sight(id).progress?.phase, 'waiting'), 120_000);
+      write(shown.path, randomBytes(4 * mib), random.integer(0, 56) * mib);
+      write(shown.path, Buffer.alloc(mib), random.integer(0, 60) * mib);
+    }
+    before = digestOf(shown.path);
+  }
+  assert.equal((await b.ended(id)).job.state, 'done');
+  network.nextCut = () => Number.POSITIVE_INFINITY;
+  t.diagnostic(`cut: ${[...cuts].map(([phase, count]) => `${count} ${phase}`).join(', ')}`);
+  {
+    await using shown = await device(b);
+    assert.equal(digestOf(shown.path), before);
+  }
+  await eventually(() => assert.equal(a.leavings.jobs()[0]?.state, 'done'), 60_000);
+  assert.equal(await a.pools.find(id), undefined);
+  for (const { pool } of [a, b]) assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
+});
