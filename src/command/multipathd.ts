@@ -5,7 +5,7 @@ export interface MultipathRunner {
   readonly before: readonly string[];
 }
 
-/** multipathd answers within 4 s, or says that it is late (uxsock_timeout). A stopped one says nothing. */
+/** The program waits 4 s for the daemon (uxsock_timeout), and prints nothing if that hangs. */
 const timeoutMs = 15_000;
 
 /** Directories of Debian and of others: in the driver's container PATH is that of the image. */
@@ -22,7 +22,8 @@ export async function askMultipathd(
 ): Promise<string | undefined> {
   const [program, ...rest] = [...before, 'multipathd', ...words];
   try {
-    return (await run(program ?? '', rest, { accept: [0, 1], environment, timeoutMs })).stdout.trim();
+    const { stdout } = await run(program ?? '', rest, { accept: [0, 1], environment, timeoutMs });
+    return stdout.trim() === '' ? undefined : stdout.trim();
   } catch (error) {
     if (error instanceof CommandError) return undefined;
     throw error;

@@ -312,6 +312,12 @@ export const reachMutants: readonly Mutant[] = [
     replacement: 'own.length === 0',
   },
   {
+    name: 'a multipath map with a path of another program is not removed',
+    ...iscsi('multipath'),
+    text: '.filter((map) => foreignPathOf(map, luns) === undefined)',
+    replacement: '',
+  },
+  {
     name: 'a multipath map that has paths is not removed for a unit in a note',
     ...iscsi('multipath'),
     text: '.filter(({ paths }) => paths.length === 0)',

@@ -212,6 +212,13 @@ describe('a volume with two portals on a node with multipathd', () => {
     assert.deepEqual(await volume.expand(640n << 20n), { capacity_bytes: 640n << 20n });
     const [{ total } = { total: 0n }] = (await volume.stats()).usage;
     assert.ok(total > 500n << 20n, `${total}`);
+    target('second-down');
+    await eventually(async () => assert.match(await condition(volume), /^1 of 2 paths/), longMs);
+    target('grow', directory, 'first', '800M');
+    await refused(volume.expand(800n << 20n), 'UNAVAILABLE', /has not grown: its path sd[a-z] is down/);
+    target('second-up');
+    await eventually(async () => assert.match(await condition(volume), /^The target is connected/), longMs);
+    assert.deepEqual(await volume.expand(800n << 20n), { capacity_bytes: 800n << 20n });
     await volume.down();
     await nothingLeft();
   });
@@ -237,6 +244,44 @@ describe('a volume with two portals on a node with multipathd', () => {
       await nothingLeft();
     });
   }
+
+  test('is let go as a raw block device when both portals are lost', async () => {
+    target('multipathd', 'stop');
+    target('multipathd', 'start', 'no_path_retry queue');
+    const volume = harness.volume('raw lost', blockCapability());
+    await up(volume, contextOf('2'));
+    target('silence');
+    await eventually(async () => assert.match(await condition(volume), /No connection to the target/), longMs);
+    await eventually(async () => void (await volume.down()), 300_000);
+    await nothingLeft();
+    target('speak');
+  });
+
+  test('uses one portal while multipathd hangs', async () => {
+    const pid = Number(readFileSync('/run/multipathd.pid', 'utf8'));
+    process.kill(pid, 'SIGSTOP');
+    const volume = harness.volume('hangs', xfs);
+    await up(volume, contextOf('1'));
+    assert.deepEqual([sessions().length, maps()], [1, []]);
+    process.kill(pid, 'SIGCONT');
+    await volume.down();
+    await nothingLeft();
+  });
+
+  test('has one device if its map is gone, and multipathd makes no other', async () => {
+    const volume = harness.volume('no map', xfs);
+    await up(volume, contextOf('1'));
+    await volume.unpublish();
+    execFileSync('umount', [volume.staging]);
+    target('multipathd', 'stop');
+    execFileSync('multipath', ['-F'], { stdio: 'pipe' });
+    assert.deepEqual([names().length, maps()], [2, []]);
+    await up(volume, contextOf('1'));
+    assert.deepEqual([names().length, maps()], [1, []]);
+    await volume.down();
+    await nothingLeft();
+    target('multipathd', 'start');
+  });
 
   test('is refused if its map has a path of another program, which keeps it', async () => {
     target('host-login');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { IscsiLun } from '../../../kernel/block/iscsi.ts';
 import type { MultipathMap } from '../../../kernel/block/multipath.ts';
-import { devicesAbove, devicesFor, foreignPathOf, mapsLeft, mapsOver } from './multipath.ts';
+import { devicesAbove, devicesFor, foreignPathOf, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
 
 const wwid = '36001405aabbccddeeff0011223344556';
 const identity = `1 naa.${wwid.slice(1)}`;
@@ -51,6 +51,11 @@ describe('a map', () => {
     assert.equal(foreignPathOf(map(a, b), [b, a]), undefined);
     assert.equal(foreignPathOf(map(a, c), [a, b]), 'sdc');
     assert.equal(foreignPathOf({}, [a]), undefined);
+  });
+
+  test('goes with the paths of this driver if it has no others', () => {
+    assert.deepEqual(ownMaps([a, b], over(map(a, b))), [map(a, b)]);
+    assert.deepEqual(ownMaps([a, b], over(map(a, c))), []);
   });
 
   test('is left if it has no path any more, of a unit in the note', () => {

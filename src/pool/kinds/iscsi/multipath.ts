@@ -34,6 +34,11 @@ export function foreignPathOf({ paths = [] }: Pick<NetworkDevice, 'paths'>, own:
   return paths.find((path) => !own.some(({ name }) => name === path.name))?.name;
 }
 
+/** The maps over some devices of this driver that may go with them: one with a path of another program is that program's. */
+export function ownMaps(luns: readonly Path[], mapOver = multipathMapOver): MultipathMap[] {
+  return mapsOver(luns, mapOver).filter((map) => foreignPathOf(map, luns) === undefined);
+}
+
 /** Maps of units in the note that have lost all paths: a program has them open, or multipathd has not removed them yet. */
 export function mapsLeft(identities: IscsiNote['identities'], handle?: string, mapOf = multipathMapOf): MultipathMap[] {
   return Object.entries(identities ?? {})

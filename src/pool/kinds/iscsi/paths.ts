@@ -25,9 +25,10 @@ import { multipathName } from './wwid.ts';
 type Options = ConnectOptions<Connection>;
 
 /** udev looks into a new device before multipathd does. */
-const waitPausesMs: readonly number[] = Array.from({ length: 24 }, () => 500);
-/** The tries until a unit that was scanned shows its device. */
-const unitTries = 8;
+const waitMs = 15_000;
+/** A unit that was scanned shows its device sooner. */
+const unitWaitMs = 4_000;
+const pauseMs = 500;
 
 /**
  * Uses all portals of a volume at once, where the node's multipathd makes a map of its unit. The map comes first, over one
@@ -73,10 +74,11 @@ async function mapOf(
   if (first !== undefined && lunsOf(sessions(), context).length === 0) {
     await step('iscsi/scan', () => scanLun(queue, first, context.lun));
   }
-  for (const [index, pauseMs] of waitPausesMs.entries()) {
+  const sinceMs = performance.now();
+  while (performance.now() - sinceMs < waitMs) {
     const [lun] = lunsOf(sessions(), context);
     // The target has no such unit: that is found out later, too.
-    if (lun === undefined && index >= unitTries) return undefined;
+    if (lun === undefined && performance.now() - sinceMs > unitWaitMs) return undefined;
     const map = lun && multipathMapOver(lun.name);
     if (map !== undefined) return map;
     if (lun !== undefined && !(await askForMap(queue, runner, lun))) return undefined;
@@ -105,7 +107,8 @@ async function scanRest(runner: MultipathRunner, context: IscsiContext, { queue,
   for (const session of sessions().filter((each) => lunsOf([each], context).length === 0)) {
     await step('iscsi/scan', () => scanLun(queue, session, context.lun));
   }
-  for (const pauseMs of waitPausesMs) {
+  const sinceMs = performance.now();
+  while (performance.now() - sinceMs < waitMs) {
     const luns = lunsOf(sessions(), context);
     const outside = luns.filter(({ name }) => multipathMapOver(name) === undefined);
     if (outside.length === 0 && luns.length >= sessions().length) return;

@@ -17,7 +17,7 @@ import { connectOne, isLive } from './connect.ts';
 import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, targets } from './connections.ts';
 import { parseIscsiContext } from './context.ts';
 import { identityIn, isUsedByAnother, placed, refusalOfPaths } from './identity.ts';
-import { devicesAbove, devicesFor, foreignPathOf, mapsLeft, mapsOver } from './multipath.ts';
+import { devicesAbove, devicesFor, foreignPathOf, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
 import { connectPaths, removeMaps } from './paths.ts';
 import { ifaceName } from './record.ts';
 import { iscsiRunner, missingProgram, multipathRunner } from './runner.ts';
@@ -59,7 +59,7 @@ class IscsiTarget implements Target<Connection> {
 
   async disconnect(queue: DiskQueue, note: IscsiNote): Promise<void> {
     const sessions = ourSessions(this.name, note);
-    const maps = this.#ownMaps(sessions, note);
+    const maps = ownMaps(sessions.flatMap(({ luns }) => luns));
     await removeMaps(queue, maps, !sessions.every(isLive));
     await this.#logOut(queue, sessions, note);
     // A program has it open and ends later, or its sessions were ended by hand.
@@ -129,21 +129,23 @@ class IscsiTarget implements Target<Connection> {
     const found = this.#lunsOf(volume, note);
     const [map] = mapsOver(found);
     if (map !== undefined && found.some(({ sizeBytes }) => sizeBytes > map.sizeBytes)) {
-      await this.#resize(queue, volume, map);
+      await this.#resize(queue, volume, map, found);
     }
     const session = found.length > 0 ? undefined : this.#sessionFor(volume, note);
     if (session !== undefined) await step('iscsi/scan', () => scanLun(queue, session, lun));
   }
 
-  /** The kernel asks each path on its own; multipathd makes the map as large as they are. */
-  async #resize(queue: DiskQueue, { handle }: Named, { name }: MultipathMap): Promise<void> {
+  /** The kernel asks each path separately; multipathd makes the map as large as they are. It needs all paths for that. */
+  async #resize(queue: DiskQueue, { handle }: Named, { name, paths }: MultipathMap, found: readonly IscsiLun[]) {
+    const used = found.filter((each) => paths.some((path) => path.name === each.name));
+    const failed = (reason: string) =>
+      new Unavailable(`volume ${handle}: ${name} of multipathd has not grown: ${reason}. It is tried again.`);
+    const [small] = used.filter(({ sizeBytes }) => used.some((other) => other.sizeBytes > sizeBytes));
+    if (small !== undefined) throw failed(`its path ${small.name} is down, or its portal shows the old size`);
     const runner = await multipathRunner(queue);
-    const words = ['resize', 'map', name] as const;
-    const answer = runner && (await step('iscsi/resize', () => askMultipathd(runner, words)));
-    if (answer?.endsWith('ok') === true) return;
-    throw new Unavailable(
-      `volume ${handle}: multipathd of this node has not resized ${name}: ${answer ?? 'it does not run'}. It is tried again.`,
-    );
+    if (runner === undefined) throw failed('multipathd of this node does not run');
+    const answer = await step('iscsi/resize', () => askMultipathd(runner, ['resize', 'map', name]));
+    if (answer?.endsWith('ok') !== true) throw failed(`multipathd says ${JSON.stringify(answer ?? 'nothing')}`);
   }
 
   /**
@@ -161,7 +163,7 @@ class IscsiTarget implements Target<Connection> {
     if (now === undefined) throw new Aborted(`volume ${volume.handle}: ${device.name} has changed; try again.`);
     const foreign = foreignPathOf(now, own);
     if (foreign !== undefined) {
-      await this.#releaseFrom(queue, own);
+      if (!isUsedByAnother(note, volume.handle, lun)) await this.#releaseFrom(queue, own);
       throw failed(
         `is in ${now.name} of multipathd beside ${foreign}, which is not this driver's: end that session, or leave the unit out in multipath.conf (blacklist)`,
       );
@@ -181,13 +183,7 @@ class IscsiTarget implements Target<Connection> {
     if (isUsedByAnother(note, volume.handle, lun)) return;
     const luns = this.#ownLuns(note, lun);
     const sessions = ourSessions(this.name, note);
-    await removeMaps(
-      queue,
-      this.#ownMaps(sessions, note).filter((map) =>
-        luns.some(({ name }) => map.paths.some((path) => path.name === name)),
-      ),
-      !sessions.some(isLive),
-    );
+    await removeMaps(queue, ownMaps(luns), !sessions.some(isLive));
     for (const each of luns) {
       if (!(await isHeld(queue, each.devicePath))) await step('iscsi/delete', () => deleteLun(queue, each));
     }
@@ -205,15 +201,6 @@ class IscsiTarget implements Target<Connection> {
     return new FailedPrecondition(
       `volume ${handle}: ${one.name} and ${other.name} are both logical unit ${lun} of ${this.name}. End the pods of its volumes, so that one session is left.`,
     );
-  }
-
-  /** A map with a path of another program is that program's. */
-  #ownMaps(sessions: readonly IscsiSession[], note: IscsiNote): MultipathMap[] {
-    const luns = sessions.flatMap((each) => each.luns);
-    return mapsOver(luns).filter((map) => {
-      const lun = luns.find(({ name }) => map.paths.some((path) => path.name === name))?.lun;
-      return lun !== undefined && foreignPathOf(map, this.#ownLuns(note, lun)) === undefined;
-    });
   }
 
   /** The devices of a number, through any portal. */
