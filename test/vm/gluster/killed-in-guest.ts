@@ -1,6 +1,6 @@
 /** Runs in the virtual machine: the node service, in a container, is killed before and after each step of a volume's life. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
@@ -87,7 +87,7 @@ describe('a container that is killed with all of its processes', () => {
     const file = `${target}/log`;
     // It gives up at its first error.
     const loop = `until mountpoint -q ${target}; do sleep 0.05; done; n=0; until [ -e ${scratch.join('stop')} ]; do n=$((n+1)); echo $n >>${file} || exit 1; sync ${file} || exit 1; echo $n >${log}; done`;
-    const writer: ChildProcess = spawn('sh', ['-c', loop], { stdio: 'ignore' });
+    const ended = once(spawn('sh', ['-c', loop], { stdio: 'ignore' }), 'exit');
     const written = () => (existsSync(log) ? Number(readFileSync(log, 'utf8')) : 0);
     const killed = spawnSync('sh', contained(scratch, 'up', context, JSON.stringify(point)));
     assert.equal(killed.signal, 'SIGKILL', `${killed.stdout}${killed.stderr}`);
@@ -96,7 +96,7 @@ describe('a container that is killed with all of its processes', () => {
     const atKill = written();
     await eventually(async () => assert.ok(written() > atKill + 5));
     writeFileSync(scratch.join('stop'), '');
-    const [code] = await once(writer, 'exit');
+    const [code] = await ended;
     assert.equal(code, 0);
     mkdirSync(scratch.join('kubelet', 'pods'), { recursive: true });
     nextOneLeavesNothing(scratch);

@@ -141,6 +141,27 @@ describe('a volume on GlusterFS', () => {
   });
 });
 
+describe('mounts that somebody has unmounted', () => {
+  test('take no volume from a pod: a stage is refused as long as it has the volume', async () => {
+    const volume = harness.volume('by-hand', shared);
+    await up(volume);
+    const own = harness.mounts().filter((path) => path.startsWith(join(harness.kubelet, 'mounts')));
+    assert.equal(own.length, 1);
+    execFileSync('umount', [...own, volume.staging]);
+    await refused(
+      volume.stage({ volume_context: context() }),
+      'FAILED_PRECONDITION',
+      /its mount for the driver is gone, and pods still use the volume: end them first/,
+    );
+    writeFileSync(join(volume.target, 'file'), 'data');
+    await volume.unpublish();
+    await up(volume);
+    assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), 'data');
+    await volume.down();
+    nothingIsLeft();
+  });
+});
+
 describe('a client that is killed', () => {
   test('is told, and the next publish or stage starts another one; the pods of before can be ended', async () => {
     const volume = harness.volume('killed', shared);
@@ -180,11 +201,11 @@ describe('a client that is killed', () => {
     const volume = harness.volume('stopped', shared);
     await up(volume);
     process.kill(client(), 'SIGSTOP');
-    const reader = spawn('ls', ['-l', volume.target], { stdio: 'ignore' });
+    const read = once(spawn('ls', ['-l', volume.target], { stdio: 'ignore' }), 'exit');
     await conditionIs(volume, /do not answer/);
     await conditionIs(volume, /do not answer/);
     await volume.down();
-    await once(reader, 'exit');
+    await read;
     nothingIsLeft();
   });
 });
@@ -197,13 +218,13 @@ describe('servers that fail', () => {
     await up(left, context({ volume: 'gv1' }));
     writeFileSync(join(volume.target, 'kept'), 'kept');
     server('cut');
-    const reader = spawn('ls', ['-l', volume.target], { stdio: 'ignore' });
+    const read = once(spawn('ls', ['-l', volume.target], { stdio: 'ignore' }), 'exit');
     await conditionIs(volume, /do not answer/);
     await left.down();
     await refused(left.stage({ volume_context: context({ volume: 'gv1' }) }), 'UNAVAILABLE', /cannot be reached/);
     server('heal');
     await conditionIs(volume, /The bricks of this volume answer/);
-    if (reader.exitCode === null) await once(reader, 'exit');
+    await read;
     assert.equal(readFileSync(join(volume.target, 'kept'), 'utf8'), 'kept');
     await volume.down();
     nothingIsLeft();
@@ -234,8 +255,9 @@ describe('servers that fail', () => {
     server('start');
     const atRestart = written();
     await eventually(async () => assert.ok(written() > atRestart + 5), 120_000);
+    const ended = once(writer, 'exit');
     appendFileSync(stop, '');
-    await once(writer, 'exit');
+    await ended;
     const lines = new Set(readFileSync(join(volume.target, 'log'), 'utf8').split('\n'));
     for (let n = 1; n <= written(); n++) assert.ok(lines.has(String(n)), `${n} is missing`);
     execFileSync('sync', [join(volume.target, 'log')]);

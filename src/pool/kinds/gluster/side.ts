@@ -189,9 +189,9 @@ export class GlusterSide implements NodeSide {
     const directory = this.#directoryOf(volume);
     const uses = table.filter(({ target }) => target !== directory);
     const mounts = (note?.mounts ?? []).filter((each) => uses.some(({ device }) => sameDevice(device, each)));
-    const [current] = mounts;
-    if (note?.client === undefined || current === undefined || !(await isRunning(this.#host, note.client)))
-      return mounts;
+    const [current] = note?.mounts ?? [];
+    const isUsed = current !== undefined && mounts.includes(current);
+    if (note?.client === undefined || !isUsed || !(await isRunning(this.#host, note.client))) return mounts;
     throw new FailedPrecondition(
       `${aboutOf(volume)}: its mount for the driver is gone, and pods still use the volume: end them first.`,
     );
