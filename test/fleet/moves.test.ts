@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { eventually } from '../support/eventually.ts';
-import { created, everything, MovingFleet, movesOf, start, started, use } from './support/moving-fleet.ts';
+import { created, everything, MovingFleet, movesOf, raw, start, started, use } from './support/moving-fleet.ts';
 import { Viewer } from './support/viewer.ts';
 
 describe('moves between nodes, brokered by the controller', () => {
@@ -77,6 +77,31 @@ describe('moves between nodes, brokered by the controller', () => {
       const [move] = await movesOf(fleet, viewer, id);
       assert.ok(move?.state === 'done' || BigInt(move?.doneBytes ?? '0') > 0n, move?.reason ?? '');
     });
+  });
+
+  test('a volume that is attached to a node moves, and must be detached there before it is attached where it is', async () => {
+    await using fleet = await MovingFleet.start(command, 'required');
+    const { controller = assert.fail('no controller') } = fleet;
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    using client = controller.connect();
+    const publish = (node_id: string) =>
+      client.controller.ControllerPublishVolume({ volume_id: id, node_id, volume_capability: raw });
+    const unpublish = (node_id: string) => client.controller.ControllerUnpublishVolume({ volume_id: id, node_id });
+    await publish('node-a');
+    const digest = await use(fleet, 'node-a', id, true);
+    await started(fleet, viewer, id, 'node-b');
+    await eventually(async () => {
+      const [move] = await movesOf(fleet, viewer, id);
+      assert.equal(move?.state, 'done', move?.reason ?? '');
+    });
+    // Kubernetes detaches it once the pod is gone, and its driver is the other one by then.
+    await assert.rejects(publish('node-b'), { code: 'FAILED_PRECONDITION' });
+    await eventually(async () => void (await unpublish('node-a')));
+    await publish('node-b');
+    assert.equal(await use(fleet, 'node-b', id, false), digest);
+    await assert.rejects(publish('node-a'));
+    await unpublish('node-b');
   });
 
   test('a volume that has just moved is deleted where it is', async () => {

@@ -69,14 +69,18 @@ export class LinkedNode implements AsyncDisposable {
     writeFileSync(this.#authorityPath, authority);
   }
 
-  async startDriver({ command, environment }: Pick<DriverOptions, 'command' | 'environment'> = {}): Promise<void> {
+  async startDriver({
+    attach = 'none',
+    command,
+    environment,
+  }: Pick<DriverOptions, 'command' | 'environment'> & { readonly attach?: 'none' | 'required' } = {}): Promise<void> {
     const [first = ''] = this.#pools;
     const places = this.#pools.map(
       (name) => `  ${name}: { directory: ${this.scratch.join(name === first ? 'pool' : name)} }\n`,
     );
     this.#driver = await DriverProcess.start(this.scratch, {
       ...(command !== undefined && { command }),
-      config: `defaultPool: ${first}\npools:\n${places.join('')}`,
+      config: `attach: ${attach}\ndefaultPool: ${first}\npools:\n${places.join('')}`,
       environment: {
         HOLDFAST_NODE_ID: this.name,
         HOLDFAST_CONTROLLER: this.#controllers,

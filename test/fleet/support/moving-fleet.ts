@@ -12,7 +12,9 @@ import { ControllerProcess } from './controller-process.ts';
 import { authorityIn, LinkedNode, volumeOn } from './fleet.ts';
 import type { Viewer } from './viewer.ts';
 
-const raw = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+export const raw = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+
+type Attach = 'none' | 'required';
 
 /** What an operator may do with moves. */
 export const everything = ['moves', 'create:moves', 'delete:moves'];
@@ -27,13 +29,16 @@ export class MovingFleet implements AsyncDisposable {
   readonly #movePorts = new Map<string, number>();
   #port = 0;
 
-  private constructor(api: ApiDouble, command: DriverCommand) {
+  readonly #attach: Attach;
+
+  private constructor(api: ApiDouble, command: DriverCommand, attach: Attach) {
     this.api = api;
     this.command = command;
+    this.#attach = attach;
   }
 
-  static async start(command: DriverCommand): Promise<MovingFleet> {
-    const fleet = new MovingFleet(await ApiDouble.start(), command);
+  static async start(command: DriverCommand, attach: Attach = 'none'): Promise<MovingFleet> {
+    const fleet = new MovingFleet(await ApiDouble.start(), command, attach);
     try {
       for (const name of ['node-a', 'node-b']) fleet.api.known.csiNodes.add(name);
       await fleet.startController();
@@ -47,6 +52,7 @@ export class MovingFleet implements AsyncDisposable {
 
   async startController(): Promise<void> {
     this.controller = await ControllerProcess.start(this.scratch, this.api, `c${randomUUID()}`, this.command.plain, {
+      HOLDFAST_ATTACH: this.#attach,
       HOLDFAST_VIEW_ADDRESS: '127.0.0.1:0',
       ...(this.#port !== 0 && { HOLDFAST_LINK_ADDRESS: `127.0.0.1:${this.#port}` }),
     });
@@ -64,6 +70,7 @@ export class MovingFleet implements AsyncDisposable {
     node.trust(authorityIn(this.api));
     await node.startDriver({
       command: this.command.plain,
+      attach: this.#attach,
       environment: {
         ...this.command.environment,
         HOLDFAST_MOVE_ADDRESS: `127.0.0.1:${port}`,
