@@ -82,12 +82,20 @@ export async function copyRanges(work: CopyWork): Promise<void> {
   let written: Written[] = [];
   let batched = 0n;
   let at = work.fromBytes;
-  const settle = async (offsetBytes: bigint) => {
-    await syncFile(toQueue, to.data);
-    await compare(work, written);
+  let settling: Promise<void> = Promise.resolve();
+  // The next batch comes meanwhile.
+  const settleBehind = async (offsetBytes: bigint) => {
+    await settling;
+    const batch = written;
     written = [];
     batched = 0n;
-    await work.noted(offsetBytes);
+    settling = settleBatch(work, batch, offsetBytes);
+    // It is awaited later.
+    settling.catch(() => undefined);
+  };
+  const settle = async (offsetBytes: bigint) => {
+    await settleBehind(offsetBytes);
+    await settling;
   };
   const zero = async (fromBytes: bigint, toBytes: bigint) => {
     for (let offsetBytes = fromBytes; offsetBytes < toBytes; offsetBytes += batchBytes) {
@@ -97,25 +105,37 @@ export async function copyRanges(work: CopyWork): Promise<void> {
   };
   const settleRest = async () => {
     if (batched > 0n && !signal.aborted) await settle(at);
+    await settling;
   };
-  for await (const { data, lengthBytes, offsetBytes } of settledAtEnd(work.pieces, settleRest)) {
-    signal.throwIfAborted();
-    if (outside === 'anything') await zero(at, offsetBytes);
-    const length = BigInt(lengthBytes);
-    if (data !== undefined) {
-      await writeAt(toQueue, to.data, data.bytes, offsetBytes);
-      written.push({ offsetBytes, length: lengthBytes, digest: data.digest });
-    } else if (outside !== 'zeros') {
-      await to.zero({ offsetBytes, lengthBytes: length });
+  try {
+    for await (const { data, lengthBytes, offsetBytes } of settledAtEnd(work.pieces, settleRest)) {
+      signal.throwIfAborted();
+      if (outside === 'anything') await zero(at, offsetBytes);
+      const length = BigInt(lengthBytes);
+      if (data !== undefined) {
+        await writeAt(toQueue, to.data, data.bytes, offsetBytes);
+        written.push({ offsetBytes, length: lengthBytes, digest: data.digest });
+      } else if (outside !== 'zeros') {
+        await to.zero({ offsetBytes, lengthBytes: length });
+      }
+      at = offsetBytes + length;
+      batched += length;
+      work.moved(length);
+      if (batched >= batchBytes) await settleBehind(at);
+      await pace.took(length, signal);
     }
-    at = offsetBytes + length;
-    batched += length;
-    work.moved(length);
-    if (batched >= batchBytes) await settle(at);
-    await pace.took(length, signal);
+    if (outside === 'anything') await zero(at, targetBytes);
+    await settle(endBytes);
+  } finally {
+    // The caller closes the file that it uses.
+    await settling.catch(() => undefined);
   }
-  if (outside === 'anything') await zero(at, targetBytes);
-  await settle(endBytes);
+}
+
+async function settleBatch(work: CopyWork, batch: readonly Written[], offsetBytes: bigint): Promise<void> {
+  await syncFile(work.toQueue, work.to.data);
+  await compare(work, batch);
+  await work.noted(offsetBytes);
 }
 
 /** A source that is cut off again and again still gets further: the pieces that have come until then count. */

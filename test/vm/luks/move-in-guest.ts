@@ -1,6 +1,6 @@
 /**
- * Runs in the virtual machine: volumes that move between images and logical volumes, encrypted or not.
- * node move-in-guest.ts DIRECTORY DISK
+ * Runs in the virtual machine: volumes that move between images and logical volumes, thin or not, encrypted or not.
+ * node move-in-guest.ts DIRECTORY DISK [thin]
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -14,13 +14,15 @@ import { ObjectQueue } from '../../../src/volume/flow/object-queue.ts';
 import type { VolumeId } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
-import { groupFor } from '../../support/lvm-pool.ts';
+import { groupFor, guestArguments } from '../../support/lvm-pool.ts';
 import { mountedDevice } from '../../support/mounted-volume.ts';
 import { quiet } from '../../support/pool-log.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { openIn, openLvmWithLayer } from './encrypted-pool.ts';
 
-const [, , directory = '', disk = ''] = process.argv;
+const [, , directory = ''] = process.argv;
+const { disks, options } = guestArguments();
+const isThin = options.thinPool !== undefined;
 
 class Node implements AsyncDisposable {
   readonly pools: Pools;
@@ -40,7 +42,11 @@ class Node implements AsyncDisposable {
           (queue: DiskQueue) =>
             openIn(join(directory, 'move'), scratch, { name: 'images', queue, undeleteSeconds: 60 }),
         ],
-        ['group', (queue: DiskQueue) => openLvmWithLayer(scratch, groupFor(scratch, [disk]), { name: 'group', queue })],
+        [
+          'group',
+          (queue: DiskQueue) =>
+            openLvmWithLayer(scratch, groupFor(scratch, disks), { ...options, name: 'group', queue }),
+        ],
       ]),
       'images',
     );
@@ -70,7 +76,7 @@ class Node implements AsyncDisposable {
   }
 }
 
-describe('a move between images and logical volumes', () => {
+describe(`a move between images and ${isThin ? 'thin ' : ''}logical volumes`, () => {
   for (const encryption of [undefined, 'luks2'] as const) {
     test(`there and back, ${encryption ?? 'not encrypted'}, also after a restart`, async () => {
       using scratch = new Scratch('move');
@@ -114,7 +120,7 @@ describe('a move between images and logical volumes', () => {
     {
       await using mounted = await mountedDevice(group, id, scratch);
       writeFileSync(join(mounted.path, 'before'), before, { flush: true });
-      assert.equal((await node.mover.plan(id, 'images')).isCopiedInUse, false);
+      assert.equal((await node.mover.plan(id, 'images')).isCopiedInUse, isThin);
       await node.mover.start(id, 'images', undefined);
       await eventually(() => assert.equal(node.sight(id).progress?.phase, 'waiting'));
       await node.mover.cancel(id);

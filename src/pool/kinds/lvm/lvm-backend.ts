@@ -86,10 +86,12 @@ export class LvmBackend implements Backend {
     this.space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, thin.overcommit);
     const takenBytes = async (id: VolumeId) => this.space.allocatedBytes(this.space.dataOfVolume(id));
     const trimmer = new FilesystemTrimmer({ name: group.poolName, queue, attacher: this.attacher, takenBytes });
+    const changedRanges: Extras['changedRanges'] =
+      snapshots && ((request, find) => thinChangedBlocks({ group, snapshots }, request, find));
     this.extras = {
       wipes: () => wiper.progress(),
-      changedRanges: snapshots && ((request, find) => thinChangedBlocks({ group, snapshots }, request, find)),
-      transfer: thin === undefined ? new LvmTransfer(parts) : undefined,
+      changedRanges,
+      transfer: new LvmTransfer(parts, changedRanges),
       trim: thin === undefined ? undefined : (record, how) => trimmer.trim(record, how),
       // Foreign volumes are not thin, or lie in another thin pool.
       adoption: thin === undefined ? new LvmAdoption(parts) : undefined,

@@ -25,10 +25,13 @@ export function isIncoming({ tags }: Pick<OwnLv, 'tags'>): boolean {
 
 /** Logical volumes that move into other pools, or come from there. */
 export class LvmTransfer implements Transfer {
+  readonly changedRanges: Transfer['changedRanges'];
   readonly #parts: LvmParts;
 
-  constructor(parts: LvmParts) {
+  /** @param changedRanges undefined: the pool cannot tell them */
+  constructor(parts: LvmParts, changedRanges: Transfer['changedRanges']) {
     this.#parts = parts;
+    this.changedRanges = changedRanges;
   }
 
   get sectorBytes(): number {
@@ -76,8 +79,8 @@ function withDocument(tags: readonly string[], name: string, text: string): stri
 
 /** A logical volume on its way from another pool: a draft with a note in its tags. */
 class IncomingLv implements IncomingDraft {
-  /** A new one has what lay there before. */
-  readonly isBlank = false;
+  /** A new linear one has what lay there before. */
+  readonly isBlank: boolean;
   readonly #parts: LvmParts;
   readonly #id: VolumeId;
   #finalTags: readonly string[] | undefined;
@@ -85,21 +88,18 @@ class IncomingLv implements IncomingDraft {
   constructor(parts: LvmParts, id: VolumeId) {
     this.#parts = parts;
     this.#id = id;
-  }
-
-  async #zeroFrom(bytes: bigint, toBytes: bigint): Promise<void> {
-    await using data = await this.open();
-    await this.zero(data, { offsetBytes: bytes, lengthBytes: toBytes - bytes });
+    this.isBlank = parts.thin !== undefined;
   }
 
   async begin({ sizeBytes }: IncomingRoom): Promise<void> {
-    const { group, idle } = this.#parts;
+    const { group, idle, thin } = this.#parts;
     const found = this.#find();
     if (found !== undefined) return this.resize(sizeBytes);
     const lvName = newLvName(this.#id);
     const tags = [stateTag('draft'), ...documentTags(incomingDocument, '')];
     idle.add(lvName);
-    await group.create(lvName, { sizeBytes, layout: 'linear', tags });
+    if (thin === undefined) await group.create(lvName, { sizeBytes, layout: 'linear', tags });
+    else await thin.create(lvName, sizeBytes, tags);
   }
 
   async resize(sizeBytes: bigint): Promise<void> {
@@ -107,7 +107,9 @@ class IncomingLv implements IncomingDraft {
     const before = this.#require();
     await group.extend(before.name, sizeBytes);
     const after = this.#require();
-    if (after.sizeBytes > before.sizeBytes) await this.#zeroFrom(before.sizeBytes, after.sizeBytes);
+    if (this.isBlank || after.sizeBytes <= before.sizeBytes) return;
+    await using data = await this.open();
+    await this.zero(data, { offsetBytes: before.sizeBytes, lengthBytes: after.sizeBytes - before.sizeBytes });
   }
 
   async open(): Promise<Descriptor> {
@@ -131,8 +133,10 @@ class IncomingLv implements IncomingDraft {
   }
 
   async takenBytes(): Promise<bigint> {
+    const { group, thin } = this.#parts;
     const lv = this.#find();
-    return lv === undefined ? 0n : this.#parts.group.takenBytes(lv);
+    if (lv === undefined) return 0n;
+    return thin === undefined ? group.takenBytes(lv) : ((await thin.takenBytes(lv.name)) ?? 0n);
   }
 
   async complete(record: VolumeRecord, mark: string): Promise<void> {
