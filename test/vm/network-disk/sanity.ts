@@ -112,7 +112,7 @@ export async function passesDiskSanity(
   for (const [text, reason] of Object.entries(leftOut)) t.diagnostic(`left out: ${text}: ${reason}`);
   assert.deepEqual(tally(specs), expected);
   const left = await vm.run(
-    `grep ' ${run}/kubelet' /proc/mounts; ls /sys/class/iscsi_session /sys/class/nvme 2>/dev/null | grep -E '^(session|nvme)[0-9]'; find ${run}/node/data -name '*.json' -size +0 ! -name nvme-host.json; pgrep -fa process-name=fuse; true`,
+    `grep ' ${run}/kubelet' /proc/mounts; ls /sys/class/iscsi_session /sys/class/nvme 2>/dev/null | grep -E '^(session|nvme)[0-9]'; find ${run}/node/data -name '*.json' -size +0 ! -name nvme-host.json; pgrep -xa glusterfs; true`,
   );
   assert.equal(left, '', 'something was left on the node');
 }
