@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { DirectorySync } from '../../src/kernel/file/file.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
+import type { ExecParts } from '../../src/pool/kinds/exec/backend.ts';
+import { ExecProvisioner } from '../../src/pool/kinds/exec/provisioner.ts';
 import type { SnapshotSpec } from '../../src/pool/pool.ts';
+import { CommitOrder } from '../../src/pool/records/commit-order.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import {
   FailedPrecondition,
@@ -49,6 +54,31 @@ const snapshotSpec = (name: string, sourceId: VolumeId): SnapshotSpec => ({
 async function reopen(): Promise<void> {
   await pool.close();
   pool = await openExecPool(scratch, path);
+}
+
+/** Gates before verbs of the program: a call waits there while its gate is closed. */
+class Gates {
+  static async before(verb: string): Promise<Gates> {
+    const gates = new Gates();
+    gates.close(verb);
+    const gate = `${scratch.join('gate')}-$1`;
+    const waits = `[ ! -e ${gate} ] || { touch ${gate}-reached; while [ -e ${gate} ]; do sleep 0.05; done; }`;
+    await pool.close();
+    pool = await openExecPool(scratch, directory.script('gates', `${waits}\nexec ${path} "$@"`));
+    return gates;
+  }
+
+  close(verb: string): void {
+    writeFileSync(scratch.join(`gate-${verb}`), '');
+  }
+
+  open(verb: string): void {
+    rmSync(scratch.join(`gate-${verb}`));
+  }
+
+  async reached(verb: string): Promise<void> {
+    await eventually(() => assert.ok(existsSync(scratch.join(`gate-${verb}-reached`)), verb));
+  }
 }
 
 describe('a pool of a program', () => {
@@ -251,6 +281,56 @@ describe('a pool of a program', () => {
     assert.equal((await pool.condition(id)).abnormal, false);
     const next = await pool.create(spec('b'));
     assert.equal((await pool.condition(next.id)).abnormal, false);
+  });
+
+  test('a program that answers list without lists does not say that everything is gone', async () => {
+    const { id } = await pool.create(spec('a'));
+    for (const answer of ['{"status": "Success"}', '{"status": "Success", "volumes": []}']) {
+      await pool.close();
+      const says = `[ "$1" = list ] && exec echo '${answer}'\nexec ${path} "$@"`;
+      pool = await openExecPool(scratch, directory.script('lists-no-keys', says));
+      assert.equal((await pool.condition(id)).abnormal, false, answer);
+    }
+  });
+
+  test('a list that takes long keeps no volume from being made', async () => {
+    const gates = await Gates.before('list');
+    await gates.reached('list');
+    await pool.create(spec('a'));
+    gates.open('list');
+  });
+
+  test('a snapshot that an earlier try has taken is taken again: its time is that of its record', async () => {
+    const { id } = await pool.create(spec('a'));
+    const wanted = snapshotSpec('s', id);
+    mkdirSync(new Layout(scratch.join('records')).newDraft(wanted.id));
+    await pool.takeSnapshots([wanted]);
+    assert.deepEqual(storage.calls().slice(-2), [`delete-snapshot ${wanted.id}`, `snapshot ${wanted.id} ${id}`]);
+  });
+
+  test('the rest of a try stays noted while another one is on its way, which may fail before its own note', async () => {
+    const queue = new DiskQueue('test', 1);
+    const layout = new Layout(scratch.join('other'));
+    for (const place of [layout.drafts, layout.volumes]) mkdirSync(place, { recursive: true });
+    const syncs = new DirectorySync();
+    const order = new CommitOrder(queue, syncs, false);
+    const asked: string[] = [];
+    const calls = { create: async () => assert.fail('trouble'), delete: async (id: VolumeId) => void asked.push(id) };
+    const parts = { name: 'test', queue, layout, order, syncs, storage: calls } as unknown as ExecParts;
+    const provisioner = new ExecProvisioner(parts);
+    const record = await pool.create(spec('a'));
+    const { id } = record;
+    const first = provisioner.draft(id);
+    await first.begin();
+    await assert.rejects(first.make(record, { ...record, mkfsArguments: [], secrets: undefined }));
+    const left = (await first.discard()) ?? assert.fail();
+    const second = provisioner.draft(id);
+    await second.begin();
+    await provisioner.destroy(left);
+    assert.deepEqual([existsSync(left), asked], [true, []]);
+    await second.discard();
+    await provisioner.destroy(left);
+    assert.deepEqual([existsSync(left), asked], [false, [id]]);
   });
 
   test('a program that fails in list, or lists nothing, says nothing of a volume', async () => {

@@ -42,7 +42,7 @@ export class ProgramCalls {
 
   /** Waits for a call that a driver which died has begun. @throws Unavailable if it takes longer than a call may */
   async settle(): Promise<void> {
-    await waitForCall(this.#place, { program: this.program, ...this.#named });
+    await waitForCall(this.#place, { program: this.program, ...this.#named('') });
   }
 
   /** @returns undefined: it has no such call @throws Unavailable if it fails, InternalError if it answers nonsense */
@@ -53,7 +53,7 @@ export class ProgramCalls {
       ...(outputLimitBytes === undefined ? {} : { outputLimitBytes }),
     };
     const call = { program, handle: this.#handle, verb, args, secrets, ...more };
-    const run = () => runProgram(this.#place, call, this.#named);
+    const run = () => runProgram(this.#place, call, this.#named(verb));
     // A call for no volume changes nothing.
     const { exitCode, shown, text } = await (this.#handle === undefined ? run() : step('exec/run', run));
     const answer = parseAnswer(text);
@@ -81,8 +81,9 @@ export class ProgramCalls {
     return this.call(verb, { input, secrets, ...(outputLimitBytes === undefined ? {} : { outputLimitBytes }) });
   }
 
-  get #named() {
-    const lockName = this.#handle === undefined ? `program-${this.program.name}` : fileNameOf(this.#handle);
+  /** One call runs at a time for a volume or snapshot. Calls for none change nothing, and only the same ones wait for each other. */
+  #named(verb: string) {
+    const lockName = this.#handle === undefined ? `program-${this.program.name}-${verb}` : fileNameOf(this.#handle);
     return { about: this.about, lockName };
   }
 

@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
 import { TurnsByKey } from '../../../volume/flow/turns.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
@@ -138,7 +140,17 @@ export class ExecSnapshotDraft extends SnapshotFileDraft<ExecParts> implements S
   override async complete(record: SnapshotRecord): Promise<void> {
     await this.writeRecord(record);
     await syncDraft(this.parts, this.directory);
-    await this.#tries.inTurn(record.id, () => this.parts.storage.snapshot(record));
+    await this.#tries.inTurn(record.id, async () => {
+      // One that an earlier try has taken shows an earlier moment than the record says.
+      if (await this.#hasEarlierTry()) await this.parts.storage.deleteSnapshot(record.id);
+      await this.parts.storage.snapshot(record);
+    });
+  }
+
+  async #hasEarlierTry(): Promise<boolean> {
+    const { layout, queue } = this.parts;
+    const names = await queue.run(() => readdir(layout.drafts));
+    return names.some((name) => name.startsWith(`${this.id}.`) && name !== basename(this.directory));
   }
 
   override async commit(): Promise<void> {

@@ -29,6 +29,8 @@ export class ExecListing {
   #latest: { readonly ids: ReadonlySet<string>; readonly atMs: number } | undefined;
   /** The program lists nothing. */
   #isUnsupported = false;
+  /** After a list that failed. */
+  #notBeforeMs = 0;
   readonly #reported = new Set<string>();
 
   constructor(parts: ListingParts) {
@@ -42,7 +44,7 @@ export class ExecListing {
 
   /** The condition of a volume that the program does not list. A program that is slow or fails says nothing. */
   async conditionOf(id: VolumeId): Promise<Condition | undefined> {
-    if (this.#isUnsupported) return undefined;
+    if (this.#isUnsupported || performance.now() < this.#notBeforeMs) return undefined;
     const latest = this.#latest;
     if (latest?.ids.has(id) && performance.now() - latest.atMs < freshMs) return undefined;
     // One that is missing may have been made since that was read.
@@ -63,6 +65,7 @@ export class ExecListing {
       this.#report([...ids].filter((id) => !recorded.has(id)));
       return ids;
     } catch (error) {
+      this.#notBeforeMs = performance.now() + freshMs;
       this.#parts.log.warn(
         { pool: this.#parts.name, error: explain(error) },
         'the volumes of a program are not known now',

@@ -59,8 +59,10 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
     // Elsewhere lie volumes that were deleted before.
     const record = dirname(ref) === layout.drafts ? await this.#recordIn(ref) : undefined;
     if (record !== undefined) {
-      if (this.#tries.has(ref) || isRecent(record)) await this.#deleteUnlessNew(record.id);
-      else this.#leave(record);
+      const mayDelete = this.#tries.has(ref) || isRecent(record);
+      // A later try that fails before its intent is noted would leave no note of it.
+      if (mayDelete && !(await this.#deleteUnlessNew(record.id))) return;
+      if (!mayDelete) this.#leave(record);
     }
     this.#tries.forget(ref);
     try {
@@ -79,13 +81,16 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
     );
   }
 
-  async #deleteUnlessNew(id: VolumeId | SnapshotId): Promise<void> {
+  /** @returns false: another try is on its way, and what becomes of it is not known yet */
+  async #deleteUnlessNew(id: VolumeId | SnapshotId): Promise<boolean> {
     const { layout, queue, storage } = this.parts;
     const place = isVolumeId(id) ? layout.volume(id) : layout.snapshot(id);
-    await this.#tries.inTurn(id, async () => {
-      if (this.#tries.isOnItsWay(id) || (await isThere(queue, place))) return;
+    return await this.#tries.inTurn(id, async () => {
+      if (this.#tries.isOnItsWay(id)) return false;
+      if (await isThere(queue, place)) return true;
       if (isVolumeId(id)) await storage.delete(id);
       else await storage.deleteSnapshot(id);
+      return true;
     });
   }
 

@@ -12,8 +12,8 @@ import type { ProgramConfig } from './config.ts';
 import type { ProgramPlace } from './run-program.ts';
 
 const capacityAnswer = z.looseObject({ totalBytes: storedBytes, availableBytes: storedBytes });
-const names = z.array(z.string().max(128)).default([]);
-const listAnswer = z.looseObject({ volumes: names, snapshots: names });
+const names = z.array(z.string().max(128));
+const listAnswer = z.looseObject({ volumes: names, snapshots: names.optional() });
 /** Some hundred thousand volumes. */
 const listLimitBytes = 1 << 24;
 
@@ -71,7 +71,11 @@ export class StorageCalls {
     const answer = await this.#about().ask('list', { options: this.#options }, { outputLimitBytes: listLimitBytes });
     if (answer === undefined) return undefined;
     const parsed = parseInput(listAnswer, answer.fields);
-    if ('data' in parsed) return new Set([...parsed.data.volumes, ...parsed.data.snapshots]);
+    const { snapshots, volumes = [] } = 'data' in parsed ? parsed.data : {};
+    // An answer without lists does not say that nothing is there.
+    if ('data' in parsed && (snapshots !== undefined || !this.#program.snapshots)) {
+      return new Set([...volumes, ...(snapshots ?? [])]);
+    }
     throw new InternalError(
       `program ${this.#program.name} answers list with something else than volumes and snapshots, lists of their ids.`,
     );

@@ -27,9 +27,10 @@ export class GceOperations {
     const path = pathIn(operation.selfLink);
     const endMs = performance.now() + this.#pace.waitMs;
     const polling = new Polling(this.#pace);
+    let wasShown = false;
     for (;;) {
-      // It is forgotten some time after its end.
-      if (operation === undefined || operation.status === 'DONE') {
+      // It is forgotten some time after its end, and may be shown late.
+      if ((operation === undefined && wasShown) || operation?.status === 'DONE') {
         const [error] = operation?.error?.errors ?? [];
         if (error === undefined) return;
         throw new GceRefusal(action, error.code, error.message);
@@ -38,6 +39,7 @@ export class GceOperations {
       if (performance.now() >= endMs) throw new StillBusy(`Google is still busy with ${action}; try again.`);
       await polling.pause();
       operation = await this.#look(path);
+      wasShown ||= operation !== undefined;
     }
   }
 
