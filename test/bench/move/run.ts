@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Usage } from '../../../scripts/options.ts';
+import { freePort } from '../../cluster/harness/api-server.ts';
+import { buildDriver } from '../../crash/bundle.ts';
+import { volumeOn } from '../../fleet/support/fleet.ts';
+import { everything, MovingFleet, movesOf, started } from '../../fleet/support/moving-fleet.ts';
+import { Viewer } from '../../fleet/support/viewer.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestVolume } from '../../support/life.ts';
+import { median } from '../statistics.ts';
+
+const usage =
+  new Usage(`Measures how fast a volume full of random bytes moves between two drivers on this machine, beside dd | nc of the same bytes:
+alternately, so that both meet the same disk. Needs nc (netcat-openbsd).
+As root: npm run bench:move -- [options]
+  --quick      one round, for a first look
+`);
+const { values } = usage.read({ options: { quick: { type: 'boolean', default: false } } });
+if (spawnSync('nc', ['-h']).error !== undefined) throw new Error('nc is missing: install netcat-openbsd.');
+const rounds = values.quick ? 1 : 5;
+const mebibytes = 1024;
+const raw = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+
+using command = await buildDriver();
+await using fleet = await MovingFleet.start(command);
+const { controller = assert.fail('no controller') } = fleet;
+for (const node of ['node-a', 'node-b']) await controller.logged('inventory complete', { node });
+const viewer = new Viewer(fleet.api, 'operator', [...everything, 'volumes']);
+const ratios: number[] = [];
+for (let round = 1; round <= rounds; round++) {
+  const id = await filled(`data-${round}`);
+  const floor = await byPipe();
+  const moved = await byMove(id);
+  await gone(id);
+  ratios.push(moved / floor);
+  console.log(`round ${round}: moved with ${rate(moved)}, dd | nc with ${rate(floor)}: ${(moved / floor).toFixed(2)}`);
+}
+console.log(`median: ${median(ratios).toFixed(2)} of dd | nc (${mebibytes} MiB, ${rounds} rounds)`);
+
+/** Makes a volume on the first node, and fills it with random bytes. */
+async function filled(name: string): Promise<string> {
+  using client = controller.connect();
+  const request = {
+    ...volumeOn('node-a', name),
+    volume_capabilities: [raw],
+    capacity_range: { required_bytes: BigInt(mebibytes) << 20n },
+  };
+  const id = (await client.controller.CreateVolume(request)).volume?.volume_id ?? '';
+  const node = fleet.node('node-a');
+  const volume = new TestVolume(node.scratch, name, raw);
+  using driver = node.driver.connect();
+  await volume.stage(driver, id);
+  await volume.publish(driver, id);
+  dd('if=/dev/urandom', `of=${volume.targetPath}`, 'conv=fsync');
+  // For the pipe, on the same disk.
+  dd(`if=${volume.targetPath}`, `of=${fleet.scratch.join('from')}`, 'conv=fsync');
+  await volume.unpublish(driver, id);
+  await volume.unstage(driver, id);
+  return id;
+}
+
+/** @returns bytes in a second */
+async function byMove(id: string): Promise<number> {
+  dropCaches();
+  const startedMs = performance.now();
+  await started(fleet, viewer, id, 'node-b');
+  for (;;) {
+    const [move] = await movesOf(fleet, viewer, id);
+    if (move !== undefined && move.state !== 'running') {
+      assert.equal(move.state, 'done', move.reason ?? '');
+      return rateSince(startedMs);
+    }
+    await delay(20);
+  }
+}
+
+async function byPipe(): Promise<number> {
+  const port = await freePort();
+  const to = fleet.scratch.join('to');
+  dropCaches();
+  const receiver = shell(`nc -l 127.0.0.1 ${port} | dd of=${to} bs=1M iflag=fullblock conv=fsync`);
+  await delay(300);
+  const startedMs = performance.now();
+  const sender = shell(`dd if=${fleet.scratch.join('from')} bs=1M | nc -N 127.0.0.1 ${port}`);
+  for (const child of [sender, receiver]) assert.deepEqual(await once(child, 'close'), [0, null]);
+  const bytesPerSecond = rateSince(startedMs);
+  rmSync(to);
+  return bytesPerSecond;
+}
+
+async function gone(id: string): Promise<void> {
+  await eventually(async () => {
+    using client = controller.connect();
+    await client.controller.DeleteVolume({ volume_id: id });
+  });
+}
+
+function shell(script: string): ChildProcess {
+  return spawn('bash', ['-o', 'pipefail', '-c', script], { stdio: 'ignore' });
+}
+
+function dd(...words: string[]): void {
+  const { status, stderr } = spawnSync('dd', ['bs=1M', `count=${mebibytes}`, ...words], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+}
+
+function dropCaches(): void {
+  spawnSync('sh', ['-c', 'sync; echo 3 >/proc/sys/vm/drop_caches']);
+}
+
+function rateSince(startedMs: number): number {
+  return (mebibytes * 2 ** 20 * 1000) / (performance.now() - startedMs);
+}
+
+function rate(bytesPerSecond: number): string {
+  return `${Math.round(bytesPerSecond / 2 ** 20)} MiB/s`;
+}
