@@ -8,6 +8,7 @@ import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
 import { TurnsByKey } from '../../../volume/flow/turns.ts';
 import type { PoolLog } from '../../log.ts';
 import type { NodeKind } from '../../node-side.ts';
+import { clientPaths as usualPaths } from './client.ts';
 import { glusterKeys, parseGlusterContext } from './context.ts';
 import { GlusterNotes } from './notes.ts';
 import { type GlusterNode, isNoted } from './side.ts';
@@ -59,12 +60,14 @@ export interface GlusterNodeOptions {
   /** The driver's own directory, HOLDFAST_DATA. */
   readonly dataDirectory: string;
   readonly mountsDirectory: string;
+  readonly clientPaths?: readonly string[];
   readonly queue: DiskQueue;
   readonly log: PoolLog;
 }
 
 /** Opens what this node knows of such volumes. */
 export async function openGlusterNode({
+  clientPaths = usualPaths,
   dataDirectory,
   log,
   mountsDirectory,
@@ -79,6 +82,7 @@ export async function openGlusterNode({
     turns: new TurnsByKey(),
     locksDirectory,
     mountsDirectory: await queue.run(() => resolved(mountsDirectory)),
+    clientPaths,
     log,
   };
 }
