@@ -17,12 +17,14 @@ import { accessModes } from '../../src/volume/capability.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { fileNameOf, type VolumeHandle } from '../../src/volume/handle.ts';
 import { spawnWithUs } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /* A FUSE mount of the test's own process stands for that of glusterfs: how the driver treats a client that lives or hangs. */
 
 const program = fileURLToPath(new URL('../support/fuse-client.ts', import.meta.url));
-const log = { info() {}, warn() {}, error() {} };
+const warned: object[] = [];
+const log = { info() {}, warn: (facts: object) => void warned.push(facts), error() {} };
 const queue = new DiskQueue('gluster', 4);
 const volume: VolumeOnNode = {
   ...{ handle: 'orders' as VolumeHandle, content: { type: 'directory' }, accessModes, provisioning: 'thin' },
@@ -141,6 +143,14 @@ describe('a client of GlusterFS', () => {
       process.kill(holder, 'SIGKILL');
       waiting.kill('SIGKILL');
     }
+  });
+
+  test('that has no note is reported when a driver starts', async () => {
+    const { pid } = await serve('answers');
+    await open(['/bin/true']);
+    await node.notes.remove(volume.handle);
+    await open(['/bin/true']);
+    await eventually(async () => assert.deepEqual(warned, [{ pid, directory }]));
   });
 
   test('is not lost for a driver that does not see the host', async () => {

@@ -29,7 +29,7 @@ import {
 import type { Attached, AttachOptions, Condition } from '../pool.ts';
 import { kindOfContext } from '../volume-context.ts';
 import { fateOfNote, isAt, serversOf, volumeOf } from './noted-volume.ts';
-import type { Server, Servers } from './servers.ts';
+import type { Server, Servers, ServerUse } from './servers.ts';
 import { type VolumeNote, VolumeNotes } from './volume-notes.ts';
 
 export interface ContextVolumesOptions {
@@ -181,7 +181,7 @@ export class ContextVolumes implements VolumeSource {
   async #end(note: VolumeNote): Promise<void> {
     const kind = this.#requireKind(note);
     if (kind.traits.detaching === 'explicit') {
-      const { access } = await this.#found(note);
+      const { access } = await this.#found(note, { isLeaving: true });
       await detachUnseen(this.#options.queue, access);
       // A connection that other volumes share stays for them, and ends with the last of them.
       if (!this.#isShared(kind, note) && (await access.attached()).length > 0) {
@@ -223,10 +223,10 @@ export class ContextVolumes implements VolumeSource {
     return (await (await this.#found(note)).access.attached()).length > 0;
   }
 
-  async #found(note: VolumeNote): Promise<FoundOnNode & { readonly access: ContextVolume }> {
+  async #found(note: VolumeNote, use: ServerUse = {}): Promise<FoundOnNode & { readonly access: ContextVolume }> {
     const kind = this.#requireKind(note);
     const volume = volumeOf(kind, note.volume);
-    return { volume, access: await this.#accessTo(kind, volume) };
+    return { volume, access: await this.#accessTo(kind, volume, use) };
   }
 
   #requireKind(note: VolumeNote): NodeKind {
@@ -237,8 +237,8 @@ export class ContextVolumes implements VolumeSource {
     );
   }
 
-  async #accessTo(kind: NodeKind, volume: VolumeOnNode): Promise<ContextVolume> {
-    return new ContextVolume(volume, kind, await this.#options.servers.get(kind, volume));
+  async #accessTo(kind: NodeKind, volume: VolumeOnNode, use: ServerUse = {}): Promise<ContextVolume> {
+    return new ContextVolume(volume, kind, await this.#options.servers.get(kind, volume, use));
   }
 
   #kindOf(note: VolumeNote): NodeKind | undefined {

@@ -129,3 +129,17 @@ test('calls that hang are given up, others go on, and a server cannot take threa
   assert.equal((await all.get(sides, on('other'))).queue, other.queue);
   all.stop();
 });
+
+test('a volume of a server that hangs can be left', { timeout: 20_000 }, async () => {
+  const all = servers({ silentAfterMs: 1, tickMs: 1 });
+  for (let round = 0; round < 2; round++) {
+    const { queue } = await all.get(sides, on('hangs'));
+    await assert.rejects(hanging(queue), /has not answered for/);
+  }
+  const { queue } = await all.get(sides, on('hangs'), { isLeaving: true });
+  assert.equal(await queue.run(async () => 'left'), 'left');
+  await assert.rejects(all.get(sides, on('hangs')), /has not answered several calls/);
+  all.forget(sides, on('hangs'));
+  assert.deepEqual(all.queues, []);
+  all.stop();
+});

@@ -27,6 +27,11 @@ export interface ServerOptions {
   readonly tickMs?: number;
 }
 
+export interface ServerUse {
+  /** To end the use of a volume. Calls that hang may wait for just that, so they do not hinder it. */
+  readonly isLeaving?: boolean;
+}
+
 interface Entry {
   readonly name: string;
   readonly queue: DiskQueue;
@@ -63,9 +68,13 @@ export class Servers {
     this.#timer = setInterval(() => this.#look(), options.tickMs ?? 5_000).unref();
   }
 
-  /** @throws Unavailable if too many calls to it hang */
-  async get(kind: NodeKind, volume: VolumeOnNode): Promise<Server> {
-    const key = keyOf(kind, volume);
+  /**
+   * @throws Unavailable if too many calls to it hang
+   */
+  async get(kind: NodeKind, volume: VolumeOnNode, { isLeaving = false }: ServerUse = {}): Promise<Server> {
+    const usual = keyOf(kind, volume);
+    const isRefused = !this.#entries.has(usual) && this.#lostOf(usual) >= maxLostQueues;
+    const key = isLeaving && isRefused ? leavingKeyOf(usual) : usual;
     const entry = this.#entries.get(key) ?? this.#open(key, kind, kind.serverOf(volume));
     entry.usedMs = performance.now();
     try {
@@ -80,11 +89,7 @@ export class Servers {
   #open(key: string, kind: NodeKind, server: string): Entry {
     const { dataDirectory, log, threadsEach } = this.#options;
     const name = `${kind.name} ${server}`;
-    // Threads that wait in the kernel come back when the server answers.
-    const lost = (this.#lost.get(key) ?? []).filter(({ isIdle }) => !isIdle);
-    if (lost.length === 0) this.#lost.delete(key);
-    else this.#lost.set(key, lost);
-    if (lost.length >= maxLostQueues) throw silentServer(name, this.#silentAfterMs);
+    if (this.#lostOf(key) >= maxLostQueues) throw silentServer(name, this.#silentAfterMs);
     const queue = new DiskQueue(name, threadsEach, this.#places);
     const freezer = new Freezer({ dataDirectory, queue, log, name: freezerName });
     const opening = kind.open({ server, dataDirectory, queue, log });
@@ -93,9 +98,18 @@ export class Servers {
     return entry;
   }
 
+  /** Queues of a server that did not answer. Threads that wait in the kernel come back when it does. */
+  #lostOf(key: string): number {
+    const lost = (this.#lost.get(key) ?? []).filter(({ isIdle }) => !isIdle);
+    if (lost.length === 0) this.#lost.delete(key);
+    else this.#lost.set(key, lost);
+    return lost.length;
+  }
+
   /** No volume of this node shares the fate of this one any more. */
   forget(kind: NodeKind, last: VolumeOnNode): void {
-    this.#entries.delete(keyOf(kind, last));
+    const key = keyOf(kind, last);
+    for (const each of [key, leavingKeyOf(key)]) this.#entries.delete(each);
   }
 
   /** The queues that there are now. */
@@ -139,6 +153,11 @@ export class Servers {
 
 function keyOf(kind: NodeKind, volume: VolumeOnNode): string {
   return `${kind.name} ${fateOf(kind, volume)}`;
+}
+
+/** Beside the usual queue; as few of these can be lost. */
+function leavingKeyOf(key: string): string {
+  return `${key}\0leaving`;
 }
 
 function silentServer(name: string, silentAfterMs: number): Unavailable {

@@ -117,6 +117,12 @@ export const reachMutants: readonly Mutant[] = [
     only: 'another PersistentVolume with the same data',
   },
   {
+    name: 'a volume of a server that hangs can be left',
+    ...servers,
+    text: 'const key = isLeaving && isRefused ? leavingKeyOf(usual) : usual;',
+    replacement: 'const key = isLeaving && isRefused ? usual : usual;',
+  },
+  {
     name: 'calls for a server that hangs are given up',
     ...servers,
     text: '      if (busySinceMs !== undefined && now',
@@ -165,7 +171,7 @@ export const reachMutants: readonly Mutant[] = [
   {
     name: 'a server that hangs takes no more threads than its share, however often it is tried',
     ...servers,
-    text: '    if (lost.length >= maxLostQueues) throw',
+    text: '    if (this.#lostOf(key) >= maxLostQueues) throw',
     replacement: '    if (lost.length < 0) throw',
   },
   {

@@ -145,15 +145,22 @@ export async function waitForStart(lockPath: string, about: string): Promise<voi
 
 /** The clients that serve, or are about to serve, a directory of the host; never a process in a container. */
 export async function clientsAt(queue: DiskQueue, directory: string): Promise<ClientProcess[]> {
+  return (await clientsOfHost(queue)).filter((client) => client.directory === directory);
+}
+
+/** All clients of the host, also those that are no driver's, and the directory that each serves. */
+export async function clientsOfHost(queue: DiskQueue): Promise<(ClientProcess & { readonly directory: string })[]> {
   const host = await mountNamespaceOf(queue, 1);
-  const found: ClientProcess[] = [];
+  const found: (ClientProcess & { readonly directory: string })[] = [];
   for (const pid of await listProcesses(queue)) {
     const state = await processState(queue, pid);
     // The name of any process can be that; few have it.
     if (state === undefined || state.isZombie || !state.command.startsWith('glusterfs')) continue;
     if ((await mountNamespaceOf(queue, pid)) !== host) continue;
     const words = await wordsOf(queue, pid);
-    if (words.at(-1) === directory && words.includes(purpose)) found.push({ pid, startTicks: state.startTicks });
+    const directory = words.at(-1);
+    if (directory !== undefined && words.includes(purpose))
+      found.push({ pid, startTicks: state.startTicks, directory });
   }
   return found;
 }

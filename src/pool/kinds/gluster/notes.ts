@@ -77,6 +77,11 @@ export class GlusterNotes {
     return note === undefined || note.boot === this.boot ? note : { ...note, client: undefined, mounts: [] };
   }
 
+  /** Volumes that have a note. */
+  handles(): VolumeHandle[] {
+    return this.#notes.all().map(({ handle }) => handle);
+  }
+
   /** Before a client is started. The one before stays noted with its mount, as its end may only have been assumed. */
   async begin(handle: VolumeHandle, mounts: readonly DeviceNumber[]): Promise<void> {
     const { client, mounts: [current] = [] } = this.read(handle) ?? {};
