@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -143,6 +144,22 @@ describe('a client of GlusterFS', () => {
       process.kill(holder, 'SIGKILL');
       waiting.kill('SIGKILL');
     }
+  });
+
+  test('that has no note is not ended while a pod has its mount', async () => {
+    const { pid } = await serve('answers');
+    const pod = scratch.join('pod');
+    mkdirSync(pod);
+    execFileSync('mount', ['--bind', directory, pod]);
+    await node.notes.remove(volume.handle);
+    const glusterd = createServer().listen(24_007, '127.0.0.1');
+    await once(glusterd, 'listening');
+    try {
+      await assert.rejects(side.attach(volume, { persistent: true }), /pods still use the volume: end them first/);
+    } finally {
+      glusterd.close();
+    }
+    assert.ok(await isAlive(pid));
   });
 
   test('that has no note is reported when a driver starts', async () => {

@@ -109,6 +109,12 @@ export const glusterMutants: readonly Mutant[] = [
     replacement: '',
   },
   {
+    name: 'a client whose note is lost is not ended while a pod has its mount',
+    ...client('side'),
+    text: 'const isUnknown = own !== undefined && !isNoted(note, own) && isUsed(own.device);',
+    replacement: 'const isUnknown = false;',
+  },
+  {
     name: 'a driver that does not see the host takes no client for dead',
     ...client('side'),
     text: 'return (await hostProgram(this.#host, this.#node.clientPaths)) !== undefined;',

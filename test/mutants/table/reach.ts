@@ -172,7 +172,7 @@ export const reachMutants: readonly Mutant[] = [
     name: 'a server that hangs takes no more threads than its share, however often it is tried',
     ...servers,
     text: '    if (this.#lostOf(key) >= maxLostQueues) throw',
-    replacement: '    if (lost.length < 0) throw',
+    replacement: '    if (this.#lostOf(key) < 0) throw',
   },
   {
     name: 'one driver has pools of its node, or pools that every node can reach',
