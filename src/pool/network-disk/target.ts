@@ -51,6 +51,11 @@ export interface Target<C> {
   connect(volume: Named, options: ConnectOptions<C>): Promise<void>;
   /** Ends the connections that this driver has made, and no others. Reads and writes that wait for the target fail then. */
   disconnect(queue: DiskQueue, note: ConnectionNote<C>): Promise<void>;
+  /**
+   * For volumes that can be given up alone: reads and writes of this one fail while its target is away, and those of others
+   * wait on. @returns false: it is not possible
+   */
+  giveUp?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<boolean>;
   connections(note: ConnectionNote<C>): readonly TargetConnection[];
 
   /** For volumes that use several connections at once: those that they should have; undefined: this one does not. */

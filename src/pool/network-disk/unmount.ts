@@ -19,6 +19,10 @@ export interface UnmountOptions<C> {
 /** An unmount waits this long for a server that does not answer. */
 const silentAfterMs = 20_000;
 const lookEveryMs = 500;
+const lossMessage =
+  'a target does not answer: its volumes are unmounted without the data that was not yet written to it';
+
+type Named = Pick<VolumeOnNode, 'context' | 'handle'>;
 
 /**
  * The last unmount of a filesystem writes back dirty pages. If the server does not answer, the connections are ended: then the
@@ -27,15 +31,16 @@ const lookEveryMs = 500;
  */
 export async function unmountVolume<C>(
   options: UnmountOptions<C>,
-  { handle }: Pick<VolumeOnNode, 'handle'>,
+  volume: Named,
   { name, parent }: UnmountPlace,
 ): Promise<void> {
   const { queue, state } = options;
+  const { handle } = volume;
   const unmounting = queue.rescue((open) => unmountAt(open, parent, name));
   const over = new AbortController();
   state.leaving.add(handle);
   try {
-    await Promise.race([unmounting, endWhenSilent(options, handle, over.signal)]);
+    await Promise.race([unmounting, endWhenSilent(options, volume, over.signal)]);
     await unmounting;
   } finally {
     state.leaving.delete(handle);
@@ -46,7 +51,7 @@ export async function unmountVolume<C>(
 }
 
 /** Returns once the connections of a silent server are ended. @throws Unavailable if they must not be */
-async function endWhenSilent<C>(options: UnmountOptions<C>, handle: string, signal: AbortSignal): Promise<void> {
+async function endWhenSilent<C>(options: UnmountOptions<C>, volume: Named, signal: AbortSignal): Promise<void> {
   const { state, target } = options;
   let silentSinceMs: number | undefined;
   for (;;) {
@@ -55,24 +60,27 @@ async function endWhenSilent<C>(options: UnmountOptions<C>, handle: string, sign
     const isSilent = !target.connections(state.notes.note).some(({ isLive }) => isLive);
     silentSinceMs = isSilent ? (silentSinceMs ?? performance.now()) : undefined;
     if (silentSinceMs !== undefined && performance.now() - silentSinceMs >= silentAfterMs) {
-      return await giveUpServer(options, handle);
+      return await giveUpServer(options, volume);
     }
   }
 }
 
-async function giveUpServer<C>({ beside, log, state, target }: UnmountOptions<C>, handle: string): Promise<void> {
+async function giveUpServer<C>({ beside, log, state, target }: UnmountOptions<C>, volume: Named): Promise<void> {
   const { leaving, notes } = state;
+  const { handle } = volume;
   const user = notes.note.users.find((each) => !leaving.has(each));
   const foreign = target.connections(notes.note).find(({ isOurs }) => !isOurs);
+  const giveUp = () => target.giveUp?.(beside, volume, notes.note);
+  if (user !== undefined && foreign === undefined && (await giveUp()) === true) {
+    log.warn({ volume_id: handle, [target.nameKey]: target.name }, lossMessage);
+    return;
+  }
   if (user !== undefined || foreign !== undefined) {
     const who = user === undefined ? `${foreign?.name}, which this driver has not connected,` : `volume ${user}`;
     throw new Unavailable(
       `volume ${handle} cannot be unmounted: ${target.name} does not answer, and ${who} waits for it, too. It is unmounted when the target answers, when that ends, or after ${target.lossKey}.`,
     );
   }
-  log.warn(
-    { volume_id: handle, [target.nameKey]: target.name },
-    'a target does not answer: its volumes are unmounted without the data that was not yet written to it',
-  );
+  log.warn({ volume_id: handle, [target.nameKey]: target.name }, lossMessage);
   await target.disconnect(beside, notes.note);
 }

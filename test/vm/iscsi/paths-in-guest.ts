@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { iscsiLogout } from '../../../src/command/iscsiadm.ts';
-import { type IscsiSession, iscsiSessions } from '../../../src/kernel/block/iscsi.ts';
+import { type IscsiSession, iscsiSessions, scanLun } from '../../../src/kernel/block/iscsi.ts';
 import { multipathMapOver } from '../../../src/kernel/block/multipath.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { sysfsNames, sysfsText } from '../../../src/kernel/file/sysfs.ts';
@@ -37,6 +37,8 @@ const maps = () => {
 const xfs = mountCapability('SINGLE_NODE_WRITER', [], 'xfs');
 const ext4 = mountCapability('SINGLE_NODE_WRITER', [], 'ext4');
 const longMs = 120_000;
+/** A part of multipath.conf that multipathd's own entry for a target does not override, as it does the defaults. */
+const always = (line: string) => ['}', 'overrides {', line];
 
 let harness: ContextHarness;
 
@@ -226,7 +228,7 @@ describe('a volume with two portals on a node with multipathd', () => {
   for (const retry of ['no_path_retry queue', 'no_path_retry fail']) {
     test(`is unmounted when both portals are lost: ${retry}`, async () => {
       target('multipathd', 'stop');
-      target('multipathd', 'start', retry);
+      target('multipathd', 'start', ...always(retry));
       const volume = harness.volume('lost', xfs);
       await up(volume, contextOf('1'));
       const path = join(volume.target, 'file');
@@ -245,9 +247,30 @@ describe('a volume with two portals on a node with multipathd', () => {
     });
   }
 
+  test('is unmounted alone when both portals are lost, and another volume of the target waits and goes on', async () => {
+    target('multipathd', 'stop');
+    target('multipathd', 'start', ...always('no_path_retry queue'));
+    const [lost, other] = [harness.volume('lost alone', xfs), harness.volume('waits', ext4)];
+    await up(lost, contextOf('1'));
+    await up(other, contextOf('2'));
+    await using writer = new Writer(join(other.target, 'numbers'));
+    await writer.goesOn();
+    writeFileSync(join(lost.target, 'dirty'), 'not acknowledged');
+    target('silence');
+    await eventually(async () => assert.match(await condition(lost), /No connection to the target/), longMs);
+    await lost.unpublish();
+    await eventually(async () => void (await lost.unstage()), 300_000);
+    assert.equal(maps().length, 1);
+    target('speak');
+    await writer.goesOn();
+    await writer[Symbol.asyncDispose]();
+    await other.down();
+    await nothingLeft();
+  });
+
   test('is let go as a raw block device when both portals are lost', async () => {
     target('multipathd', 'stop');
-    target('multipathd', 'start', 'no_path_retry queue');
+    target('multipathd', 'start', ...always('no_path_retry queue'));
     const volume = harness.volume('raw lost', blockCapability());
     await up(volume, contextOf('2'));
     target('silence');
@@ -335,14 +358,26 @@ describe('a volume with two portals on a node with multipathd', () => {
 
   test('uses one portal if it is told to, and the map of multipathd over that', async () => {
     const volume = harness.volume('never', xfs);
-    await up(volume, contextOf('1', { multipath: 'false' }));
+    const once = contextOf('1', { multipath: 'false' });
+    // It knows the unit of earlier tests, and may take the device at any moment; the kubelet tries again, too.
+    await eventually(async () => void (await up(volume, once)), longMs);
     assert.equal(sessions().length, 1);
     await volume.down();
     await nothingLeft();
     target('multipathd', 'stop');
     target('multipathd', 'start', 'find_multipaths greedy');
-    await eventually(async () => void (await up(volume, contextOf('1', { multipath: 'false' }))), longMs);
+    const other = harness.volume('has the session', ext4);
+    await eventually(async () => void (await up(other, { ...once, lun: '2' })), longMs);
+    const [session] = sessions();
+    assert.ok(session !== undefined);
+    await scanLun(new DiskQueue('host', 1), session, '1');
+    const taken = () => multipathMapOver(sessions()[0]?.luns.find(({ lun }) => lun === '1')?.name ?? '');
+    await eventually(() => assert.ok(taken() !== undefined), longMs);
+    await up(volume, once);
+    assert.match(readFileSync('/proc/self/mountinfo', 'utf8'), new RegExp(`${taken()?.devicePath} `));
+    assert.equal(sessions().length, 1);
     await volume.down();
+    await other.down();
     await nothingLeft();
     target('multipathd', 'stop');
     target('multipathd', 'start', '}', 'blacklist {', 'device {', 'vendor "LIO-ORG"', 'product ".*"', '}');

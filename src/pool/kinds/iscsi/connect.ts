@@ -42,13 +42,19 @@ export async function connectOne(
 
 /** Logs in to the portals that have no session. @returns the reason of each that has none afterwards */
 export async function connectRest(context: IscsiContext, options: Options): Promise<readonly string[]> {
-  const chap = chapIn(options.secrets, context.chap);
+  const isMissing = (portal: Portal) =>
+    !ourSessions(context.iqn, options.state.notes.note).some((each) => isThrough({ portals: [portal] }, each));
   const failures: string[] = [];
-  for (const portal of context.portals) {
-    const sessions = ourSessions(context.iqn, options.state.notes.note);
-    if (sessions.some((each) => isThrough({ portals: [portal] }, each))) continue;
-    const failure = await loginTo(context, portal, { ...options, chap });
-    if (failure !== undefined) failures.push(failure);
+  for (const portal of context.portals.filter(isMissing)) {
+    try {
+      const chap = chapIn(options.secrets, context.chap);
+      const failure = await loginTo(context, portal, { ...options, chap });
+      if (failure !== undefined) failures.push(failure);
+    } catch (error) {
+      // The volume has a path: an unusable Secret is no reason to refuse it, as without other portals.
+      if (!(error instanceof FailedPrecondition)) throw error;
+      failures.push(error.message);
+    }
   }
   return failures;
 }

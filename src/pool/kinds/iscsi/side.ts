@@ -18,7 +18,7 @@ import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, target
 import { parseIscsiContext } from './context.ts';
 import { identityIn, isUsedByAnother, placed, refusalOfPaths } from './identity.ts';
 import { devicesAbove, devicesFor, foreignPathOf, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
-import { connectPaths, removeMaps } from './paths.ts';
+import { connectPaths, removeMaps, stopWaiting } from './paths.ts';
 import { ifaceName } from './record.ts';
 import { iscsiRunner, missingProgram, multipathRunner } from './runner.ts';
 
@@ -67,6 +67,14 @@ class IscsiTarget implements Target<Connection> {
       await failWithoutPaths(queue, map);
       await step('iscsi/unmap', () => removeMapWhenUnused(queue, map));
     }
+  }
+
+  /** Below a map nothing waits in a session for longer than multipathd lets it (fast_io_fail_tmo). */
+  async giveUp(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<boolean> {
+    const { lun } = parseIscsiContext(volume.context);
+    const maps = isUsedByAnother(note, volume.handle, lun) ? [] : ownMaps(this.#ownLuns(note, lun));
+    for (const map of maps) await stopWaiting(queue, map);
+    return maps.length > 0;
   }
 
   async #logOut(queue: DiskQueue, sessions: readonly IscsiSession[], note: IscsiNote): Promise<void> {
