@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { isMapWithoutPaths, multipathMapOf, multipathMapOver, partitionsOf } from './multipath.ts';
+import { isMapWithoutPaths, multipathMapOf, multipathMapOver, namesActivePath, partitionsOf } from './multipath.ts';
 
 const wwid = '36001405aabbccddeeff0011223344556';
 /** Files below /sys, as Linux 6.1 has them: a map over two paths, a partition on it, one without paths, and no maps. */
@@ -63,6 +63,15 @@ before(() => {
   }
 });
 after(() => rmSync(root, { recursive: true }));
+
+describe('the status of a map', () => {
+  test('shows if a path works; the state of a group does not say it', () => {
+    assert.equal(namesActivePath('2 0 1 0 2 1 A 0 1 2 8:0 F 1 0 1 E 0 1 2 8:16 A 0 0 1'), true);
+    assert.equal(namesActivePath('2 0 0 0 1 1 A 0 2 0 8:0 F 1 8:16 A 0'), true);
+    assert.equal(namesActivePath('2 3 1 0 2 1 A 0 1 2 8:0 F 1 0 1 A 0 1 2 8:16 F 2 0 1'), false);
+    assert.equal(namesActivePath('2 3 0 0 0 0'), false);
+  });
+});
 
 describe('maps of dm-multipath in sysfs', () => {
   test('are found by their path and by their disk', () => {

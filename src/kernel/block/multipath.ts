@@ -78,20 +78,38 @@ type Named = Pick<MultipathMap, 'name' | 'wwid'>;
 const removalPausesMs: readonly number[] = [0, ...Array.from({ length: 15 }, () => 200)];
 
 /**
- * Removes a map, with the devices that kpartx(8) has made of its partitions, if no program has them open. It is found by its
- * UUID: the number may be given to another device.
+ * Removes a map, with its partitions, if no program has them open. It is found by its UUID: the number may be given to another
+ * device.
  * @returns false: it is in use
  */
-export async function removeMultipathMap(queue: DiskQueue, { name, wwid }: Named): Promise<boolean> {
+export async function removeMultipathMap(queue: DiskQueue, map: Named): Promise<boolean> {
   const mapper = await DeviceMapper.open(queue);
-  const wanted = { uuid: uuidPrefix + wwid };
+  const wanted = { uuid: uuidPrefix + map.wwid };
   for (const pauseMs of removalPausesMs) {
     await delay(pauseMs);
-    for (const uuid of partitionsOf(name, wwid)) await mapper.removeUnused(queue, { uuid });
+    await removeFreePartitions(queue, map);
     await mapper.removeUnused(queue, wanted);
     if (mapper.find(wanted) === undefined) return true;
   }
   return false;
+}
+
+/**
+ * Removes the devices that kpartx(8) has made of a map's partitions, if no program has them open: they hold the map as a program
+ * would. Those that are open keep it held.
+ */
+export async function removePartitions(queue: DiskQueue, map: Named): Promise<void> {
+  for (const pauseMs of removalPausesMs) {
+    await delay(pauseMs);
+    if ((await removeFreePartitions(queue, map)) === 0) return;
+  }
+}
+
+/** @returns the number of partitions that there were */
+async function removeFreePartitions(queue: DiskQueue, { name, wwid }: Named): Promise<number> {
+  const found = partitionsOf(name, wwid);
+  for (const uuid of found) await (await DeviceMapper.open(queue)).removeUnused(queue, { uuid });
+  return found.length;
 }
 
 /** The UUIDs of the devices that kpartx(8) has made over a map. @param root of sysfs, for tests */
@@ -105,6 +123,19 @@ export function partitionsOf(name: string, wwid: string, root = '/sys'): string[
 export async function removeMapWhenUnused(queue: DiskQueue, { wwid }: Named): Promise<void> {
   const mapper = await DeviceMapper.open(queue);
   await mapper.removeWhenUnused(queue, { uuid: uuidPrefix + wwid });
+}
+
+/** Answers if a map has a path that works, as device-mapper has it. Gone is false. */
+export async function hasActivePath(queue: DiskQueue, { wwid }: Pick<MultipathMap, 'wwid'>): Promise<boolean> {
+  const mapper = await DeviceMapper.open(queue);
+  // An exact status would wait for the reads and writes that wait for a path.
+  const status = await mapper.status(queue, { uuid: uuidPrefix + wwid }, false);
+  return status !== undefined && namesActivePath(status.text);
+}
+
+/** @param text a status: `2 0 1 0 1 1 A 0 2 2 8:0 F 1 0 1 8:16 A 0 0 1`; the group's state has the same letters. */
+export function namesActivePath(text: string): boolean {
+  return /(^| )[0-9]+:[0-9]+ A( |$)/.test(text);
 }
 
 /** Reads and writes fail from now on while no path works; they do not wait. Gone is fine. */

@@ -27,6 +27,12 @@ export async function leave<C>(
       `volume ${handle}: its ${live} is still in use on ${name}: it is being written back, or is mounted in a container (see holdfast who). It is tried again.`,
     );
   }
+  const held = users.includes(handle) ? await target.heldBeyond?.(queue, volume, notes.note) : undefined;
+  if (held !== undefined) {
+    throw new Unavailable(
+      `volume ${handle}: ${held.name} is still held by a program or by devices on it (see lsblk): end them. It is tried again.`,
+    );
+  }
   uses.end(handle);
   const others = users.filter((each) => each !== handle);
   if (others.length > 0) {

@@ -67,6 +67,11 @@ export interface Target<C> {
   devicesOf(volume: Named, note: ConnectionNote<C>): readonly NetworkDevice[];
   /** Devices of the volume that have lost all of their connections, and are still in use. */
   devicesLeft?(volume: Named, note: ConnectionNote<C>): readonly NetworkDevice[];
+  /**
+   * Removes what programs of the node have made over the volume's devices unasked, once the volume is not in use.
+   * @returns a device that something holds nevertheless: it keeps a cache of the volume
+   */
+  heldBeyond?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<NetworkDevice | undefined>;
   /** All devices that would go with the connections of this driver. */
   devicesOfOurs(note: ConnectionNote<C>): readonly Pick<NetworkDevice, 'devicePath'>[];
   /** Has the kernel ask the target for the volume and its size. */

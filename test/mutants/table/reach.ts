@@ -356,6 +356,26 @@ export const reachMutants: readonly Mutant[] = [
     replacement: '',
   },
   {
+    name: 'a group of paths is no path that works',
+    file: 'src/kernel/block/multipath.ts',
+    killer: 'src/kernel/block/multipath.test.ts',
+    text: '/(^| )[0-9]+:[0-9]+ A( |$)/',
+    replacement: '/ A /',
+  },
+  {
+    name: 'a device that something holds is not left',
+    file: 'src/pool/network-disk/leave.ts',
+    killer: 'src/pool/network-disk/leave.test.ts',
+    text: 'if (held !== undefined) {',
+    replacement: 'if (held === null) {',
+  },
+  {
+    name: 'a device that another program holds is left with the paths of a map',
+    ...iscsi('multipath'),
+    text: 'paths.some((path) => path.name === name)',
+    replacement: 'paths.length > 0',
+  },
+  {
     name: 'a path that the volume should have is missed',
     file: 'src/pool/network-disk/side.ts',
     killer: 'test/pool/network-condition.test.ts',

@@ -206,6 +206,24 @@ describe('a volume with two portals on a node with multipathd', () => {
     await nothingLeft();
   });
 
+  test('is let go with the partitions that kpartx makes of it, and not while something holds its map', async () => {
+    const volume = harness.volume('partitions', blockCapability());
+    await up(volume, contextOf('2'));
+    const [map] = names().flatMap((name) => multipathMapOver(name) ?? []);
+    assert.ok(map !== undefined);
+    const table = `0 8192 linear ${map.devicePath} 0`;
+    const build = (name: string, uuid: string) =>
+      execFileSync('dmsetup', ['create', name, '--uuid', uuid, '--table', table], { stdio: 'pipe' });
+    build('partition', `part1-mpath-${map.wwid}`);
+    build('builton', 'other');
+    await volume.unpublish();
+    await refused(volume.unstage(), 'UNAVAILABLE', new RegExp(`${map.name} is still held`));
+    assert.equal(maps().length, 1);
+    execFileSync('dmsetup', ['remove', '--retry', 'builton'], { stdio: 'pipe' });
+    await volume.unstage();
+    await nothingLeft();
+  });
+
   test('grows when its target has grown it', async () => {
     const volume = harness.volume('grows', xfs);
     await up(volume, contextOf('1'));

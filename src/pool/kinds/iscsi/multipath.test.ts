@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { IscsiLun } from '../../../kernel/block/iscsi.ts';
 import type { MultipathMap } from '../../../kernel/block/multipath.ts';
-import { devicesAbove, devicesFor, foreignPathOf, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
+import { devicesAbove, devicesFor, foreignPathOf, hasPath, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
 
 const wwid = '36001405aabbccddeeff0011223344556';
 const identity = `1 naa.${wwid.slice(1)}`;
@@ -51,6 +51,13 @@ describe('a map', () => {
     assert.equal(foreignPathOf(map(a, b), [b, a]), undefined);
     assert.equal(foreignPathOf(map(a, c), [a, b]), 'sdc');
     assert.equal(foreignPathOf({}, [a]), undefined);
+  });
+
+  test('has its paths alone', () => {
+    assert.deepEqual(
+      [a, b, c].map((each) => hasPath([map(a), map(b)], each)),
+      [true, true, false],
+    );
   });
 
   test('goes with the paths of this driver if it has no others', () => {

@@ -34,6 +34,11 @@ export function foreignPathOf({ paths = [] }: Pick<NetworkDevice, 'paths'>, own:
   return paths.find((path) => !own.some(({ name }) => name === path.name))?.name;
 }
 
+/** Answers if a device is a path of one of the maps. */
+export function hasPath(maps: readonly Pick<MultipathMap, 'paths'>[], { name }: Path): boolean {
+  return maps.some(({ paths }) => paths.some((path) => path.name === name));
+}
+
 /** The maps over some devices of this driver that may go with them: one with a path of another program is that program's. */
 export function ownMaps(luns: readonly Path[], mapOver = multipathMapOver): MultipathMap[] {
   return mapsOver(luns, mapOver).filter((map) => foreignPathOf(map, luns) === undefined);

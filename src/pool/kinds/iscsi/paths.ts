@@ -4,9 +4,12 @@ import { permanentNameOf } from '../../../kernel/block/disk-identity.ts';
 import { deleteLun, type IscsiLun, scanLun } from '../../../kernel/block/iscsi.ts';
 import {
   failWithoutPaths,
+  hasActivePath,
   type MultipathMap,
   multipathMapOver,
+  removeMapWhenUnused,
   removeMultipathMap,
+  removePartitions,
 } from '../../../kernel/block/multipath.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
@@ -125,12 +128,40 @@ async function leaveOne(queue: DiskQueue, luns: readonly IscsiLun[]): Promise<vo
   for (const lun of surplus) await step('iscsi/delete', () => deleteLun(queue, lun));
 }
 
-/** Removes maps, unless they are in use. @param isSilent their target does not answer: what waits for it fails */
-export async function removeMaps(queue: DiskQueue, maps: readonly MultipathMap[], isSilent: boolean): Promise<void> {
+/**
+ * Removes the maps over paths of volumes that are not in use any more, then the paths. Reads and writes do not wait for the
+ * target from now on: a udev that looks into a map would hold it for ever. A map that a program has open goes with that program.
+ * @param left the maps that have lost all paths
+ */
+export async function removeMaps(
+  queue: DiskQueue,
+  maps: readonly MultipathMap[],
+  removePaths: () => Promise<void>,
+  left: () => readonly MultipathMap[],
+): Promise<void> {
   for (const map of maps) {
-    if (isSilent) await stopWaiting(queue, map);
+    await stopWaiting(queue, map);
     await step('iscsi/unmap', () => removeMultipathMap(queue, map));
   }
+  await removePaths();
+  for (const map of left()) {
+    await failWithoutPaths(queue, map);
+    await step('iscsi/unmap', () => removeMapWhenUnused(queue, map));
+  }
+}
+
+/**
+ * Removes the partitions over maps of a volume that is not in use any more, which would hold them.
+ * @returns the first map that is held nevertheless
+ */
+export async function heldMapOf(queue: DiskQueue, maps: readonly MultipathMap[]): Promise<MultipathMap | undefined> {
+  for (const map of maps) {
+    // A udev that reads a partition has it open.
+    if (!(await hasActivePath(queue, map))) await stopWaiting(queue, map);
+    await removePartitions(queue, map);
+    if (await isHeld(queue, map.devicePath)) return map;
+  }
+  return undefined;
 }
 
 /** multipathd would let reads and writes wait again when it changes the map; it may not run. */

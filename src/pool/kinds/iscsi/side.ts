@@ -3,7 +3,7 @@ import { IscsiError, iscsiLogout } from '../../../command/iscsiadm.ts';
 import { askMultipathd } from '../../../command/multipathd.ts';
 import { permanentNameOf } from '../../../kernel/block/disk-identity.ts';
 import { deleteLun, type IscsiLun, type IscsiSession, rescanLun, scanLun } from '../../../kernel/block/iscsi.ts';
-import { failWithoutPaths, type MultipathMap, removeMapWhenUnused } from '../../../kernel/block/multipath.ts';
+import type { MultipathMap } from '../../../kernel/block/multipath.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { sameDevice } from '../../../kernel/device.ts';
 import { Aborted, FailedPrecondition, type HoldfastError, NotFound, Unavailable } from '../../../volume/errors.ts';
@@ -17,8 +17,8 @@ import { connectOne, isLive } from './connect.ts';
 import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, targets } from './connections.ts';
 import { parseIscsiContext } from './context.ts';
 import { identityIn, isUsedByAnother, placed, refusalOfPaths } from './identity.ts';
-import { devicesAbove, devicesFor, foreignPathOf, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
-import { connectPaths, removeMaps, stopWaiting } from './paths.ts';
+import { devicesAbove, devicesFor, foreignPathOf, hasPath, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
+import { connectPaths, heldMapOf, removeMaps, stopWaiting } from './paths.ts';
 import { ifaceName } from './record.ts';
 import { iscsiRunner, missingProgram, multipathRunner } from './runner.ts';
 
@@ -60,13 +60,8 @@ class IscsiTarget implements Target<Connection> {
   async disconnect(queue: DiskQueue, note: IscsiNote): Promise<void> {
     const sessions = ourSessions(this.name, note);
     const maps = ownMaps(sessions.flatMap(({ luns }) => luns));
-    await removeMaps(queue, maps, !sessions.every(isLive));
-    await this.#logOut(queue, sessions, note);
-    // A program has it open and ends later, or its sessions were ended by hand.
-    for (const map of mapsLeft(note.identities)) {
-      await failWithoutPaths(queue, map);
-      await step('iscsi/unmap', () => removeMapWhenUnused(queue, map));
-    }
+    const logOut = () => this.#logOut(queue, sessions, note);
+    await removeMaps(queue, maps, logOut, () => mapsLeft(note.identities));
   }
 
   /** Below a map nothing waits in a session for longer than multipathd lets it (fast_io_fail_tmo). */
@@ -190,11 +185,20 @@ class IscsiTarget implements Target<Connection> {
     const { lun } = parseIscsiContext(volume.context);
     if (isUsedByAnother(note, volume.handle, lun)) return;
     const luns = this.#ownLuns(note, lun);
-    const sessions = ourSessions(this.name, note);
-    await removeMaps(queue, ownMaps(luns), !sessions.some(isLive));
-    for (const each of luns) {
-      if (!(await isHeld(queue, each.devicePath))) await step('iscsi/delete', () => deleteLun(queue, each));
-    }
+    const deleteFree = async () => {
+      const maps = ownMaps(luns);
+      for (const each of luns) {
+        // The volume's map holds its paths while a program has it open, as it would at a logout.
+        if (!hasPath(maps, each) && (await isHeld(queue, each.devicePath))) continue;
+        await step('iscsi/delete', () => deleteLun(queue, each));
+      }
+    };
+    await removeMaps(queue, ownMaps(luns), deleteFree, () => mapsLeft(note.identities, volume.handle));
+  }
+
+  /** A map of several volumes is let go with the last of them, and one of another program by that. */
+  async heldBeyond(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<NetworkDevice | undefined> {
+    return await heldMapOf(queue, this.#mapsOf(volume, note));
   }
 
   notThere({ context, handle }: Named): HoldfastError {
@@ -214,6 +218,13 @@ class IscsiTarget implements Target<Connection> {
   /** The devices of a number, through any portal. */
   #ownLuns(note: IscsiNote, lun: string): IscsiLun[] {
     return ourSessions(this.name, note).flatMap(({ luns }) => luns.filter((each) => each.lun === lun));
+  }
+
+  /** The maps that are of this volume alone, also without paths. */
+  #mapsOf({ context, handle }: Named, note: IscsiNote): MultipathMap[] {
+    const { lun } = parseIscsiContext(context);
+    if (isUsedByAnother(note, handle, lun)) return [];
+    return [...ownMaps(this.#ownLuns(note, lun)), ...mapsLeft(note.identities, handle)];
   }
 
   #lunsOf({ context }: Named, note: IscsiNote): IscsiLun[] {
