@@ -6,6 +6,8 @@ const context = {
 } as const;
 const ofKind = (file: 'client' | 'kind' | 'notes' | 'side') =>
   ({ file: `src/pool/kinds/gluster/${file}.ts`, killer: 'src/pool/kinds/gluster/gluster.test.ts' }) as const;
+const client = (file: 'client' | 'side') =>
+  ({ file: `src/pool/kinds/gluster/${file}.ts`, killer: 'test/pool/gluster-client.test.ts' }) as const;
 const lost = (file: string) => ({ file: `src/node/${file}.ts`, killer: 'test/grpc/lost-mounts.test.ts' }) as const;
 
 /** Volumes on GlusterFS, and mounts whose process has ended, as far as no server is needed. */
@@ -69,6 +71,54 @@ export const glusterMutants: readonly Mutant[] = [
     ...ofKind('kind'),
     text: 'isOwnMount: (target) => node !== undefined && isAtOrBelow(target, node.mountsDirectory)',
     replacement: 'isOwnMount: () => false',
+  },
+  {
+    name: 'a client that is about to be started does not take the one before from its mount',
+    ...ofKind('notes'),
+    text: 'client: isKept ? client : undefined',
+    replacement: 'client: undefined',
+  },
+  {
+    name: 'a pod gets no directory of the node after a client has unmounted itself',
+    ...client('side'),
+    text: 'if (!sameDevice((await statusOf(this.#inside, whole)).device, current)) {',
+    replacement: 'if (current === null) {',
+  },
+  {
+    name: 'a client that is slow keeps a mount that is in use',
+    ...client('side'),
+    text: 'if (!isDead && (await this.#ask(volume, openWithinMs)) === undefined) throw error;',
+    replacement: 'if (!isDead && (await this.#ask(volume, askWithinMs)) === undefined) throw error;',
+  },
+  {
+    name: 'a mount of the driver that is in use is not put out of sight while its client answers',
+    ...client('side'),
+    text: '      if (isAnswering) {\n',
+    replacement: '      if (isAnswering === null) {\n',
+  },
+  {
+    name: 'a client is not killed while a process has its files open',
+    ...client('client'),
+    text: '  if (user !== undefined) {\n',
+    replacement: '  if (user === null) {\n',
+  },
+  {
+    name: 'processes that wait for a client that has read their requests come free',
+    ...client('side'),
+    text: 'if (failure === silent && mount.fsType === fuseType) await abortConnection(this.#host, mount.device);',
+    replacement: '',
+  },
+  {
+    name: 'a client whose note is lost is not ended while a pod has its mount',
+    ...client('side'),
+    text: 'const isUnknown = own !== undefined && !isNoted(note, own) && isUsed(own.device);',
+    replacement: 'const isUnknown = false;',
+  },
+  {
+    name: 'a driver that does not see the host takes no client for dead',
+    ...client('side'),
+    text: 'return (await hostProgram(this.#host, this.#node.clientPaths)) !== undefined;',
+    replacement: 'return true;',
   },
   {
     name: 'a stage replaces a mount whose process has ended',

@@ -2,7 +2,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { canMountType } from '../../../kernel/mount/mount.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { type Finding, fail, ok } from '../../sight.ts';
-import { requireClientHost } from './client.ts';
+import { clientPaths, requireClientHost } from './client.ts';
 
 const check = 'GlusterFS';
 
@@ -12,7 +12,7 @@ export async function checkNode(queue: DiskQueue): Promise<Finding[]> {
     return [fail(check, 'the kernel has no FUSE', 'Load its module: modprobe fuse.')];
   }
   try {
-    const { cgroups, program } = await requireClientHost(queue);
+    const { cgroups, program } = await requireClientHost(queue, clientPaths);
     const where = 'systemdRun' in cgroups ? 'scopes of systemd' : cgroups.directory;
     return [ok(check, `${program}, in ${where}`)];
   } catch (error) {

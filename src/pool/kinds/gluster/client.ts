@@ -4,7 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError, run } from '../../../command/run.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import {
+  heldFiles,
   listProcesses,
   mountNamespaceOf,
   mountTableOf,
@@ -21,7 +23,12 @@ import type { ClientProcess } from './notes.ts';
  * host's namespaces, and in a cgroup outside of the container of the driver, which may end at any time.
  */
 
-const clientPaths = ['/usr/sbin/glusterfs', '/sbin/glusterfs', '/usr/bin/glusterfs', '/usr/local/sbin/glusterfs'];
+export const clientPaths: readonly string[] = [
+  '/usr/sbin/glusterfs',
+  '/sbin/glusterfs',
+  '/usr/bin/glusterfs',
+  '/usr/local/sbin/glusterfs',
+];
 const systemdRunPaths = ['/usr/bin/systemd-run', '/bin/systemd-run'];
 
 export const missingClient =
@@ -37,8 +44,8 @@ export interface ClientHost {
 }
 
 /** @throws FailedPrecondition if it cannot run them */
-export async function requireClientHost(queue: DiskQueue): Promise<ClientHost> {
-  const program = await hostProgram(queue, clientPaths);
+export async function requireClientHost(queue: DiskQueue, paths: readonly string[]): Promise<ClientHost> {
+  const program = await hostProgram(queue, paths);
   if (program === undefined) throw new FailedPrecondition(`${missingClient}.`);
   const before = (await isContained(queue)) ? intoHost(['mnt', 'net', 'ipc', 'uts', 'cgroup']) : [];
   const systemdRun = (await isSystemd(queue)) ? await hostProgram(queue, systemdRunPaths) : undefined;
@@ -104,14 +111,13 @@ const startTimeoutMs = 30_000;
 /**
  * Starts a client. It is back when the mount is there, and the client goes on in the background.
  * @param lockPath held until then: a driver that died may have begun it
- * @throws Unavailable, FailedPrecondition
+ * @throws Unavailable
  */
 export async function startClient(
-  queue: DiskQueue,
+  host: ClientHost,
   start: ClientStart,
   { about, lockPath }: { readonly about: string; readonly lockPath: string },
 ): Promise<void> {
-  const host = await requireClientHost(queue);
   const [program, ...args] = clientCommand(host, start, `${process.pid}-${Date.now()}`);
   try {
     await run(program, args, { inGroup: true, timeoutMs: startTimeoutMs, lockPath });
@@ -139,15 +145,22 @@ export async function waitForStart(lockPath: string, about: string): Promise<voi
 
 /** The clients that serve, or are about to serve, a directory of the host; never a process in a container. */
 export async function clientsAt(queue: DiskQueue, directory: string): Promise<ClientProcess[]> {
+  return (await clientsOfHost(queue)).filter((client) => client.directory === directory);
+}
+
+/** All clients of the host, also those that are no driver's, and the directory that each serves. */
+export async function clientsOfHost(queue: DiskQueue): Promise<(ClientProcess & { readonly directory: string })[]> {
   const host = await mountNamespaceOf(queue, 1);
-  const found: ClientProcess[] = [];
+  const found: (ClientProcess & { readonly directory: string })[] = [];
   for (const pid of await listProcesses(queue)) {
     const state = await processState(queue, pid);
     // The name of any process can be that; few have it.
     if (state === undefined || state.isZombie || !state.command.startsWith('glusterfs')) continue;
     if ((await mountNamespaceOf(queue, pid)) !== host) continue;
     const words = await wordsOf(queue, pid);
-    if (words.at(-1) === directory && words.includes(purpose)) found.push({ pid, startTicks: state.startTicks });
+    const directory = words.at(-1);
+    if (directory !== undefined && words.includes(purpose))
+      found.push({ pid, startTicks: state.startTicks, directory });
   }
   return found;
 }
@@ -157,14 +170,28 @@ export async function isRunning(queue: DiskQueue, { pid, startTicks }: ClientPro
   return state !== undefined && !state.isZombie && state.startTicks === startTicks;
 }
 
-/** A client ends with its last mount. One that waits for its servers, or whose mount some container has kept, is killed. */
+/**
+ * A client ends with its last mount. One that waits for its servers, or whose mount some container has kept, is killed: but
+ * not while a process has files open, which would lose what it has not synced.
+ */
 const graceMs = 2_000;
 const deathMs = 5_000;
 const lookEveryMs = 50;
 
-/** @throws Unavailable if it does not even end when it is killed */
-export async function endClient(queue: DiskQueue, client: ClientProcess, about: string): Promise<void> {
+/**
+ * @param answering the filesystems that it serves, and whose files may still be written
+ * @throws Unavailable if they are open, or if it does not even end when it is killed
+ */
+export async function endClient(
+  queue: DiskQueue,
+  client: ClientProcess,
+  { about, answering }: { readonly about: string; readonly answering: readonly DeviceNumber[] },
+): Promise<void> {
   if (await hasEnded(queue, client, graceMs)) return;
+  const user = await userOf(queue, answering);
+  if (user !== undefined) {
+    throw new Unavailable(`${about}: process ${user} of this node still has its files open: end it first.`);
+  }
   try {
     process.kill(client.pid, 'SIGKILL');
   } catch (error) {
@@ -172,6 +199,16 @@ export async function endClient(queue: DiskQueue, client: ClientProcess, about: 
   }
   if (await hasEnded(queue, client, deathMs)) return;
   throw new Unavailable(`${about}: its glusterfs, process ${client.pid}, does not end. It is tried again.`);
+}
+
+/** A process, not this one, that has a file of one of the filesystems open. */
+async function userOf(queue: DiskQueue, filesystems: readonly DeviceNumber[]): Promise<number | undefined> {
+  if (filesystems.length === 0) return undefined;
+  for (const pid of (await listProcesses(queue)).filter((each) => each !== process.pid)) {
+    const files = (await heldFiles(queue, pid)).filter(({ link }) => link.includes('/fd/'));
+    if (files.some(({ status }) => filesystems.some((each) => sameDevice(each, status?.device)))) return pid;
+  }
+  return undefined;
 }
 
 async function hasEnded(queue: DiskQueue, client: ClientProcess, withinMs: number): Promise<boolean> {

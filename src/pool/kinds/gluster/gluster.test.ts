@@ -82,6 +82,15 @@ describe('the notes on volumes on GlusterFS', () => {
     assert.deepEqual(readdirSync(join(directory, 'keep')), []);
   });
 
+  test('keep the client of a mount that pods still have, while another one is about to be started', async () => {
+    const notes = await GlusterNotes.open(join(directory, 'begin'), queue, log);
+    await notes.complete(handle, client, one);
+    await notes.begin(handle, [one]);
+    assert.deepEqual(notes.read(handle)?.client, client);
+    await notes.begin(handle, [two]);
+    assert.equal(notes.read(handle)?.client, undefined);
+  });
+
   test('name no process and no filesystem of before a reboot', async () => {
     const path = join(directory, 'boot');
     const notes = await GlusterNotes.open(path, queue, log);

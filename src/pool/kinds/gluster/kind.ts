@@ -1,13 +1,15 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { isAtOrBelow } from '../../../kernel/mount/directory-root.ts';
 import { accessModes } from '../../../volume/capability.ts';
 import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
 import { TurnsByKey } from '../../../volume/flow/turns.ts';
+import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
 import type { PoolLog } from '../../log.ts';
 import type { NodeKind } from '../../node-side.ts';
+import { clientsOfHost, isRunning, clientPaths as usualPaths } from './client.ts';
 import { glusterKeys, parseGlusterContext } from './context.ts';
 import { GlusterNotes } from './notes.ts';
 import { type GlusterNode, isNoted } from './side.ts';
@@ -59,12 +61,14 @@ export interface GlusterNodeOptions {
   /** The driver's own directory, HOLDFAST_DATA. */
   readonly dataDirectory: string;
   readonly mountsDirectory: string;
+  readonly clientPaths?: readonly string[];
   readonly queue: DiskQueue;
   readonly log: PoolLog;
 }
 
 /** Opens what this node knows of such volumes. */
 export async function openGlusterNode({
+  clientPaths = usualPaths,
   dataDirectory,
   log,
   mountsDirectory,
@@ -74,13 +78,30 @@ export async function openGlusterNode({
   const locksDirectory = join(directory, 'locks');
   const notes = await GlusterNotes.open(directory, queue, log);
   await queue.run(() => mkdir(locksDirectory, { recursive: true, mode: 0o700 }));
-  return {
+  const node = {
     notes,
-    turns: new TurnsByKey(),
+    turns: new TurnsByKey<VolumeHandle>(),
     locksDirectory,
     mountsDirectory: await queue.run(() => resolved(mountsDirectory)),
+    clientPaths,
     log,
   };
+  // The start waits for no process.
+  reportUnknown(node).catch((err: unknown) => log.warn({ err }, 'cannot look for clients of GlusterFS'));
+  return node;
+}
+
+/** A client whose note is lost may serve pods, so it is not ended. */
+async function reportUnknown({ log, mountsDirectory, notes }: GlusterNode): Promise<void> {
+  const queue = new DiskQueue('gluster clients', 1);
+  for (const client of await clientsOfHost(queue)) {
+    const { directory, pid } = client;
+    if (!isAtOrBelow(directory, mountsDirectory)) continue;
+    const isNoted = notes.handles().some((handle) => basename(dirname(directory)) === fileNameOf(handle));
+    // One that ended meanwhile has lost its note, too.
+    if (isNoted || !(await isRunning(queue, client))) continue;
+    log.warn({ pid, directory }, 'a glusterfs of this driver has no note: end it when no pod uses its volume');
+  }
 }
 
 /** The path as the mount table has it, whose end need not be there yet: the kubelet's directory may be a symbolic link. */

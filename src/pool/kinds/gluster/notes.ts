@@ -18,7 +18,7 @@ export interface GlusterNote {
   readonly handle: VolumeHandle;
   /** Mounts and processes end with the boot. */
   readonly boot: string;
-  /** The client of the first of `mounts`; undefined: it is about to be started, or its start was cut short. */
+  /** The client of the first of `mounts`; undefined: none of them has one. */
   readonly client: ClientProcess | undefined;
   /** The numbers of its filesystems. Those after the first have no client any more, and pods may still have them. */
   readonly mounts: readonly DeviceNumber[];
@@ -77,9 +77,16 @@ export class GlusterNotes {
     return note === undefined || note.boot === this.boot ? note : { ...note, client: undefined, mounts: [] };
   }
 
-  /** Before a client is started. */
+  /** Volumes that have a note. */
+  handles(): VolumeHandle[] {
+    return this.#notes.all().map(({ handle }) => handle);
+  }
+
+  /** Before a client is started. The one before stays noted with its mount, as its end may only have been assumed. */
   async begin(handle: VolumeHandle, mounts: readonly DeviceNumber[]): Promise<void> {
-    await this.#notes.write({ handle, boot: this.boot, client: undefined, mounts });
+    const { client, mounts: [current] = [] } = this.read(handle) ?? {};
+    const isKept = sameDevice(current, mounts[0]);
+    await this.#notes.write({ handle, boot: this.boot, client: isKept ? client : undefined, mounts });
   }
 
   /** The kernel has given the number to this mount: others that had it are gone. */

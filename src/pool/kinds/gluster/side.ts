@@ -6,6 +6,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { component, openBeneath, openDirectory, statusOf } from '../../../kernel/file/path.ts';
+import { abortConnection } from '../../../kernel/mount/fuse.ts';
 import { unmount, unmountNow, unmountPatiently } from '../../../kernel/mount/mount.ts';
 import { type Mount, mountAt, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../../../volume/errors.ts';
@@ -13,11 +14,20 @@ import type { TurnsByKey } from '../../../volume/flow/turns.ts';
 import { withTimeout } from '../../../volume/flow/with-timeout.ts';
 import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
 import { step } from '../../../volume/step.ts';
+import { hostProgram } from '../../host-program.ts';
 import type { PoolLog } from '../../log.ts';
 import { reachPortal } from '../../network-disk/reach-portal.ts';
 import type { NodeSide, NodeSideContext, UnmountPlace, VolumeOnNode } from '../../node-side.ts';
 import type { Attached, Attachment, Condition, QuotaUsage } from '../../pool.ts';
-import { clientsAt, endClient, isRunning, removeCgroup, startClient, waitForStart } from './client.ts';
+import {
+  clientsAt,
+  endClient,
+  isRunning,
+  removeCgroup,
+  requireClientHost,
+  startClient,
+  waitForStart,
+} from './client.ts';
 import { nameOf, parseGlusterContext } from './context.ts';
 import type { GlusterNote, GlusterNotes } from './notes.ts';
 
@@ -29,6 +39,8 @@ export interface GlusterNode {
   readonly locksDirectory: string;
   /** In the kubelet's directory, which the host and the container see at the same path. */
   readonly mountsDirectory: string;
+  /** The client's program on the host, the first that is there. */
+  readonly clientPaths: readonly string[];
   readonly log: PoolLog;
 }
 
@@ -135,7 +147,9 @@ export class GlusterSide implements NodeSide {
   async isLost(volume: VolumeOnNode, { device }: Pick<Mount, 'device'>): Promise<boolean> {
     const { client, mounts: [current] = [] } = this.#noteOf(volume) ?? {};
     if (current === undefined) return false;
-    return !sameDevice(current, device) || client === undefined || !(await isRunning(this.#host, client));
+    if (sameDevice(current, device) && client !== undefined && (await isRunning(this.#host, client))) return false;
+    // A driver that does not see the host sees no client either, and could start none.
+    return (await hostProgram(this.#host, this.#node.clientPaths)) !== undefined;
   }
 
   async condition(volume: VolumeOnNode): Promise<Condition> {
@@ -166,12 +180,14 @@ export class GlusterSide implements NodeSide {
     const context = parseGlusterContext(volume.context);
     const servers = await reachable(context.servers);
     if ('why' in servers) throw new Unavailable(`${about}: GlusterFS ${servers.why}.`);
+    // Before anything is undone.
+    const host = await requireClientHost(this.#host, this.#node.clientPaths);
     const earlier = await this.#stillMounted(volume);
     await notes.begin(handle, earlier);
     await this.#takeDown(volume);
     await this.#host.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
     const start = { ...context, servers, name: fileNameOf(handle), directory };
-    await step('gluster/start', () => startClient(this.#host, start, { about, lockPath: this.#lockOf(volume) }));
+    await step('gluster/start', () => startClient(host, start, { about, lockPath: this.#lockOf(volume) }));
     const [client] = await clientsAt(this.#host, directory);
     const mount = await mountAt(this.#host, directory);
     if (client === undefined) throw new Unavailable(`${about}: its glusterfs has ended at once. It is tried again.`);
@@ -188,11 +204,16 @@ export class GlusterSide implements NodeSide {
     const note = this.#noteOf(volume);
     const table = await readMountTable(this.#host);
     const directory = this.#directoryOf(volume);
-    const uses = table.filter(({ target }) => target !== directory);
-    const mounts = (note?.mounts ?? []).filter((each) => uses.some(({ device }) => sameDevice(device, each)));
+    const isUsed = (number: DeviceNumber) =>
+      table.some(({ device, target }) => target !== directory && sameDevice(device, number));
+    const mounts = (note?.mounts ?? []).filter(isUsed);
     const [current] = note?.mounts ?? [];
-    const isUsed = current !== undefined && mounts.includes(current);
-    if (note?.client === undefined || !isUsed || !(await isRunning(this.#host, note.client))) return mounts;
+    const isOfNoted = current !== undefined && mounts.includes(current) && note?.client !== undefined;
+    const isServed = isOfNoted && (await isRunning(this.#host, note.client));
+    // The note may be lost: then the processes tell.
+    const own = table.find(({ fsType, target }) => target === directory && fsType === fuseType);
+    const isUnknown = own !== undefined && !isNoted(note, own) && isUsed(own.device);
+    if (!isServed && !(isUnknown && (await clientsAt(this.#host, directory)).length > 0)) return mounts;
     throw new FailedPrecondition(
       `${aboutOf(volume)}: its mount for the driver is gone, and pods still use the volume: end them first.`,
     );
@@ -202,11 +223,20 @@ export class GlusterSide implements NodeSide {
     const directory = this.#directoryOf(volume);
     // It may end at any time after its mount.
     const clients = await clientsAt(this.#host, directory);
-    while ((await mountAt(this.#host, directory)) !== undefined) {
-      await step('gluster/unmount', () => this.#unmountOwn(directory));
+    const top = await mountAt(this.#host, directory);
+    const { client: noted, mounts: [current] = [] } = this.#noteOf(volume) ?? {};
+    const isNotedAlive = clients.some(({ pid, startTicks }) => noted?.pid === pid && noted.startTicks === startTicks);
+    const served = top?.device ?? (isNotedAlive ? current : undefined);
+    const isAsked = clients.length > 0 && top !== undefined;
+    const failure = isAsked ? await this.#ask(volume, openWithinMs) : undefined;
+    const answering = failure === undefined && served !== undefined ? [served] : [];
+    for (let mount = top; mount !== undefined; mount = await mountAt(this.#host, directory)) {
+      // Processes that wait for an answer to a request that the client has read cannot be killed.
+      if (failure === silent && mount.fsType === fuseType) await abortConnection(this.#host, mount.device);
+      await step('gluster/unmount', () => this.#unmountOwn(volume, isAsked && failure === undefined));
     }
     for (const client of clients) {
-      await step('gluster/end', () => endClient(this.#host, client, aboutOf(volume)));
+      await step('gluster/end', () => endClient(this.#host, client, { about: aboutOf(volume), answering }));
     }
     await removeCgroup(this.#host, fileNameOf(volume.handle));
     for (const path of [directory, dirname(directory)]) {
@@ -219,18 +249,23 @@ export class GlusterSide implements NodeSide {
   }
 
   /** Calls that wait for the servers have it open. They end with the client, which is killed next. */
-  async #unmountOwn(directory: string): Promise<void> {
+  async #unmountOwn(volume: VolumeOnNode, isAnswering: boolean): Promise<void> {
+    const directory = this.#directoryOf(volume);
     try {
       await unmount(this.#host, directory);
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
+      if (isAnswering) {
+        throw new Unavailable(`${aboutOf(volume)}: a process of this node uses ${directory}: end it first.`);
+      }
       await unmountNow(this.#host, directory, directory, ['detach']);
     }
   }
 
   /**
    * Looks at the bricks as statfs(2) does, in a process: it can be killed while the client does not listen, which a thread
-   * cannot. @returns why the volume cannot be used, as a sentence
+   * cannot. One whose request the client has read waits until the answer, or until the connection is aborted: no second
+   * look begins before. @returns why the volume cannot be used, as a sentence
    */
   async #ask(volume: VolumeOnNode, timeoutMs: number): Promise<string | undefined> {
     this.#looking ??= run('stat', ['--file-system', this.#directoryOf(volume)], { timeoutMs: openWithinMs })

@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+test('clients of GlusterFS that leave, are slow or hang: no data is lost, and nothing waits for ever', () => {
+  const program = join(import.meta.dirname, 'gluster-client-in-namespace.ts');
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  // Process 1 is that of the host for the driver. Whatever hangs ends with the namespace.
+  const words = ['--pid', '--fork', '--mount-proc', '--kill-child', process.execPath, program];
+  const { status, stderr, stdout } = spawnSync('unshare', words, { env, encoding: 'utf8', timeout: 180_000 });
+  assert.equal(status, 0, `${stdout}${stderr}`);
+});
