@@ -36,7 +36,9 @@ const storedNote = z.object({
 });
 
 export function serializeGlusterNote({ client, mounts, ...note }: GlusterNote): string {
-  const stored: z.input<typeof storedNote> = { format: 1, ...note, mounts: [...mounts], ...(client && { client }) };
+  // A look at processes knows more of a client, and a key more makes a note that the next driver cannot read.
+  const noted = client && { client: { pid: client.pid, startTicks: client.startTicks } };
+  const stored: z.input<typeof storedNote> = { format: 1, ...note, mounts: [...mounts], ...noted };
   return `${JSON.stringify(stored, null, 2)}\n`;
 }
 
