@@ -61,7 +61,7 @@ describe('the notes on volumes on GlusterFS', () => {
   test('are read as they were written', () => {
     const note = { handle, boot: 'b', client, mounts: [one, two] };
     assert.deepEqual(parseGlusterNote(serializeGlusterNote(note)), { data: note });
-    // As a look at all clients has it.
+    // A look at all clients adds the directory.
     const seen = { ...client, directory: '/mounts/one' };
     assert.deepEqual(parseGlusterNote(serializeGlusterNote({ ...note, client: seen })), { data: note });
     assert.ok('mistakes' in parseGlusterNote('{"format":2}'));
