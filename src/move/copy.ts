@@ -1,13 +1,15 @@
-import { createHash } from 'node:crypto';
+import { webcrypto } from 'node:crypto';
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
-import { openDirect, readDirect } from '../kernel/file/direct.ts';
-import { readAt, syncFile, writeAt } from '../kernel/file/file.ts';
+import { openDirect, openDirectForWrites } from '../kernel/file/direct.ts';
+import { readFully, syncFile, writeAt } from '../kernel/file/file.ts';
 import { type ByteRange, nextData } from '../kernel/file/sparse.ts';
 import type { Incoming } from '../pool/moves.ts';
 import { DataLoss } from '../volume/errors.ts';
 import { roundUp, smaller } from '../volume/size.ts';
+import { InFlight } from './in-flight.ts';
+import { PieceMemory, type Slot } from './piece-memory.ts';
 
 /** The pieces that are read, written and compared. */
 export const pieceBytes = 1n << 20n;
@@ -17,6 +19,8 @@ const blockBytes = 4096n;
 const batchBytes = 64n << 20n;
 /** The number of pieces that are read ahead of the one that is being written. */
 const readAhead = 3;
+/** The number of pieces that are written at a time, and of those that are compared. */
+const atOnce = 2;
 const zeros = Buffer.alloc(Number(pieceBytes));
 
 /** A piece of a source. It begins and ends at whole blocks, and lies within `pieceBytes` of the source. */
@@ -24,7 +28,14 @@ export interface Piece {
   readonly offsetBytes: bigint;
   readonly lengthBytes: number;
   /** undefined: zeros. */
-  readonly data: { readonly bytes: Buffer; readonly digest: Buffer } | undefined;
+  readonly data: PieceData | undefined;
+}
+
+export interface PieceData {
+  readonly bytes: Buffer;
+  readonly digest: Buffer;
+  /** The bytes are needed no more (`Slot.free`). */
+  free(): void;
 }
 
 /** A source, and the part of it that is read. */
@@ -79,17 +90,21 @@ interface Written {
  */
 export async function copyRanges(work: CopyWork): Promise<void> {
   const { endBytes, outside, pace, signal, targetBytes, to, toQueue } = work;
+  await using direct = await openPastCache(toQueue, to.data, openDirectForWrites);
+  const target: Target = { ...work, file: direct ?? to.data, memory: new PieceMemory(atOnce, Number(pieceBytes)) };
+  const writes = new InFlight();
   let written: Written[] = [];
   let batched = 0n;
   let at = work.fromBytes;
   let settling: Promise<void> = Promise.resolve();
   // The next batch comes meanwhile.
   const settleBehind = async (offsetBytes: bigint) => {
+    await writes.fewerThan(1);
     await settling;
     const batch = written;
     written = [];
     batched = 0n;
-    settling = settleBatch(work, batch, offsetBytes);
+    settling = settleBatch(target, batch, offsetBytes);
     // It is awaited later.
     settling.catch(() => undefined);
   };
@@ -113,7 +128,8 @@ export async function copyRanges(work: CopyWork): Promise<void> {
       if (outside === 'anything') await zero(at, offsetBytes);
       const length = BigInt(lengthBytes);
       if (data !== undefined) {
-        await writeAt(toQueue, to.data, data.bytes, offsetBytes);
+        await writes.fewerThan(atOnce);
+        writes.start(() => write(target, data, offsetBytes));
         written.push({ offsetBytes, length: lengthBytes, digest: data.digest });
       } else if (outside !== 'zeros') {
         await to.zero({ offsetBytes, lengthBytes: length });
@@ -127,15 +143,29 @@ export async function copyRanges(work: CopyWork): Promise<void> {
     if (outside === 'anything') await zero(at, targetBytes);
     await settle(endBytes);
   } finally {
-    // The caller closes the file that it uses.
+    // The caller closes the file that they use.
+    await writes.ended();
     await settling.catch(() => undefined);
   }
 }
 
-async function settleBatch(work: CopyWork, batch: readonly Written[], offsetBytes: bigint): Promise<void> {
-  await syncFile(work.toQueue, work.to.data);
-  await compare(work, batch);
-  await work.noted(offsetBytes);
+interface Target extends CopyWork {
+  readonly file: Descriptor;
+  /** For what is read back. */
+  readonly memory: PieceMemory;
+}
+
+async function write({ file, to, toQueue }: Target, data: PieceData, offsetBytes: bigint): Promise<void> {
+  const { bytes } = data;
+  const isWhole = bytes.length % Number(blockBytes) === 0 && offsetBytes % blockBytes === 0n;
+  await writeAt(toQueue, isWhole ? file : to.data, bytes, offsetBytes);
+  data.free();
+}
+
+async function settleBatch(target: Target, batch: readonly Written[], offsetBytes: bigint): Promise<void> {
+  await syncFile(target.toQueue, target.to.data);
+  await compare(target, batch);
+  await target.noted(offsetBytes);
 }
 
 /** A source that is cut off again and again still gets further: the pieces that have come until then count. */
@@ -152,52 +182,98 @@ async function* settledAtEnd(
 }
 
 /** @throws DataLoss if the disk has other bytes than were written */
-async function compare({ to, toQueue }: CopyWork, written: readonly Written[]): Promise<void> {
-  if (written.length === 0) return;
-  await using direct = await openDirect(toQueue, to.data).catch((error) => {
-    // A filesystem without direct reads.
-    if (isErrno(error, 'EINVAL')) return undefined;
-    throw error;
-  });
-  for (const { digest, length, offsetBytes } of written) {
-    const found =
-      direct === undefined
-        ? await readAt(toQueue, to.data, { offsetBytes: Number(offsetBytes), lengthBytes: length })
-        : await readDirect(toQueue, direct, { offsetBytes, lengthBytes: length });
-    if (digestOf(found).equals(digest)) continue;
+async function compare(target: Target, written: readonly Written[]): Promise<void> {
+  const reads = new InFlight();
+  try {
+    for (const each of written) {
+      await reads.fewerThan(atOnce);
+      reads.start(() => compareOne(target, each));
+    }
+    await reads.fewerThan(1);
+  } finally {
+    await reads.ended();
+  }
+}
+
+async function compareOne(
+  { file, memory, to, toQueue }: Target,
+  { digest, length, offsetBytes }: Written,
+): Promise<void> {
+  const slot = await memory.take();
+  const found = await read({ queue: toQueue, file, slot }, { offsetBytes, lengthBytes: BigInt(length) });
+  if (!(await digestOf(found)).equals(digest)) {
     throw new DataLoss(
       `the disk of the pool that receives the volume has other bytes at ${offsetBytes} of ${to.data.path} than were written: it is sick. Nothing was moved.`,
     );
   }
+  slot.free();
 }
 
-function digestOf(bytes: Buffer): Buffer {
-  return createHash('sha256').update(bytes).digest();
+/**
+ * A page cache may have bytes that the disk has not, and each copy into it or out of it takes its time.
+ * @returns undefined on a filesystem without direct reads and writes
+ */
+async function openPastCache(
+  queue: DiskQueue,
+  file: Descriptor,
+  open: (queue: DiskQueue, file: Descriptor) => Promise<Descriptor>,
+): Promise<Descriptor | undefined> {
+  try {
+    return await open(queue, file);
+  } catch (error) {
+    if (!isErrno(error, 'EINVAL')) throw error;
+    return undefined;
+  }
+}
+
+interface Into {
+  readonly queue: DiskQueue;
+  readonly file: Descriptor;
+  readonly slot: Slot;
+}
+
+/** Reads a complete range. @throws KernelError, RangeError if the file ends before */
+async function read(
+  { file, queue, slot }: Into,
+  { lengthBytes, offsetBytes }: ByteRange,
+): Promise<Buffer<ArrayBuffer>> {
+  const bytes = slot.memory.subarray(0, Number(lengthBytes));
+  const length = await readFully(queue, file, bytes, offsetBytes);
+  if (length < bytes.length) throw new RangeError(`${file.path} ended at ${offsetBytes + BigInt(length)}`);
+  return bytes;
+}
+
+/** On another thread. */
+async function digestOf(bytes: Buffer<ArrayBuffer>): Promise<Buffer> {
+  return Buffer.from(await webcrypto.subtle.digest('SHA-256', bytes));
 }
 
 /** Reads the source while the target is written. */
 export async function* piecesAhead(work: PieceWork): AsyncGenerator<Piece, void, void> {
+  const { from, fromQueue: queue } = work;
+  await using direct = await openPastCache(queue, from, openDirect);
+  const file = direct ?? from;
+  const memory = new PieceMemory(readAhead + 1 + atOnce, Number(pieceBytes));
   const reading: Promise<Piece>[] = [];
   for await (const range of pieces(work)) {
-    const read = readPiece(work, range);
+    const piece = readPiece({ queue, file, slot: await memory.take() }, range);
     // It is awaited later, or not at all.
-    read.catch(() => undefined);
-    reading.push(read);
+    piece.catch(() => undefined);
+    reading.push(piece);
     const first = reading.length > readAhead ? reading.shift() : undefined;
     if (first !== undefined) yield await first;
   }
-  for (const read of reading) yield await read;
+  for (const piece of reading) yield await piece;
 }
 
-async function readPiece({ from, fromQueue }: PieceWork, { lengthBytes, offsetBytes }: ByteRange): Promise<Piece> {
-  const range = { lengthBytes: Number(lengthBytes), offsetBytes: Number(offsetBytes) };
-  const bytes = await readAt(fromQueue, from, range);
-  const isZeros = bytes.equals(zeros.subarray(0, bytes.length));
-  return {
-    offsetBytes,
-    lengthBytes: bytes.length,
-    data: isZeros ? undefined : { bytes, digest: digestOf(bytes) },
-  };
+async function readPiece(into: Into, range: ByteRange): Promise<Piece> {
+  const bytes = await read(into, range);
+  const [offsetBytes, lengthBytes] = [range.offsetBytes, bytes.length];
+  if (bytes.equals(zeros.subarray(0, lengthBytes))) {
+    into.slot.free();
+    return { offsetBytes, lengthBytes, data: undefined };
+  }
+  return { offsetBytes, lengthBytes, data: { bytes, digest: await digestOf(bytes), free: () => into.slot.free() } };
 }
 
 /** The ranges in whole blocks, and cut at multiples of the size of a piece. */

@@ -12,14 +12,24 @@ export function openDirect(queue: DiskQueue, file: Openable): Promise<Descriptor
   return openFile(queue, file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_DIRECT);
 }
 
+/** The same for writes too. */
+export function openDirectForWrites(queue: DiskQueue, file: Openable): Promise<Descriptor> {
+  return openFile(queue, file, constants.O_RDWR | constants.O_NONBLOCK | constants.O_DIRECT);
+}
+
+/** Memory for direct reads and writes. */
+export function alignedMemory(lengthBytes: number): Buffer<ArrayBuffer> {
+  const memory = Buffer.alloc(lengthBytes + alignmentBytes);
+  const startsAt = Number(-koffi.address(memory) & BigInt(alignmentBytes - 1));
+  return memory.subarray(startsAt, startsAt + lengthBytes);
+}
+
 /** Reads a range of a file that `openDirect` opened, in whole blocks; less than requested only at its end. */
 export async function readDirect(
   queue: DiskQueue,
   file: Descriptor,
   { lengthBytes, offsetBytes }: { readonly lengthBytes: number; readonly offsetBytes: bigint },
 ): Promise<Buffer> {
-  const memory = Buffer.alloc(lengthBytes + alignmentBytes);
-  const startsAt = Number(-koffi.address(memory) & BigInt(alignmentBytes - 1));
-  const aligned = memory.subarray(startsAt, startsAt + lengthBytes);
+  const aligned = alignedMemory(lengthBytes);
   return aligned.subarray(0, await readInto(queue, file, aligned, offsetBytes));
 }

@@ -76,9 +76,20 @@ export async function readAtMost(
   { lengthBytes, offsetBytes }: FileRange,
 ): Promise<Buffer> {
   const memory = Buffer.alloc(lengthBytes);
+  return memory.subarray(0, await readFully(queue, file, memory, BigInt(offsetBytes)));
+}
+
+/** Reads into the caller's memory by as many calls as it takes. @returns the number of bytes: less only at the end */
+export async function readFully(
+  queue: DiskQueue,
+  file: Descriptor,
+  memory: Buffer,
+  offsetBytes: bigint,
+): Promise<number> {
   for (let length = 0; ; ) {
-    const more = length < lengthBytes ? await readInto(queue, file, memory.subarray(length), offsetBytes + length) : 0;
-    if (more === 0) return memory.subarray(0, length);
+    const at = offsetBytes + BigInt(length);
+    const more = length < memory.length ? await readInto(queue, file, memory.subarray(length), at) : 0;
+    if (more === 0) return length;
     length += more;
   }
 }

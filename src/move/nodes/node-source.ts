@@ -22,17 +22,8 @@ import {
   type SourcePlan,
   type SourceSight,
 } from '../source.ts';
-import {
-  closedIn,
-  errorOf,
-  type Frame,
-  framesIn,
-  frameTypes,
-  longestBodyBytes,
-  type Operation,
-  sightIn,
-  told,
-} from './wire.ts';
+import { type ByteSource, type Frame, FramesAhead } from './frames.ts';
+import { closedIn, errorOf, frameTypes, longestBodyBytes, type Operation, sightIn, told } from './wire.ts';
 
 export interface NodeSourceParts {
   readonly move: PeerMove;
@@ -118,7 +109,7 @@ export class NodeSource implements MoveSource {
     };
     try {
       if (answer.statusCode !== 200) throw await refusalIn(answer);
-      const frames = framesIn(awaited(answer, this.title))[Symbol.asyncIterator]();
+      const frames = new FramesAhead(new Chunks(awaited(answer, this.title)));
       const { endBytes, record: text, totalBytes } = headOf(await nextFrame(frames));
       const record = parseRecord(text, 'that the other node has sent');
       this.#mine({ record });
@@ -216,11 +207,10 @@ async function refusalIn(answer: IncomingMessage): Promise<Error> {
   return 'data' in parsed ? errorOf(parsed.data) : new NotConnected('the other node has refused, without a reason.');
 }
 
-async function nextFrame(frames: AsyncIterator<Frame>): Promise<Frame> {
-  const { done, value } = await frames.next();
-  if (done === true) throw new NotConnected('the other node has ended the connection in the middle.');
-  if (value.type === frameTypes.refusal) throw errorOf(jsonIn(told.refusal, value));
-  return value;
+async function nextFrame(frames: FramesAhead): Promise<Frame> {
+  const frame = await frames.next();
+  if (frame.type === frameTypes.refusal) throw errorOf(jsonIn(told.refusal, frame));
+  return frame;
 }
 
 function headOf(frame: Frame): z.infer<typeof told.reading> {
@@ -235,13 +225,9 @@ function jsonIn<T>(schema: z.ZodType<T>, { body }: Frame): T {
 }
 
 /** In order, never touching, within the source: whatever the other node sends. Without the last frame it is not whole. */
-async function* piecesIn(
-  frames: AsyncIterator<Frame>,
-  fromBytes: bigint,
-  endBytes: bigint,
-): AsyncGenerator<Piece, void, void> {
+async function* piecesIn(frames: FramesAhead, fromBytes: bigint, endBytes: bigint): AsyncGenerator<Piece, void, void> {
   for (let at = fromBytes; ; ) {
-    const { body, digest, lengthBytes, offsetBytes, type } = await nextFrame(frames);
+    const { body, digest, free, lengthBytes, offsetBytes, type } = await nextFrame(frames);
     if (type === frameTypes.end) return;
     if (type !== frameTypes.data && type !== frameTypes.zeros) continue;
     const until = offsetBytes + BigInt(lengthBytes);
@@ -251,6 +237,28 @@ async function* piecesIn(
       );
     }
     at = until;
-    yield { offsetBytes, lengthBytes, data: type === frameTypes.zeros ? undefined : { bytes: body, digest } };
+    const data = type === frameTypes.zeros ? undefined : { bytes: body, digest, free };
+    yield { offsetBytes, lengthBytes, data };
+  }
+}
+
+class Chunks implements ByteSource {
+  readonly #chunks: AsyncIterator<Buffer>;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(stream: AsyncIterable<Buffer>) {
+    this.#chunks = stream[Symbol.asyncIterator]();
+  }
+
+  async read(memory: Buffer): Promise<void> {
+    for (let at = 0; ; ) {
+      const copied = this.#rest.copy(memory, at);
+      this.#rest = this.#rest.subarray(copied);
+      at += copied;
+      if (at === memory.length) return;
+      const next = await this.#chunks.next();
+      if (next.done === true) throw new NotConnected('the other node has ended the connection in the middle.');
+      this.#rest = next.value;
+    }
   }
 }

@@ -202,7 +202,9 @@ class Answering {
     try {
       await this.#write(jsonFrame(frameTypes.head, head));
       for await (const piece of pieces) {
-        for (const part of pieceFrame(piece)) await this.#write(part);
+        for (const part of pieceFrame(piece)) {
+          await this.#write(part, part === piece.data?.bytes ? piece.data.free : undefined);
+        }
         progressMs = performance.now();
         this.#leavings.heard(this.#move.id);
       }
@@ -213,9 +215,10 @@ class Answering {
   }
 
   /** Waits while the target reads slowly: no more than a few pieces are in memory. */
-  async #write(bytes: Buffer): Promise<void> {
+  async #write(bytes: Buffer, sent?: () => void): Promise<void> {
     this.#gone.throwIfAborted();
-    if (!this.#response.write(bytes)) await once(this.#response, 'drain', { signal: this.#gone });
+    if (!this.#response.write(bytes, (error) => (error ? undefined : sent?.())))
+      await once(this.#response, 'drain', { signal: this.#gone });
   }
 
   #reply(answer: object): void {

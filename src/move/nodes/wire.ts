@@ -16,7 +16,7 @@ import {
 } from '../../volume/errors.ts';
 import { parseSnapshotId } from '../../volume/id.ts';
 import { parseRecord, serializeRecord } from '../../volume/record.ts';
-import { type Piece, pieceBytes } from '../copy.ts';
+import type { Piece } from '../copy.ts';
 import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
 
 /*
@@ -164,58 +164,4 @@ export function* pieceFrame({ data, lengthBytes, offsetBytes }: Piece): Generato
 export function jsonFrame(type: number, value: object): Buffer {
   const text = Buffer.from(JSON.stringify(value));
   return Buffer.concat([frameHead(type, 0n, text.length), text]);
-}
-
-export interface Frame {
-  readonly type: number;
-  readonly offsetBytes: bigint;
-  readonly lengthBytes: number;
-  readonly digest: Buffer;
-  readonly body: Buffer;
-}
-
-const none = Buffer.alloc(0);
-
-/** Reads frames from a stream. @throws DataLoss if they are none of ours */
-export async function* framesIn(stream: AsyncIterable<Buffer>): AsyncGenerator<Frame, void, void> {
-  const reader = new ByteReader(stream);
-  for (;;) {
-    const head = await reader.read(frameHeadBytes);
-    const type = head.readUInt8(0);
-    const offsetBytes = head.readBigUInt64BE(1);
-    const lengthBytes = head.readUInt32BE(9);
-    const isData = type === frameTypes.data;
-    const hasBody = isData || type === frameTypes.head || type === frameTypes.refusal;
-    if (BigInt(lengthBytes) > (isData || type === frameTypes.zeros ? pieceBytes : BigInt(longestBodyBytes))) {
-      throw new DataLoss(`the other node has sent a frame of ${lengthBytes} bytes.`);
-    }
-    const digest = isData ? await reader.read(digestBytes) : none;
-    const body = hasBody ? await reader.read(lengthBytes) : none;
-    yield { type, offsetBytes, lengthBytes, digest, body };
-    if (type === frameTypes.end || type === frameTypes.refusal) return;
-  }
-}
-
-class ByteReader {
-  readonly #chunks: AsyncIterator<Buffer>;
-  #rest: Buffer = none;
-
-  constructor(stream: AsyncIterable<Buffer>) {
-    this.#chunks = stream[Symbol.asyncIterator]();
-  }
-
-  async read(length: number): Promise<Buffer> {
-    const parts: Buffer[] = [];
-    let missing = length;
-    while (missing > this.#rest.length) {
-      parts.push(this.#rest);
-      missing -= this.#rest.length;
-      const next = await this.#chunks.next();
-      if (next.done === true) throw new NotConnected('the other node has ended the connection in the middle.');
-      this.#rest = next.value;
-    }
-    parts.push(this.#rest.subarray(0, missing));
-    this.#rest = this.#rest.subarray(missing);
-    return parts.length === 1 ? (parts[0] ?? none) : Buffer.concat(parts);
-  }
 }

@@ -148,7 +148,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'the bytes that have arrived are compared before they are noted',
     file: 'src/move/copy.ts',
     killer: 'test/move/copy.test.ts',
-    text: 'await compare(work, batch);',
+    text: 'await compare(target, batch);',
     replacement: '',
   },
   {

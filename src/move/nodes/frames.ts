@@ -1,0 +1,101 @@
+import { DataLoss } from '../../volume/errors.ts';
+import { pieceBytes } from '../copy.ts';
+import { PieceMemory } from '../piece-memory.ts';
+import { digestBytes, frameHeadBytes, frameTypes, longestBodyBytes } from './wire.ts';
+
+export interface Frame {
+  readonly type: number;
+  readonly offsetBytes: bigint;
+  readonly lengthBytes: number;
+  readonly digest: Buffer;
+  readonly body: Buffer;
+  /** The body is needed no more (`Slot.free`). */
+  free(): void;
+}
+
+/** The bytes of a connection. */
+export interface ByteSource {
+  /** Fills the memory. @throws if the connection ends before */
+  read(memory: Buffer): Promise<void>;
+}
+
+/** The number of pieces that come while the target writes others. */
+const piecesAhead = 8;
+/** Frames of zeros take no memory of pieces. */
+const mostFrames = 64;
+const none = Buffer.alloc(0);
+
+/** The frames of a connection, which come while others are being written, until memory for pieces is short. */
+export class FramesAhead {
+  readonly #source: ByteSource;
+  readonly #memory = new PieceMemory(piecesAhead, Number(pieceBytes));
+  readonly #frames: Frame[] = [];
+  #failed: { readonly error: unknown } | undefined;
+  /** Resolves when a frame or the end has come, or one was taken. */
+  #changed = Promise.withResolvers<void>();
+
+  constructor(source: ByteSource) {
+    this.#source = source;
+    void this.#run();
+  }
+
+  /** Those that have come before a failure come before it here. @throws DataLoss if they are none of ours */
+  async next(): Promise<Frame> {
+    for (;;) {
+      const frame = this.#frames.shift();
+      if (frame !== undefined) {
+        this.#wake();
+        return frame;
+      }
+      if (this.#failed !== undefined) throw this.#failed.error;
+      await this.#changed.promise;
+    }
+  }
+
+  async #run(): Promise<void> {
+    try {
+      for (;;) {
+        while (this.#frames.length >= mostFrames) await this.#changed.promise;
+        const frame = await this.#read();
+        this.#frames.push(frame);
+        this.#wake();
+        if (frame.type === frameTypes.end || frame.type === frameTypes.refusal) return;
+      }
+    } catch (error) {
+      this.#failed = { error };
+      this.#wake();
+    }
+  }
+
+  #wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+
+  async #read(): Promise<Frame> {
+    const head = await this.#bytes(frameHeadBytes);
+    const type = head.readUInt8(0);
+    const offsetBytes = head.readBigUInt64BE(1);
+    const lengthBytes = head.readUInt32BE(9);
+    const isData = type === frameTypes.data;
+    if (BigInt(lengthBytes) > (isData || type === frameTypes.zeros ? pieceBytes : BigInt(longestBodyBytes))) {
+      throw new DataLoss(`the other node has sent a frame of ${lengthBytes} bytes.`);
+    }
+    const facts = { type, offsetBytes, lengthBytes, free: () => undefined };
+    if (isData) {
+      const digest = await this.#bytes(digestBytes);
+      const { free, memory } = await this.#memory.take();
+      const body = memory.subarray(0, lengthBytes);
+      await this.#source.read(body);
+      return { ...facts, digest, body, free };
+    }
+    const hasBody = type === frameTypes.head || type === frameTypes.refusal;
+    return { ...facts, digest: none, body: hasBody ? await this.#bytes(lengthBytes) : none };
+  }
+
+  async #bytes(length: number): Promise<Buffer> {
+    const bytes = Buffer.alloc(length);
+    await this.#source.read(bytes);
+    return bytes;
+  }
+}
