@@ -151,7 +151,7 @@ export async function copyRanges(work: CopyWork): Promise<void> {
 
 interface Target extends CopyWork {
   readonly file: Descriptor;
-  /** For what is read back. */
+  /** For the bytes that are read back. */
   readonly memory: PieceMemory;
 }
 

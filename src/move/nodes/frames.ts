@@ -22,7 +22,7 @@ export interface ByteSource {
 /** The number of pieces that come while the target writes others. */
 const piecesAhead = 8;
 /** Frames of zeros take no memory of pieces. */
-const mostFrames = 64;
+const maxFrames = 64;
 const none = Buffer.alloc(0);
 
 /** The frames of a connection, which come while others are being written, until memory for pieces is short. */
@@ -39,7 +39,7 @@ export class FramesAhead {
     void this.#run();
   }
 
-  /** Those that have come before a failure come before it here. @throws DataLoss if they are none of ours */
+  /** Takes the next one; a failure comes after those that came before it. @throws DataLoss if it is none of ours */
   async next(): Promise<Frame> {
     for (;;) {
       const frame = this.#frames.shift();
@@ -55,7 +55,7 @@ export class FramesAhead {
   async #run(): Promise<void> {
     try {
       for (;;) {
-        while (this.#frames.length >= mostFrames) await this.#changed.promise;
+        while (this.#frames.length >= maxFrames) await this.#changed.promise;
         const frame = await this.#read();
         this.#frames.push(frame);
         this.#wake();

@@ -211,7 +211,7 @@ export const diskMutants: readonly Mutant[] = [
     name: 'what cannot be read is no end',
     file: 'src/kernel/file/file.ts',
     killer: 'test/kernel/file.test.ts',
-    text: 'const more = length < lengthBytes ?',
+    text: 'const more = length < memory.length ?',
     replacement: 'const more = length === 0 ?',
   },
   {
