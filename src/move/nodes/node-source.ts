@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { type Agent, request as requestHttps } from 'node:https';
+import type { ConnectionOptions } from 'node:tls';
 import type { z } from 'zod';
 import type { Closed } from '../../pool/moves.ts';
 import { DataLoss, HoldfastError, NotFound } from '../../volume/errors.ts';
@@ -22,21 +23,31 @@ import {
   type SourcePlan,
   type SourceSight,
 } from '../source.ts';
-import { type ByteSource, type Frame, FramesAhead } from './frames.ts';
-import { closedIn, errorOf, frameTypes, longestBodyBytes, type Operation, sightIn, told } from './wire.ts';
+import { type Frame, FramesAhead } from './frames.ts';
+import { ReadConnection } from './read-connection.ts';
+import {
+  closedIn,
+  errorOf,
+  frameTypes,
+  longestBodyBytes,
+  lost,
+  type Operation,
+  sightIn,
+  silentMs,
+  told,
+} from './wire.ts';
 
 export interface NodeSourceParts {
   readonly move: PeerMove;
   readonly host: string;
   readonly port: number;
   /** Shows this node's certificate, and believes the other node by its own. */
+  readonly secure: ConnectionOptions;
   readonly agent: Agent;
   readonly objects: ObjectQueue;
   readonly signal: AbortSignal;
 }
 
-/** A source that says nothing for this time is not there. A pool may take its time over a snapshot. */
-const silentMs = 60_000;
 const beatMs = 10_000;
 
 /** Another node that a volume leaves: its part is done there, and each answer belongs to a request that waits for it here. */
@@ -100,25 +111,21 @@ export class NodeSource implements MoveSource {
   }
 
   async read({ fromBytes, of, signal }: ReadRequest): Promise<Reading> {
-    const ended = new AbortController();
-    const body = { ...of, fromBytes: fromBytes.toString() };
-    const answer = await this.#send('read', body, AbortSignal.any([signal, ended.signal]));
-    const end = () => {
-      ended.abort();
-      answer.destroy();
-    };
+    const { host, port, secure } = this.#parts;
+    const ask = encodeURIComponent(JSON.stringify({ ...of, fromBytes: fromBytes.toString() }));
+    const path = `${this.#path('read')}?ask=${ask}`;
+    const connection = await ReadConnection.open({ host, port, secure, path, signal, title: this.title });
     try {
-      if (answer.statusCode !== 200) throw await refusalIn(answer);
-      const frames = new FramesAhead(new Chunks(awaited(answer, this.title)));
+      const frames = new FramesAhead(connection);
       const { endBytes, record: text, totalBytes } = headOf(await nextFrame(frames));
       const record = parseRecord(text, 'that the other node has sent');
       this.#mine({ record });
       return {
         ...{ record, endBytes, totalBytes, pieces: piecesIn(frames, fromBytes, endBytes) },
-        [Symbol.asyncDispose]: async () => end(),
+        [Symbol.asyncDispose]: async () => connection[Symbol.dispose](),
       };
     } catch (error) {
-      end();
+      connection[Symbol.dispose]();
       throw error;
     }
   }
@@ -152,11 +159,16 @@ export class NodeSource implements MoveSource {
     throw new NotConnected(`node ${this.node} has answered what cannot be read (${inOneSentence(parsed.mistakes)}).`);
   }
 
+  #path(operation: Operation): string {
+    const { id, moveId } = this.#parts.move;
+    return `/v1/moves/${moveId}/${id}/${operation}`;
+  }
+
   async #send(operation: Operation, body: object, signal: AbortSignal): Promise<IncomingMessage> {
-    const { agent, host, move, port } = this.#parts;
+    const { agent, host, port } = this.#parts;
     const text = JSON.stringify(body);
     const request = requestHttps({
-      ...{ agent, host, port, method: 'POST', path: `/v1/moves/${move.moveId}/${move.id}/${operation}`, signal },
+      ...{ agent, host, port, method: 'POST', path: this.#path(operation), signal },
       headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },
     });
     request.setTimeout(silentMs, () => request.destroy(new Error(`it did not answer for ${silentMs / 1000} s`)));
@@ -172,10 +184,6 @@ export class NodeSource implements MoveSource {
       throw lost(this.title, error);
     }
   }
-}
-
-function lost(title: string, error: unknown): NotConnected {
-  return new NotConnected(`${title} cannot be reached (${error instanceof Error ? error.message : 'unknown'}).`);
 }
 
 /** The chunks of an answer; a connection that ends too early is one that was lost. */
@@ -239,26 +247,5 @@ async function* piecesIn(frames: FramesAhead, fromBytes: bigint, endBytes: bigin
     at = until;
     const data = type === frameTypes.zeros ? undefined : { bytes: body, digest, free };
     yield { offsetBytes, lengthBytes, data };
-  }
-}
-
-class Chunks implements ByteSource {
-  readonly #chunks: AsyncIterator<Buffer>;
-  #rest: Buffer = Buffer.alloc(0);
-
-  constructor(stream: AsyncIterable<Buffer>) {
-    this.#chunks = stream[Symbol.asyncIterator]();
-  }
-
-  async read(memory: Buffer): Promise<void> {
-    for (let at = 0; ; ) {
-      const copied = this.#rest.copy(memory, at);
-      this.#rest = this.#rest.subarray(copied);
-      at += copied;
-      if (at === memory.length) return;
-      const next = await this.#chunks.next();
-      if (next.done === true) throw new NotConnected('the other node has ended the connection in the middle.');
-      this.#rest = next.value;
-    }
   }
 }

@@ -1,4 +1,5 @@
 import { Agent } from 'node:https';
+import type { ConnectionOptions } from 'node:tls';
 import type { PoolLog } from '../../pool/log.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -21,6 +22,7 @@ export interface NodesOptions {
 interface Known {
   readonly host: string;
   readonly port: number;
+  readonly secure: ConnectionOptions;
   readonly agent: Agent;
 }
 
@@ -41,7 +43,7 @@ export class Nodes implements Peers {
     this.#identity = identity;
     // Connections that are there go on.
     for (const [node, { host, port }] of this.#known) {
-      this.#known.set(node, { host, port, agent: agentFor(node, identity) });
+      this.#known.set(node, { host, port, ...securedFor(node, identity) });
     }
     this.#server?.renew(identity);
     if (this.#server === undefined) {
@@ -59,7 +61,7 @@ export class Nodes implements Peers {
     before?.agent.destroy();
     const identity = this.#identity;
     if (identity === undefined) return;
-    this.#known.set(node, { host, port, agent: agentFor(node, identity) });
+    this.#known.set(node, { host, port, ...securedFor(node, identity) });
   }
 
   source(move: PeerMove, signal: AbortSignal): MoveSource {
@@ -102,6 +104,10 @@ export class Nodes implements Peers {
 }
 
 /** The other node is believed by its name, not by its address. */
-function agentFor(node: string, { authorities: ca, certificate: cert, key }: NodeIdentity): Agent {
-  return new Agent({ ca, cert, key, servername: peerName(node), minVersion: 'TLSv1.3', keepAlive: true });
+function securedFor(
+  node: string,
+  { authorities: ca, certificate: cert, key }: NodeIdentity,
+): Pick<Known, 'agent' | 'secure'> {
+  const secure = { ca, cert, key, servername: peerName(node), minVersion: 'TLSv1.3' } as const;
+  return { secure, agent: new Agent({ ...secure, keepAlive: true }) };
 }

@@ -1,33 +1,33 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
+import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { z } from 'zod';
 import type { PoolLog } from '../../pool/log.ts';
 import { InvalidArgument, NotFound } from '../../volume/errors.ts';
 import { readText } from '../../volume/flow/read-text.ts';
-import { parseVolumeId } from '../../volume/id.ts';
+import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
-import { serializeRecord } from '../../volume/record.ts';
 import type { PeerMove } from '../mover.ts';
 import type { PoolSource, ReadRequest } from '../source.ts';
 import { switched } from '../switched.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
+import { sendPieces } from './sending.ts';
 import {
   asked,
   closedOut,
-  frameHead,
   frameTypes,
   jsonFrame,
   longestBodyBytes,
   NotAdmitted,
   type Operation,
   operations,
-  pieceFrame,
   planOut,
   refusalOf,
   sightOut,
+  switchingProtocols,
 } from './wire.ts';
 
 export interface GivingServerOptions {
@@ -52,6 +52,8 @@ const beatMs = 5_000;
 export class GivingServer {
   readonly #options: GivingServerOptions;
   readonly #server: Server;
+  /** The connections that carry frames. The server knows them no more. */
+  readonly #reads = new Set<Duplex>();
 
   constructor(options: GivingServerOptions) {
     this.#options = options;
@@ -69,6 +71,7 @@ export class GivingServer {
     });
     this.#server.maxConnections = maxConnections;
     this.#server.on('request', (request, response) => void this.#answer(request, response));
+    this.#server.on('upgrade', (request, socket) => void this.#read(request, socket));
     this.#server.on('connection', (socket) => socket.setKeepAlive(true, 10_000));
     this.#server.on('clientError', (_error, socket) => socket.destroy());
   }
@@ -90,6 +93,7 @@ export class GivingServer {
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeAllConnections();
+    for (const socket of this.#reads) socket.destroy();
     await closed;
   }
 
@@ -99,21 +103,49 @@ export class GivingServer {
     response.once('close', () => gone.abort());
     response.on('error', () => gone.abort());
     try {
-      const { id, moveId, operation } = targetOf(request);
-      // Without an admission nothing is said, not even whether the volume is here.
-      const { ended, node } = leavings.admitted(id, moveId, operation);
-      requirePeer(request, node);
-      if (ended !== undefined) throw ended;
-      if (operation !== 'describe') leavings.heard(id);
+      const { move, operation } = this.#admit(request);
+      if (operation === 'read') throw new NotFound('There is no such call.');
       const body = await readText(request, longestBodyBytes, () => new InvalidArgument('the request is too long.'));
-      await new Answering(this.#options, { id, moveId, node }, response, gone.signal).run(operation, body);
+      await new Answering(leavings, move, response, gone.signal).run(operation, body);
     } catch (error) {
       if (gone.signal.aborted) return;
-      const refusal = refusalOf(error);
-      if (refusal.code === 'INTERNAL') log.error({ err: error }, 'a bug in the move of a volume to another node');
-      if (response.headersSent) response.end(jsonFrame(frameTypes.refusal, refusal));
-      else response.writeHead(error instanceof NotAdmitted ? 403 : 409).end(JSON.stringify(refusal));
+      const refusal = refusalFor(log, error);
+      response.writeHead(error instanceof NotAdmitted ? 403 : 409).end(JSON.stringify(refusal));
     }
+  }
+
+  async #read(request: IncomingMessage, socket: Duplex): Promise<void> {
+    const { leavings, log } = this.#options;
+    const gone = new AbortController();
+    this.#reads.add(socket);
+    socket.once('close', () => {
+      this.#reads.delete(socket);
+      gone.abort();
+    });
+    socket.on('error', () => socket.destroy());
+    // The target says nothing more: it only ends the connection.
+    socket.once('end', () => socket.destroy());
+    socket.resume();
+    socket.write(switchingProtocols);
+    try {
+      const { move, operation } = this.#admit(request);
+      if (operation !== 'read') throw new NotFound('There is no such call.');
+      await sendVolume(leavings, move, { ask: askIn(request), socket, gone: gone.signal });
+    } catch (error) {
+      if (!gone.signal.aborted) socket.end(jsonFrame(frameTypes.refusal, refusalFor(log, error)));
+    }
+  }
+
+  /** @throws NotAdmitted, NotFound, MoveEnded */
+  #admit(request: IncomingMessage): { readonly move: PeerMove; readonly operation: Operation } {
+    const { leavings } = this.#options;
+    const { id, moveId, operation } = targetOf(request);
+    // Without an admission nothing is said, not even whether the volume is here.
+    const { ended, node } = leavings.admitted(id, moveId, operation);
+    requirePeer(request, node);
+    if (ended !== undefined) throw ended;
+    if (operation !== 'describe') leavings.heard(id);
+    return { move: { id, moveId, node }, operation };
   }
 }
 
@@ -123,14 +155,14 @@ class Answering {
   readonly #response: ServerResponse;
   readonly #gone: AbortSignal;
 
-  constructor({ leavings }: GivingServerOptions, move: PeerMove, response: ServerResponse, gone: AbortSignal) {
+  constructor(leavings: Leavings, move: PeerMove, response: ServerResponse, gone: AbortSignal) {
     this.#leavings = leavings;
     this.#move = move;
     this.#response = response;
     this.#gone = gone;
   }
 
-  async run(operation: Operation, body: string): Promise<void> {
+  async run(operation: Exclude<Operation, 'read'>, body: string): Promise<void> {
     const { id, moveId } = this.#move;
     const source = await this.#leavings.source(this.#move, this.#gone);
     if (operation === 'look') {
@@ -142,7 +174,7 @@ class Answering {
       const plan = await source?.describe();
       return this.#reply({ plan: plan && planOut(plan) });
     }
-    if (source === undefined) throw new NotFound(`volume ${id} is not on this node any more.`);
+    if (source === undefined) throw notHere(id);
     switch (operation) {
       case 'has-snapshot':
         return this.#reply({ isThere: await source.hasSnapshot(parsed(asked.snapshot, body).snapshot) });
@@ -163,8 +195,6 @@ class Answering {
       case 'open':
         await source.open();
         return this.#reply({});
-      case 'read':
-        return this.#read(source, body);
       case 'give':
         return this.#reply(await source.give({ moveId, fenceId: parsed(asked.close, body).fenceId }));
       case 'settle':
@@ -187,43 +217,47 @@ class Answering {
     this.#reply({});
   }
 
-  async #read(source: PoolSource, body: string): Promise<void> {
-    const { base, fromBytes, target } = parsed(asked.read, body);
-    const of: ReadRequest['of'] = target === undefined ? undefined : { base, target };
-    await using reading = await source.read({ of, fromBytes, signal: this.#gone });
-    const { endBytes, pieces, record, totalBytes } = reading;
-    const head = { record: serializeRecord(record), endBytes: endBytes.toString(), totalBytes: totalBytes.toString() };
-    this.#response.writeHead(200, { 'content-type': 'application/octet-stream' });
-    let progressMs = performance.now();
-    // A target that takes its time over what it has got is still there.
-    const beat = setInterval(() => {
-      if (performance.now() - progressMs < slowestMs) this.#leavings.heard(this.#move.id);
-    }, beatMs);
-    try {
-      await this.#write(jsonFrame(frameTypes.head, head));
-      for await (const piece of pieces) {
-        for (const part of pieceFrame(piece)) {
-          await this.#write(part, part === piece.data?.bytes ? piece.data.free : undefined);
-        }
-        progressMs = performance.now();
-        this.#leavings.heard(this.#move.id);
-      }
-      this.#response.end(frameHead(frameTypes.end, 0n, 0));
-    } finally {
-      clearInterval(beat);
-    }
-  }
-
-  /** Waits while the target reads slowly: no more than a few pieces are in memory. */
-  async #write(bytes: Buffer, sent?: () => void): Promise<void> {
-    this.#gone.throwIfAborted();
-    if (!this.#response.write(bytes, (error) => (error ? undefined : sent?.())))
-      await once(this.#response, 'drain', { signal: this.#gone });
-  }
-
   #reply(answer: object): void {
     this.#response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
   }
+}
+
+function notHere(id: VolumeId): NotFound {
+  return new NotFound(`volume ${id} is not on this node any more.`);
+}
+
+interface Read {
+  /** The request of the target. */
+  readonly ask: string;
+  readonly socket: Duplex;
+  readonly gone: AbortSignal;
+}
+
+async function sendVolume(leavings: Leavings, move: PeerMove, { ask, gone, socket }: Read): Promise<void> {
+  const { base, fromBytes, target } = parsed(asked.read, ask);
+  const source = await leavings.source(move, gone);
+  if (source === undefined) throw notHere(move.id);
+  const of: ReadRequest['of'] = target === undefined ? undefined : { base, target };
+  await using reading = await source.read({ of, fromBytes, signal: gone });
+  let progressMs = performance.now();
+  // A target that takes its time over what it has got is still there.
+  const beat = setInterval(() => {
+    if (performance.now() - progressMs < slowestMs) leavings.heard(move.id);
+  }, beatMs);
+  try {
+    await sendPieces(socket, reading, () => {
+      progressMs = performance.now();
+      leavings.heard(move.id);
+    });
+  } finally {
+    clearInterval(beat);
+  }
+}
+
+function refusalFor(log: PoolLog, error: unknown): ReturnType<typeof refusalOf> {
+  const refusal = refusalOf(error);
+  if (refusal.code === 'INTERNAL') log.error({ err: error }, 'a bug in the move of a volume to another node');
+  return refusal;
 }
 
 function secured({ authorities, certificate, key }: NodeIdentity) {
@@ -244,11 +278,21 @@ function targetOf({ method, url = '' }: IncomingMessage): {
   readonly moveId: string;
   readonly operation: Operation;
 } {
-  const [, moveId = '', volume = '', last = ''] = /^\/v1\/moves\/([0-9a-f-]{36})\/([^/]+)\/([a-z-]+)$/.exec(url) ?? [];
+  const [, moveId = '', volume = '', last = ''] =
+    /^\/v1\/moves\/([0-9a-f-]{36})\/([^/]+)\/([a-z-]+)$/.exec(pathOf(url)) ?? [];
   const id = parseVolumeId(volume);
   const operation = operations.find((name) => name === last);
-  if (method !== 'POST' || id === undefined || operation === undefined) throw new NotFound('There is no such call.');
+  const isKnown = method === (operation === 'read' ? 'GET' : 'POST');
+  if (!isKnown || id === undefined || operation === undefined) throw new NotFound('There is no such call.');
   return { id, moveId, operation };
+}
+
+function pathOf(url: string): string {
+  return url.split('?', 1)[0] ?? '';
+}
+
+function askIn({ url = '' }: IncomingMessage): string {
+  return new URLSearchParams(url.slice(pathOf(url).length)).get('ask') ?? '';
 }
 
 function parsed<T>(schema: z.ZodType<T>, body: string): T {

@@ -21,7 +21,8 @@ import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, ty
 
 /*
  * The messages of two nodes in a move: requests of the target, JSON over HTTPS, at
- * /v1/moves/MOVE/VOLUME/OPERATION. `read` is answered by frames. Fields are added, never changed or removed.
+ * /v1/moves/MOVE/VOLUME/OPERATION. Fields are added, never changed or removed. `read` is a GET that asks for an upgrade, with
+ * its request in the query; the connection carries frames then, and nothing else.
  */
 
 export const operations = [
@@ -42,6 +43,20 @@ export type Operation = (typeof operations)[number];
 
 /** The longest request, and the longest answer that is no stream: a record with its parameters. */
 export const longestBodyBytes = 64 * 1024;
+
+/** Another name, if what follows changes. */
+export const upgradeTo = 'holdfast-frames-1';
+/** The answer before the first frame, byte by byte. */
+export const switchingProtocols = Buffer.from(
+  `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeTo}\r\n\r\n`,
+);
+
+/** A source that says nothing for this time is not there. A pool may take its time over a snapshot. */
+export const silentMs = 60_000;
+
+export function lost(title: string, error: unknown): NotConnected {
+  return new NotConnected(`${title} cannot be reached (${error instanceof Error ? error.message : 'unknown'}).`);
+}
 
 const snapshotId = z.string().transform((text, context) => {
   const id = parseSnapshotId(text);
@@ -155,9 +170,12 @@ export function frameHead(type: number, offsetBytes: bigint, lengthBytes: number
 }
 
 export function* pieceFrame({ data, lengthBytes, offsetBytes }: Piece): Generator<Buffer> {
-  yield frameHead(data === undefined ? frameTypes.zeros : frameTypes.data, offsetBytes, lengthBytes);
-  if (data === undefined) return;
-  yield data.digest;
+  const head = frameHead(data === undefined ? frameTypes.zeros : frameTypes.data, offsetBytes, lengthBytes);
+  if (data === undefined) {
+    yield head;
+    return;
+  }
+  yield Buffer.concat([head, data.digest]);
   yield data.bytes;
 }
 

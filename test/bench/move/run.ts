@@ -74,7 +74,8 @@ async function byMove(id: string): Promise<number> {
       assert.equal(move.state, 'done', move.reason ?? '');
       return rateSince(startedMs);
     }
-    await delay(20);
+    // Each look is a call of the controller to both drivers, on the same processors.
+    await delay(100);
   }
 }
 
