@@ -5,7 +5,7 @@ import { isErrno } from '../kernel/call/errno.ts';
 import { openDirect, openDirectForWrites } from '../kernel/file/direct.ts';
 import { readFully, syncFile, writeAt } from '../kernel/file/file.ts';
 import { type ByteRange, nextData } from '../kernel/file/sparse.ts';
-import type { Incoming } from '../pool/moves.ts';
+import type { IncomingBytes } from '../pool/moves.ts';
 import { DataLoss } from '../volume/errors.ts';
 import { roundUp, smaller } from '../volume/size.ts';
 import { InFlight } from './in-flight.ts';
@@ -51,7 +51,7 @@ export interface PieceWork {
 }
 
 export interface CopyWork {
-  readonly to: Incoming;
+  readonly to: IncomingBytes;
   readonly toQueue: DiskQueue;
   /** In order, never touching; from the offset on at which an earlier try has stopped. */
   readonly pieces: AsyncIterable<Piece>;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { explainFull } from '../pool/catalog/full.ts';
 import type { Closed, Incoming, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
@@ -14,6 +15,7 @@ import { type CopyWork, copyRanges, type Pace } from './copy.ts';
 import type { MoveJob } from './job.ts';
 import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
 import { switched } from './switched.ts';
+import { unpackTree } from './tree/unpack.ts';
 
 export const movePhases = ['copying', 'waiting', 'switching'] as const;
 
@@ -160,7 +162,9 @@ export class Moving {
     try {
       const content = parseContent(incoming.noted);
       this.#content = content ?? nothing;
-      if (content !== undefined && (await this.#canResume(fenceId))) return incoming;
+      // A tree is copied from its beginning.
+      const isPartTree = incoming.kind === 'tree' && this.#content.fenceId !== undefined;
+      if (content !== undefined && !isPartTree && (await this.#canResume(fenceId))) return incoming;
     } catch (error) {
       await incoming[Symbol.asyncDispose]();
       throw error;
@@ -254,15 +258,24 @@ export class Moving {
     await incoming.resize(arrival);
     Object.assign(progress, { doneBytes: 0n, totalBytes, roundStartedMs: performance.now() });
     progress.round++;
+    const moved = (bytes: bigint) => {
+      progress.doneBytes += bytes;
+      progress.copiedBytes += bytes;
+    };
+    if (incoming.kind === 'tree') {
+      const { name, queue } = this.#target;
+      const { directory: root, links } = incoming;
+      await unpackTree({ queue, root, links, pieces, pace, signal, moved }).catch((error) => {
+        throw explainFull(error, name, storedBytes(arrival));
+      });
+      return totalBytes;
+    }
     const outside: CopyWork['outside'] = base !== undefined ? 'earlier' : incoming.isBlank ? 'zeros' : 'anything';
     await copyRanges({
       ...{ endBytes, fromBytes, outside, pace, pieces, signal, to: incoming },
       targetBytes: storedBytes(arrival),
       toQueue: this.#target.queue,
-      moved: (bytes) => {
-        progress.doneBytes += bytes;
-        progress.copiedBytes += bytes;
-      },
+      moved,
       noted: (offsetBytes) => this.#note(incoming, { ...this.#content, offsetBytes }),
     });
     return totalBytes;

@@ -10,6 +10,7 @@ import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Answer, Arrived, Fence, Request } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { bytesIn, dataRanges, type Piece, piecesAhead } from './copy.ts';
+import { packTree, treeEndBytes } from './tree/pack.ts';
 
 /** The volume at its source, as it is now. */
 export interface SourceSight {
@@ -176,8 +177,7 @@ export class PoolSource implements MoveSource {
     const { id, pool } = this.#parts;
     const sight = await this.look();
     if (sight === undefined) return undefined;
-    const [usage, snapshots] = await Promise.all([pool.usage(), pool.listSnapshots(undefined, undefined, id)]);
-    const usedBytes = usage.volumes.find(({ record }) => record.id === id)?.usedBytes ?? 0n;
+    const [usedBytes, snapshots] = await Promise.all([this.#usedBytes(), pool.listSnapshots(undefined, undefined, id)]);
     return { ...sight, pool: pool.name, usedBytes, snapshots: snapshots.length };
   }
 
@@ -234,6 +234,7 @@ export class PoolSource implements MoveSource {
     const { id, pool } = this.#parts;
     const record = await pool.find(id);
     if (record === undefined) throw new NotFound(`volume ${id} is not in pool ${pool.name} any more.`);
+    if (record.content.type === 'directory') return this.#readTree(record, signal);
     const { endBytes, from, ranges } = await this.#content(record, of, signal);
     try {
       const totalBytes = await bytesIn(ranges(fromBytes));
@@ -246,6 +247,23 @@ export class PoolSource implements MoveSource {
       await from[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  /** All of a directory, from its beginning. */
+  async #readTree(record: VolumeRecord, signal: AbortSignal): Promise<Reading> {
+    const { pool } = this.#parts;
+    const totalBytes = await this.#usedBytes();
+    const root = await this.#moves.read(record.id);
+    return {
+      ...{ record, endBytes: treeEndBytes, totalBytes, pieces: packTree({ queue: pool.queue, root, signal }) },
+      [Symbol.asyncDispose]: () => root[Symbol.asyncDispose](),
+    };
+  }
+
+  async #usedBytes(): Promise<bigint> {
+    const { id, pool } = this.#parts;
+    const { volumes } = await pool.usage();
+    return volumes.find(({ record }) => record.id === id)?.usedBytes ?? 0n;
   }
 
   async #content(record: VolumeRecord, of: ReadRequest['of'], signal: AbortSignal): Promise<Content> {

@@ -381,8 +381,8 @@ export interface Extras {
 }
 
 /**
- * For kinds whose volumes are the bytes of a device: all that a move to another pool needs of either end (docs/move.md). A
- * layer's own data, e.g. the header of an encryption, is among these bytes.
+ * For kinds whose volumes are the bytes of a device, or directories: all that a move to another pool needs of either end
+ * (docs/move.md). A layer's own data, e.g. the header of an encryption, is among these bytes.
  */
 export interface Transfer {
   /** The mark beside the record of a volume (`catalog/move-mark.ts`); undefined: none. It goes into the trash with it. */
@@ -390,7 +390,7 @@ export interface Transfer {
   /** Replaces it, durably, however full the pool is. */
   writeMark(id: VolumeId, text: string): Promise<void>;
   markInTrash(ref: TrashRef): Promise<string | undefined>;
-  /** Opens its bytes. @throws DataLoss */
+  /** Opens its bytes, or its directory. @throws DataLoss */
   read(object: Recorded): Promise<Descriptor>;
   /** Like `Extras.changedRanges`, but of all these bytes; undefined: not known. */
   readonly changedRanges?: Extras['changedRanges'] | undefined;
@@ -406,23 +406,19 @@ export interface IncomingRoom extends Pick<VolumeRecord, 'provisioning'> {
 }
 
 /** A volume on its way from another pool: invisible, there is one for each id, and it outlives the driver. */
-export interface IncomingDraft {
+export type IncomingDraft = IncomingBytesDraft | IncomingTreeDraft;
+
+interface IncomingVolumeDraft {
   /** Makes it, or finds the one of an earlier try. */
   begin(room: IncomingRoom): Promise<void>;
-  /** True if a new one reads as zeros. Known once it has begun. */
-  readonly isBlank: boolean;
   /** Makes it as large; never smaller. */
   resize(sizeBytes: bigint): Promise<void>;
-  /** Opens its bytes, to be read and written. */
-  open(): Promise<Descriptor>;
-  /** Makes a range read as zeros. */
-  zero(data: Descriptor, range: ByteRange): Promise<void>;
   /** The mover's note about its content, which lies beside it; undefined: none, or there is no such draft. */
   readNote(): Promise<string | undefined>;
   /** Replaces it, durably. */
   writeNote(text: string): Promise<void>;
   takenBytes(): Promise<bigint>;
-  /** Its record and its mark, durably. Its bytes are synced. */
+  /** Its record and its mark, durably. Its content is synced. */
   complete(record: VolumeRecord, mark: string): Promise<void>;
   /** Atomically: it is the volume then. */
   commit(): Promise<void>;
@@ -430,6 +426,24 @@ export interface IncomingDraft {
   forgetNote(): Promise<void>;
   /** Takes it away, or the rest of one. @returns the data that must be destroyed */
   discard(): Promise<readonly TrashRef[]>;
+}
+
+export interface IncomingBytesDraft extends IncomingVolumeDraft {
+  readonly kind: 'bytes';
+  /** True if a new one reads as zeros. Known once it has begun. */
+  readonly isBlank: boolean;
+  /** Opens its bytes, to be read and written. */
+  open(): Promise<Descriptor>;
+  /** Makes a range read as zeros. */
+  zero(data: Descriptor, range: ByteRange): Promise<void>;
+}
+
+export interface IncomingTreeDraft extends IncomingVolumeDraft {
+  readonly kind: 'tree';
+  /** Opens its directory. */
+  open(): Promise<Descriptor>;
+  /** Opens the directory beside it that is gone once it is complete. */
+  openLinks(): Promise<Descriptor>;
 }
 
 /**

@@ -51,7 +51,7 @@ export interface PoolMoves {
    */
   outdate(id: VolumeId, by: LaterCopy): Promise<boolean>;
 
-  /** The bytes of a volume or snapshot, with those of its encryption. @throws NotFound, DataLoss */
+  /** The bytes of a volume or snapshot, with those of its encryption; or its directory. @throws NotFound, DataLoss */
   read(id: VolumeId | SnapshotId): Promise<Descriptor>;
   /** True if `changedRanges` can tell what a later snapshot has changed, also of a volume in use. */
   readonly hasChanges: boolean;
@@ -85,11 +85,9 @@ export interface CopyState {
 }
 
 /** A volume on its way into a pool. Its space is held until it is disposed of. */
-export interface Incoming extends AsyncDisposable {
-  /** To be read and written. */
-  readonly data: Descriptor;
-  /** The content of a new one is zeros; else it is anything. */
-  readonly isBlank: boolean;
+export type Incoming = IncomingBytes | IncomingTree;
+
+interface IncomingVolume extends AsyncDisposable {
   /** True if nothing of an earlier try is in it. */
   readonly isNew: boolean;
   /** The mover's note about it, as `note` wrote it last. */
@@ -97,7 +95,24 @@ export interface Incoming extends AsyncDisposable {
   note(text: string): Promise<void>;
   /** The volume has grown meanwhile. @throws ResourceExhausted */
   resize(record: VolumeRecord): Promise<void>;
-  zero(range: ByteRange): Promise<void>;
-  /** Its bytes are synced, and it becomes the volume, by one atomic step. @throws FailedPrecondition */
+  /** Its content is synced, and it becomes the volume, by one atomic step. @throws FailedPrecondition */
   commit(record: VolumeRecord, draft: DraftMark, answer: Answer): Promise<void>;
+}
+
+/** A volume that is the bytes of a device. */
+export interface IncomingBytes extends IncomingVolume {
+  readonly kind: 'bytes';
+  /** To be read and written. */
+  readonly data: Descriptor;
+  /** The content of a new one is zeros; else it is anything. */
+  readonly isBlank: boolean;
+  zero(range: ByteRange): Promise<void>;
+}
+
+/** A volume that is a directory. */
+export interface IncomingTree extends IncomingVolume {
+  readonly kind: 'tree';
+  readonly directory: Descriptor;
+  /** Another directory beside it, for entries that wait for more names. It goes before the commit. */
+  readonly links: Descriptor;
 }

@@ -68,7 +68,7 @@ describe('holdfast move', () => {
       [['move', 'data'], 2, /say which pool it moves to: --to-pool POOL/],
       [['move', 'data', '--to-pool', 'two', '--limit', 'fast'], 2, /'fast' is not a size/],
       [['move', 'data', '--to-pool', 'one'], 1, /is in pool one already/],
-      [['move', 'data', '--to-pool', 'plain'], 1, /pool plain \(directory\) moves no volumes/],
+      [['move', 'data', '--to-pool', 'plain'], 1, /cannot move to pool plain: it has no volumes with ext4/],
       [['move', 'status', id], 1, /has not moved of late/],
       [['move', 'cancel', id], 1, /is not moving: see holdfast move status/],
     ] as const) {

@@ -8,7 +8,7 @@ import { writeAt } from '../../src/kernel/file/file.ts';
 import { type ByteRange, punchHole } from '../../src/kernel/file/sparse.ts';
 import { bytesIn, type CopyWork, copyRanges, dataRanges, type PieceWork, piecesAhead } from '../../src/move/copy.ts';
 import { BytesPerSecond } from '../../src/move/pace.ts';
-import type { Incoming } from '../../src/pool/moves.ts';
+import type { IncomingBytes } from '../../src/pool/moves.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const mib = 1 << 20;
@@ -34,7 +34,7 @@ async function copy(
   truncateSync(scratch.join('to'), sizeBytes);
   await using from = await openFile(queue, scratch.join('from'), constants.O_RDONLY);
   await using data = await openFile(queue, scratch.join('to'), constants.O_RDWR);
-  const incoming = { data, zero: (range: ByteRange) => punchHole(queue, data, range) } as Incoming;
+  const incoming = { data, zero: (range: ByteRange) => punchHole(queue, data, range) } as IncomingBytes;
   const notes: bigint[] = [];
   let copiedBytes = 0n;
   const { endBytes = BigInt(sizeBytes), fromBytes = 0n } = changes;
@@ -120,7 +120,7 @@ describe('the copy of ranges', () => {
     await using data = await openFile(queue, scratch.join('to'), constants.O_RDWR);
     await assert.rejects(
       copy(withData(0, sizeBytes), undefined, {
-        to: { data } as Incoming,
+        to: { data } as IncomingBytes,
         // Something else writes to it.
         pace: { took: () => writeAt(queue, data, Buffer.from('other'), 4096n) },
         noted: async (offset) => void notes.push(offset),

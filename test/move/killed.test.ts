@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { AdminClient, AdminError } from '../../src/admin/client.ts';
 import type { Moving } from '../../src/admin/protocol.ts';
@@ -11,6 +23,7 @@ import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
+import { describedTree } from './wild-tree.ts';
 
 /** The steps of a move that comes to its end, each with the pass at which the driver dies. */
 const points: readonly (readonly [StepName, number])[] = [
@@ -31,32 +44,72 @@ const points: readonly (readonly [StepName, number])[] = [
 /** The steps of a move that is given up. */
 const cancelPoints: readonly StepName[] = ['move/discard', 'move/open', 'move/forget'];
 
-const block = { access_mode: { mode: 'SINGLE_NODE_WRITER' }, block: {} } as const;
+const single = { access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+
+/** Two pools, and how a pod uses their volumes. */
+interface Kind {
+  readonly name: string;
+  readonly capability: TestVolume['capability'];
+  /** Their lines in the configuration. */
+  pools(scratch: Scratch): readonly string[];
+  write(path: string): void;
+  digest(path: string): string;
+}
+
+const images: Kind = {
+  name: 'images',
+  capability: { ...single, block: {} },
+  pools: (scratch) => [
+    `  plain: { directory: ${scratch.join('plain')} }`,
+    `  other: { file: ${scratch.join('other.img')}, size: 2Gi }`,
+  ],
+  write(path) {
+    const file = openSync(path, 'r+');
+    writeSync(file, randomBytes(1 << 20), 0, 1 << 20, (Math.floor(Math.random() * 40) + 1) << 20);
+    fsyncSync(file);
+    closeSync(file);
+  },
+  digest: (path) => createHash('sha256').update(readFileSync(path)).digest('hex'),
+};
+
+const directories: Kind = {
+  name: 'directories',
+  capability: { ...single, mount: {} },
+  pools: (scratch) => [
+    `  plain: { kind: directory, path: ${scratch.join('plain')} }`,
+    `  other: { kind: directory, path: ${scratch.join('other')} }`,
+  ],
+  write(path) {
+    const below = join(path, `${Math.floor(Math.random() * 10)}`);
+    mkdirSync(below, { recursive: true });
+    writeFileSync(join(below, `${Math.floor(Math.random() * 10)}`), randomBytes(1 << 20));
+    writeFileSync(join(path, 'first'), randomBytes(1 << 20));
+    rmSync(join(path, 'other name'), { force: true });
+    linkSync(join(path, 'first'), join(path, 'other name'));
+  },
+  digest: (path) => createHash('sha256').update(describedTree(path, 'unread').join('\n')).digest('hex'),
+};
 
 /** A node with two pools, whose driver is killed and started again. */
 class Node {
   readonly scratch: Scratch;
   readonly volume: TestVolume;
   readonly admin: AdminClient;
+  readonly #kind: Kind;
   readonly #command: DriverCommand;
 
-  constructor(scratch: Scratch, command: DriverCommand) {
+  constructor(scratch: Scratch, kind: Kind, command: DriverCommand) {
     this.scratch = scratch;
+    this.#kind = kind;
     this.#command = command;
-    this.volume = new TestVolume(scratch, 'data', block);
+    this.volume = new TestVolume(scratch, 'data', kind.capability);
     this.admin = new AdminClient(scratch.join('data', 'admin.sock'));
   }
 
   async start(crashPoint?: string): Promise<DriverProcess> {
     const driver = await DriverProcess.start(this.scratch, {
       command: this.#command.plain,
-      config: [
-        'defaultPool: plain',
-        'pools:',
-        `  plain: { directory: ${this.scratch.join('plain')} }`,
-        `  xfs: { file: ${this.scratch.join('xfs.img')}, size: 2Gi }`,
-        '',
-      ].join('\n'),
+      config: ['defaultPool: plain', 'pools:', ...this.#kind.pools(this.scratch), ''].join('\n'),
       environment: {
         ...this.#command.environment,
         ...(crashPoint !== undefined && { HOLDFAST_TEST_CRASH_AT: crashPoint }),
@@ -69,13 +122,8 @@ class Node {
   async use(client: DriverClient, id: string, write: boolean): Promise<string> {
     await this.volume.stage(client, id);
     await this.volume.publish(client, id);
-    if (write) {
-      const file = openSync(this.volume.targetPath, 'r+');
-      writeSync(file, randomBytes(1 << 20), 0, 1 << 20, (Math.floor(Math.random() * 40) + 1) << 20);
-      fsyncSync(file);
-      closeSync(file);
-    }
-    const digest = createHash('sha256').update(readFileSync(this.volume.targetPath)).digest('hex');
+    if (write) this.#kind.write(this.volume.targetPath);
+    const digest = this.#kind.digest(this.volume.targetPath);
     await this.volume.unpublish(client, id);
     await this.volume.unstage(client, id);
     return digest;
@@ -97,81 +145,82 @@ class Node {
   }
 }
 
-describe('a driver that is killed in a move between two of its pools', () => {
-  let command: DriverCommand;
-  before(async () => {
-    command = await buildDriver();
-  });
-  after(() => command[Symbol.dispose]());
+for (const kind of [images, directories])
+  describe(`a driver that is killed in a move between two of its pools of ${kind.name}`, () => {
+    let command: DriverCommand;
+    before(async () => {
+      command = await buildDriver();
+    });
+    after(() => command[Symbol.dispose]());
 
-  test('after each step: the volume is whole, in one pool, and the next start ends the move', async (t) => {
-    using scratch = new Scratch('move-killed');
-    const node = new Node(scratch, command);
-    let id = '';
-    {
-      await using driver = await node.start();
-      using client = driver.connect();
-      id = await node.volume.create(client, { pool: 'plain' });
-    }
-    for (const [step, pass] of points) {
-      for (const direction of ['there', 'back']) {
-        await t.test(`${direction}: after ${step}, pass ${pass}`, async () => {
-          let digest = '';
-          let from = '';
-          {
-            await using driver = await node.start(`after ${step} ${pass}`);
+    test('after each step: the volume is whole, in one pool, and the next start ends the move', async (t) => {
+      using scratch = new Scratch('move-killed');
+      const node = new Node(scratch, kind, command);
+      let id = '';
+      {
+        await using driver = await node.start();
+        using client = driver.connect();
+        id = await node.volume.create(client, { pool: 'plain' });
+      }
+      for (const [step, pass] of points) {
+        for (const direction of ['there', 'back']) {
+          await t.test(`${direction}: after ${step}, pass ${pass}`, async () => {
+            let digest = '';
+            let from = '';
+            {
+              await using driver = await node.start(`after ${step} ${pass}`);
+              using client = driver.connect();
+              from = await node.pool(id);
+              digest = await node.use(client, id, true);
+              const to = from === 'plain' ? 'other' : 'plain';
+              await node.admin.startMove(id, to, undefined).catch(requireGone);
+              await died(driver, node, id);
+            }
+            await using driver = await node.start();
             using client = driver.connect();
-            from = await node.pool(id);
+            await eventually(async () => assert.equal((await node.move(id))?.state, 'done'));
+            assert.equal(await node.pool(id), from === 'plain' ? 'other' : 'plain');
+            assert.equal(await node.use(client, id, false), digest);
+            await eventually(() => node.requireTidy());
+          });
+        }
+      }
+    });
+
+    test('after each step of its end: the volume is whole, and where it was', async (t) => {
+      using scratch = new Scratch('move-killed');
+      const node = new Node(scratch, kind, command);
+      let id = '';
+      {
+        await using driver = await node.start();
+        using client = driver.connect();
+        id = await node.volume.create(client, { pool: 'plain' });
+      }
+      for (const step of cancelPoints) {
+        await t.test(`after ${step}`, async () => {
+          let digest = '';
+          {
+            await using driver = await node.start(`after ${step}`);
+            using client = driver.connect();
             digest = await node.use(client, id, true);
-            const to = from === 'plain' ? 'xfs' : 'plain';
-            await node.admin.startMove(id, to, undefined).catch(requireGone);
-            await died(driver, node, id);
+            // So slow that it is still being copied, under its fence.
+            await node.admin.startMove(id, 'other', 1n << 18n);
+            await eventually(async () => assert.equal((await node.move(id))?.phase, 'switching'));
+            await node.admin.cancelMove(id).catch(requireGone);
+            await driver.ended();
           }
           await using driver = await node.start();
           using client = driver.connect();
-          await eventually(async () => assert.equal((await node.move(id))?.state, 'done'));
-          assert.equal(await node.pool(id), from === 'plain' ? 'xfs' : 'plain');
+          await eventually(async () => assert.notEqual(await node.move(id), undefined));
+          if ((await node.move(id))?.state === 'running') await node.admin.cancelMove(id);
+          assert.equal((await node.move(id))?.state, 'cancelled');
+          assert.equal(await node.pool(id), 'plain');
           assert.equal(await node.use(client, id, false), digest);
           await eventually(() => node.requireTidy());
         });
       }
-    }
+    });
   });
-
-  test('after each step of its end: the volume is whole, and where it was', async (t) => {
-    using scratch = new Scratch('move-killed');
-    const node = new Node(scratch, command);
-    let id = '';
-    {
-      await using driver = await node.start();
-      using client = driver.connect();
-      id = await node.volume.create(client, { pool: 'plain' });
-    }
-    for (const step of cancelPoints) {
-      await t.test(`after ${step}`, async () => {
-        let digest = '';
-        {
-          await using driver = await node.start(`after ${step}`);
-          using client = driver.connect();
-          digest = await node.use(client, id, true);
-          // So slow that it is still being copied, under its fence.
-          await node.admin.startMove(id, 'xfs', 1n << 18n);
-          await eventually(async () => assert.equal((await node.move(id))?.phase, 'switching'));
-          await node.admin.cancelMove(id).catch(requireGone);
-          await driver.ended();
-        }
-        await using driver = await node.start();
-        using client = driver.connect();
-        await eventually(async () => assert.notEqual(await node.move(id), undefined));
-        if ((await node.move(id))?.state === 'running') await node.admin.cancelMove(id);
-        assert.equal((await node.move(id))?.state, 'cancelled');
-        assert.equal(await node.pool(id), 'plain');
-        assert.equal(await node.use(client, id, false), digest);
-        await eventually(() => node.requireTidy());
-      });
-    }
-  });
-});
 
 /** Waits for the death of the driver, or the end of the move without one: a pass that this move does not have. */
 async function died(driver: DriverProcess, node: Node, id: string): Promise<void> {

@@ -10,6 +10,7 @@ import { Nodes } from '../../src/move/nodes/nodes.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
+import { openTestDirectories } from '../support/directory-pool.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
 import { quiet } from '../support/pool-log.ts';
@@ -31,6 +32,8 @@ export class Broker {
 export interface MovingNodeOptions extends ImageTestOptions {
   /** A pool on XFS can tell changed blocks; one in a directory may not. */
   readonly xfs?: boolean;
+  /** Its volumes are directories. */
+  readonly directories?: boolean;
   readonly fenceTimeoutMs?: number;
 }
 
@@ -62,14 +65,16 @@ export class MovingNode implements AsyncDisposable {
     scratch: Scratch,
     broker: Broker,
     name: string,
-    { fenceTimeoutMs, xfs = false, ...options }: MovingNodeOptions = {},
+    { directories = false, fenceTimeoutMs, xfs = false, ...options }: MovingNodeOptions = {},
   ): Promise<MovingNode> {
     const location: ImageTestOptions['location'] = xfs
       ? { type: 'file', path: scratch.join(`${name}.img`), sizeBytes: 2n << 30n }
       : { type: 'directory', path: scratch.join(name) };
     const dataDirectory = scratch.join(`data-${name}`);
     const opener = (queue: DiskQueue) =>
-      openTestPool(scratch, { dataDirectory, ...options, name: 'data', queue, location });
+      directories
+        ? openTestDirectories(scratch, { dataDirectory, name: 'data', queue, path: scratch.join(name) })
+        : openTestPool(scratch, { dataDirectory, ...options, name: 'data', queue, location });
     const pools = new Pools(new Map([['data', opener]]), 'data');
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;

@@ -132,9 +132,13 @@ export async function statusOf(queue: DiskQueue, file: Descriptor | string): Pro
 
 /** On this thread: an open file has its inode in memory, and with DONT_SYNC no remote filesystem is asked. */
 function statusOfOpen(file: Descriptor): FileStatus {
+  return decodeStatus(statxOfOpen(file));
+}
+
+function statxOfOpen(file: Descriptor): Buffer {
   const status = Buffer.alloc(statxBytes);
   invokeNow(statxCall, [file, '', statusFlags | AT_EMPTY_PATH, statusMask, status], file.path);
-  return decodeStatus(status);
+  return status;
 }
 
 /**
@@ -144,6 +148,38 @@ export async function statusBehind(queue: DiskQueue, link: string): Promise<File
   const status = Buffer.alloc(statxBytes);
   await invoke(queue, statxCall, [AT_FDCWD, link, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, statusMask, status], link);
   return decodeStatus(status);
+}
+
+/** A time of a file: seconds since 1970, which may be before that, and nanoseconds. */
+export interface FileTime {
+  readonly seconds: bigint;
+  readonly nanoseconds: number;
+}
+
+/** All that a copy of an entry has, but for its name, content and extended attributes. */
+export interface EntryStatus extends FileStatus {
+  /** Its type and its permissions, as stat(2) has them. */
+  readonly mode: number;
+  readonly userId: number;
+  readonly groupId: number;
+  readonly accessed: FileTime;
+  readonly modified: FileTime;
+  /** The number of a device node of any type. */
+  readonly nodeOf: DeviceNumber;
+}
+
+/** The same of an open file, with its owner, mode and times. */
+export function entryStatusOf(file: Descriptor): EntryStatus {
+  const status = statxOfOpen(file);
+  return {
+    ...decodeStatus(status),
+    mode: status.readUInt16LE(28),
+    userId: status.readUInt32LE(20),
+    groupId: status.readUInt32LE(24),
+    accessed: { seconds: status.readBigInt64LE(64), nanoseconds: status.readUInt32LE(72) },
+    modified: { seconds: status.readBigInt64LE(112), nanoseconds: status.readUInt32LE(120) },
+    nodeOf: { major: status.readUInt32LE(128), minor: status.readUInt32LE(132) },
+  };
 }
 
 /** The layout of struct statx is the same everywhere (statx(2)). */

@@ -9,6 +9,7 @@ export interface ByteRange {
   readonly lengthBytes: bigint;
 }
 
+const SEEK_SET = 0;
 const SEEK_DATA = 3;
 const SEEK_HOLE = 4;
 const FALLOC_FL_KEEP_SIZE = 1;
@@ -33,6 +34,11 @@ export async function nextData(queue: DiskQueue, file: Descriptor, fromBytes: bi
   // There is a hole at the end of every file.
   const end = (await seek(queue, file, start, SEEK_HOLE)) ?? start;
   return { offsetBytes: start, lengthBytes: end - start };
+}
+
+/** Sets the position of an open file or directory. */
+export async function seekTo(queue: DiskQueue, file: Descriptor, offset: bigint): Promise<void> {
+  await seek(queue, file, offset, SEEK_SET);
 }
 
 async function seek(queue: DiskQueue, file: Descriptor, offset: bigint, whence: number): Promise<bigint | undefined> {

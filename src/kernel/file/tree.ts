@@ -4,6 +4,7 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, KernelError } from '../call/errno.ts';
 import { invoke, type Lent, libcCall, systemCall } from '../call/libc.ts';
 import { type FileStatus, statusOf } from './path.ts';
+import { seekTo } from './sparse.ts';
 
 /*
  * Trees that belong to others: a pod may have put anything into them, and may still have a part open. So each step
@@ -11,7 +12,7 @@ import { type FileStatus, statusOf } from './path.ts';
  * need not be UTF-8.
  */
 
-const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const RESOLVE_NO_XDEV = 0x01n;
 const RESOLVE_NO_MAGICLINKS = 0x02n;
 const RESOLVE_NO_SYMLINKS = 0x04n;
@@ -40,37 +41,62 @@ export interface TreeName {
 /** Size of the part of a directory that is in memory at a time. */
 const namesBytes = 64 * 1024;
 /** struct linux_dirent64 (getdents64(2)). */
+const nextAt = 8;
 const recordLengthAt = 16;
 const nameAt = 19;
 
+/** A name, and the position of its directory behind it (telldir(3)). */
+export interface PlacedName extends TreeName {
+  readonly next: bigint;
+}
+
 /** The next names of an open directory; none at its end. */
-export async function nextNames(queue: DiskQueue, directory: Descriptor): Promise<TreeName[]> {
+export async function nextNames(queue: DiskQueue, directory: Descriptor): Promise<PlacedName[]> {
   const memory = Buffer.alloc(namesBytes);
   const length = await invoke(queue, getdentsCall, [directory, memory, memory.length], directory.path);
-  const names: TreeName[] = [];
+  const names: PlacedName[] = [];
   for (let at = 0; at < length; at += memory.readUInt16LE(at + recordLengthAt)) {
     const start = at + nameAt;
     const end = memory.indexOf(0, start);
     const text = memory.toString('utf8', start, end);
-    if (text !== '.' && text !== '..') names.push({ bytes: memory.subarray(start, end + 1), text });
+    const next = memory.readBigInt64LE(at + nextAt);
+    if (text !== '.' && text !== '..') names.push({ bytes: memory.subarray(start, end + 1), text, next });
   }
   // A page with nothing but these two is not the end.
   return names.length === 0 && length > 0 ? nextNames(queue, directory) : names;
 }
 
+/** The names after a position, which is 0 or that of a name. The directory has not changed meanwhile. */
+export async function namesAfter(queue: DiskQueue, directory: Descriptor, position: bigint): Promise<PlacedName[]> {
+  await seekTo(queue, directory, position);
+  return nextNames(queue, directory);
+}
+
 /** Opens a directory in a directory for reading. @throws KernelError EXDEV if something is mounted on it */
 export function openSubdirectory(queue: DiskQueue, directory: Descriptor, name: TreeName): Promise<Descriptor> {
-  return open(queue, directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  return openName(queue, directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 /** Opens (O_PATH) an entry of any type, even a symlink. @throws KernelError EXDEV if something is mounted on it */
 export function openEntry(queue: DiskQueue, directory: Descriptor, name: TreeName): Promise<Descriptor> {
-  return open(queue, directory, name, openFlags.O_PATH | O_NOFOLLOW);
+  return openName(queue, directory, name, openFlags.O_PATH | O_NOFOLLOW);
 }
 
-async function open(queue: DiskQueue, directory: Descriptor, name: TreeName, flags: number): Promise<Descriptor> {
+/** Makes a file for its owner alone. @throws KernelError EEXIST if the name is taken, by a symlink too */
+export function makeFileIn(queue: DiskQueue, directory: Descriptor, name: TreeName): Promise<Descriptor> {
+  return openName(queue, directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+}
+
+async function openName(
+  queue: DiskQueue,
+  directory: Descriptor,
+  name: TreeName,
+  flags: number,
+  mode = 0,
+): Promise<Descriptor> {
   const how = Buffer.alloc(howBytes);
   how.writeBigUInt64LE(BigInt(flags | openFlags.O_CLOEXEC), 0);
+  how.writeBigUInt64LE(BigInt(mode), 8);
   how.writeBigUInt64LE(RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, 16);
   const path = `${directory.path}/${name.text}`;
   const fd = await invokeToOpen(queue, openat2Call, [directory, name.bytes, how, how.length], path);

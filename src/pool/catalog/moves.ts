@@ -26,9 +26,9 @@ import {
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, roundUp } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
-import type { IncomingDraft, Recorded, Transfer } from '../backend.ts';
+import type { IncomingBytesDraft, IncomingDraft, Recorded, Transfer } from '../backend.ts';
 import { deletedNow } from '../indexes/trash-entry.ts';
-import type { Closed, CopyState, Incoming, LaterCopy, PoolMoves } from '../moves.ts';
+import type { Closed, CopyState, Incoming, IncomingBytes, IncomingTree, LaterCopy, PoolMoves } from '../moves.ts';
 import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { explainFull } from './full.ts';
@@ -237,7 +237,7 @@ export class Moves implements PoolMoves {
     const { traits } = this.#parts.backend;
     if (ephemeral !== undefined) return "it is a pod's own, and goes with its pod";
     if (traits.isOneVolume === true) return 'each of its volumes is a whole disk';
-    if (content.type === 'directory') return 'its volumes are no directories';
+    if (content.type === 'directory' && !traits.directories) return 'its volumes are no directories';
     if (content.type === 'block' && !traits.block) return 'it has no raw block volumes';
     if (content.type === 'mount' && !traits.filesystems.includes(content.fsType)) {
       return `it has no volumes with ${content.fsType}`;
@@ -268,8 +268,16 @@ export class Moves implements PoolMoves {
     });
     try {
       await step('move/draft', () => draft.begin({ sizeBytes: wholeBytes, provisioning }));
-      const data = await draft.open();
-      return new IncomingVolume(this.#parts, { data, draft, held, isNew, noted, sizeBytes: wholeBytes });
+      const parts = { held, isNew, noted, sizeBytes: wholeBytes };
+      if (draft.kind === 'bytes') {
+        return new IncomingBytesVolume(this.#parts, { ...parts, data: await draft.open(), draft });
+      }
+      const directory = await draft.open();
+      const links = await draft.openLinks().catch(async (error) => {
+        await directory[Symbol.asyncDispose]();
+        throw error;
+      });
+      return new IncomingTreeVolume(this.#parts, { ...parts, directory, draft, links });
     } catch (error) {
       held[Symbol.dispose]();
       throw explainFull(error, name, wholeBytes);
@@ -313,14 +321,13 @@ function isOfMove(note: string, moveId: string): boolean {
   return note.startsWith(`${moveId}\n`);
 }
 
-interface IncomingParts extends Pick<Incoming, 'data' | 'isNew' | 'noted'> {
+interface IncomingParts extends Pick<Incoming, 'isNew' | 'noted'> {
   readonly draft: IncomingDraft;
   readonly held: HeldSpace;
   readonly sizeBytes: bigint;
 }
 
-class IncomingVolume implements Incoming {
-  readonly data: Descriptor;
+abstract class IncomingVolume {
   readonly isNew: boolean;
   readonly noted: string | undefined;
   readonly #parts: CatalogParts;
@@ -330,9 +337,8 @@ class IncomingVolume implements Incoming {
   #sizeBytes: bigint;
   #hasEnded = false;
 
-  constructor(parts: CatalogParts, { data, draft, held, isNew, noted, sizeBytes }: IncomingParts) {
+  constructor(parts: CatalogParts, { draft, held, isNew, noted, sizeBytes }: IncomingParts) {
     this.#parts = parts;
-    this.data = data;
     this.isNew = isNew;
     this.noted = noted;
     this.#draft = draft;
@@ -340,9 +346,8 @@ class IncomingVolume implements Incoming {
     this.#sizeBytes = sizeBytes;
   }
 
-  get isBlank(): boolean {
-    return this.#draft.isBlank;
-  }
+  /** The open files of it. */
+  protected abstract readonly opened: readonly Descriptor[];
 
   async note(text: string): Promise<void> {
     await step('move/progress', () => this.#draft.writeNote(text));
@@ -361,10 +366,6 @@ class IncomingVolume implements Incoming {
       throw explainFull(error, name, wholeBytes);
     }
     this.#sizeBytes = wholeBytes;
-  }
-
-  zero(range: ByteRange): Promise<void> {
-    return this.#draft.zero(this.data, range);
   }
 
   async commit(record: VolumeRecord, mark: DraftMark, answer: Answer): Promise<void> {
@@ -386,7 +387,47 @@ class IncomingVolume implements Incoming {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     for (const each of [this.#held, ...this.#more]) each[Symbol.dispose]();
-    await this.data[Symbol.asyncDispose]();
+    for (const file of this.opened) await file[Symbol.asyncDispose]();
+  }
+}
+
+class IncomingBytesVolume extends IncomingVolume implements IncomingBytes {
+  readonly kind = 'bytes';
+  readonly data: Descriptor;
+  readonly #bytes: IncomingBytesDraft;
+
+  constructor(parts: CatalogParts, own: IncomingParts & Pick<IncomingBytes, 'data'> & { draft: IncomingBytesDraft }) {
+    super(parts, own);
+    this.data = own.data;
+    this.#bytes = own.draft;
+  }
+
+  get isBlank(): boolean {
+    return this.#bytes.isBlank;
+  }
+
+  zero(range: ByteRange): Promise<void> {
+    return this.#bytes.zero(this.data, range);
+  }
+
+  protected get opened(): readonly Descriptor[] {
+    return [this.data];
+  }
+}
+
+class IncomingTreeVolume extends IncomingVolume implements IncomingTree {
+  readonly kind = 'tree';
+  readonly directory: Descriptor;
+  readonly links: Descriptor;
+
+  constructor(parts: CatalogParts, own: IncomingParts & Pick<IncomingTree, 'directory' | 'links'>) {
+    super(parts, own);
+    this.directory = own.directory;
+    this.links = own.links;
+  }
+
+  protected get opened(): readonly Descriptor[] {
+    return [this.directory, this.links];
   }
 }
 

@@ -44,7 +44,9 @@ const barWidth = 24;
 /** `round 2 [#####   ] 40%  1.2Gi of 3Gi, 210Mi/s, 9 s left`. */
 export function progressLine({ bytesPerSecond, doneBytes, phase, reason, round, totalBytes }: Moving): string {
   if (reason !== undefined) return printable(reason).slice(0, 100);
-  if (phase === 'waiting') return 'all but the last changes are copied: waiting until the volume is not in use';
+  // Its pool cannot tell changes: nothing is copied before.
+  const copied = round === 0 ? '' : 'all but the last changes are copied: ';
+  if (phase === 'waiting') return `${copied}waiting until the volume is not in use`;
   const [done, total, rate] = [doneBytes, totalBytes, bytesPerSecond].map((text) => BigInt(text ?? '0'));
   if (done === undefined || total === undefined || rate === undefined || total === 0n) return `round ${round ?? 0}`;
   const part = partOf(doneBytes, totalBytes);

@@ -13,6 +13,7 @@ import type { Projects } from './projects.ts';
 import { DirectoryProvisioner } from './provisioner.ts';
 import { DirectorySpace } from './space.ts';
 import { directoryTraits } from './traits.ts';
+import { DirectoryTransfer } from './transfer.ts';
 
 /** The shared tools of the parts of a directory backend. */
 export interface DirectoryParts extends FileParts {
@@ -56,6 +57,7 @@ export class DirectoryBackend implements Backend {
     this.extras = {
       quotaUsage: (id) => this.space.quotaUsage(id),
       adoption: new DirectoryAdoption(options, this.provisioner),
+      transfer: new DirectoryTransfer(options, this.provisioner),
     };
   }
 

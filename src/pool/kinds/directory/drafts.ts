@@ -56,7 +56,8 @@ export class DirectorySnapshotDraft extends SnapshotFileDraft<DirectoryParts> im
   }
 }
 
-async function makeData({ projects, queue }: DirectoryParts, draft: string, sizeBytes: bigint): Promise<void> {
+/** Makes the directory of a draft, in its own quota project where there is quota. */
+export async function makeData({ projects, queue }: DirectoryParts, draft: string, sizeBytes: bigint): Promise<void> {
   const data = join(draft, 'data');
   await queue.run(() => mkdir(data));
   // mkdir(2) leaves out what the umask has.

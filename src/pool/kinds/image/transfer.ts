@@ -9,7 +9,7 @@ import { statusOf } from '../../../kernel/file/path.ts';
 import { type ByteRange, punchHole } from '../../../kernel/file/sparse.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
-import type { IncomingDraft, IncomingRoom, Provisioner, Recorded, Transfer } from '../../backend.ts';
+import type { IncomingBytesDraft, IncomingRoom, Provisioner, Recorded, Transfer } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { replaceFile } from '../../records/durable-file.ts';
 import { FileMarks, moveMarkName } from '../../records/move-marks.ts';
@@ -36,7 +36,7 @@ export class ImageTransfer extends FileMarks implements Transfer {
 
   changedRanges: Transfer['changedRanges'] = (request, find) => changedBlocks(this.#parts, request, find);
 
-  incoming(id: VolumeId): IncomingDraft {
+  incoming(id: VolumeId): IncomingBytesDraft {
     return new IncomingImage(this.#parts, this.#drafts, id);
   }
 }
@@ -45,7 +45,8 @@ export class ImageTransfer extends FileMarks implements Transfer {
 const noteName = 'incoming.json';
 
 /** An image on its way from another pool: a draft with a persistent name, as a copy has it. */
-class IncomingImage implements IncomingDraft {
+class IncomingImage implements IncomingBytesDraft {
+  readonly kind = 'bytes';
   /** Holes read as zeros. */
   readonly isBlank = true;
   readonly #parts: ImageParts;

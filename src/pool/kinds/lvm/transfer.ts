@@ -6,7 +6,7 @@ import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
-import type { IncomingDraft, IncomingRoom, Recorded, Transfer } from '../../backend.ts';
+import type { IncomingBytesDraft, IncomingRoom, Recorded, Transfer } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { OwnLv } from './group/group-state.ts';
 import { openLv } from './lv-device.ts';
@@ -61,7 +61,7 @@ export class LvmTransfer implements Transfer {
     return (await openLv(calls, group, lv.name)).descriptor;
   }
 
-  incoming(id: VolumeId): IncomingDraft {
+  incoming(id: VolumeId): IncomingBytesDraft {
     return new IncomingLv(this.#parts, id);
   }
 }
@@ -78,7 +78,8 @@ function withDocument(tags: readonly string[], name: string, text: string): stri
 }
 
 /** A logical volume on its way from another pool: a draft with a note in its tags. */
-class IncomingLv implements IncomingDraft {
+class IncomingLv implements IncomingBytesDraft {
+  readonly kind = 'bytes';
   /** A new linear one has what lay there before. */
   readonly isBlank: boolean;
   readonly #parts: LvmParts;

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import type { Piece } from '../../src/move/copy.ts';
+import { packTree } from '../../src/move/tree/pack.ts';
+import { encodeRecord, type TreeRecord } from '../../src/move/tree/records.ts';
+import { unpackTree } from '../../src/move/tree/unpack.ts';
+import { openDescriptors } from '../kernel/fixture.ts';
+import { Scratch } from '../support/scratch.ts';
+import { describedTree, makeWildTree, requireTree } from './wild-tree.ts';
+
+const queue = new DiskQueue('test', 4);
+const { signal } = new AbortController();
+
+async function* packed(path: string): AsyncGenerator<Piece, void, void> {
+  await using root = await openReadOnly(queue, path);
+  yield* packTree({ queue, root, signal });
+}
+
+async function unpack(scratch: Scratch, name: string, pieces: AsyncIterable<Piece>): Promise<string> {
+  const [to, beside] = [scratch.join(name), scratch.join(`links of ${name}`)];
+  for (const path of [to, beside]) mkdirSync(path);
+  await using root = await openReadOnly(queue, to);
+  await using links = await openReadOnly(queue, beside);
+  const pace = { took: async () => undefined };
+  await unpackTree({ queue, root, links, pieces, pace, signal, moved: () => undefined });
+  rmSync(beside, { recursive: true });
+  return to;
+}
+
+type SentPiece = readonly TreeRecord[] | Buffer;
+
+/** Pieces as another node may send them. */
+async function* sent(...pieces: readonly SentPiece[]): AsyncGenerator<Piece, void, void> {
+  let offsetBytes = 0n;
+  for (const piece of pieces) {
+    const bytes = Buffer.isBuffer(piece) ? piece : Buffer.concat(piece.map(encodeRecord));
+    const digest = createHash('sha256').update(bytes).digest();
+    yield { offsetBytes, lengthBytes: bytes.length, data: { bytes, digest } };
+    offsetBytes += BigInt(bytes.length);
+  }
+}
+
+const name = (text: string) => Buffer.from(text, 'latin1');
+const time = { seconds: 0n, nanoseconds: 0 };
+const done: TreeRecord = { type: 'done', mode: 0o755, accessed: time, modified: time };
+const end: TreeRecord = { type: 'end' };
+const file = (text: string, sizeBytes = 4n): TreeRecord => ({ type: 'file', name: name(text), link: 0, sizeBytes });
+const data = (offsetBytes: bigint, lengthBytes: number): TreeRecord => ({ type: 'data', offsetBytes, lengthBytes });
+
+describe('a tree that moves', () => {
+  test('has the same entries at the other end, however wild they are', async () => {
+    using scratch = new Scratch('tree');
+    const from = scratch.join('from');
+    mkdirSync(from);
+    makeWildTree(from);
+    const before = describedTree(from);
+    const open = await openDescriptors();
+    const to = await unpack(scratch, 'to', packed(from));
+    requireTree(to, before);
+    requireTree(from, before);
+    assert.deepEqual([...(await openDescriptors()).keys()], [...open.keys()]);
+  });
+
+  const crafted: Record<string, readonly SentPiece[]> = {
+    'a name that leads upwards': [[file('..'), done, done, end]],
+    'a name that is the directory': [[{ type: 'directory', name: name('.') }, done, done, end]],
+    'a name with a slash': [[file('../outside'), done, done, end]],
+    'an absolute name': [[file('/etc/holdfast'), done, done, end]],
+    'a name with a NUL': [[file('a\0b'), done, done, end]],
+    'no name': [[file(''), done, done, end]],
+    'a link to what has not come': [[{ type: 'link', name: name('x'), link: 7 }, done, end]],
+    'an entry below a symlink': [
+      [{ type: 'symlink', name: name('out'), link: 0, target: name('..') }, done, file('out/below'), done, done, end],
+    ],
+    'an entry in place of a symlink': [
+      [{ type: 'symlink', name: name('out'), link: 0, target: name('../outside') }, done, file('out'), done, done, end],
+    ],
+    'a directory in place of a symlink': [
+      [
+        ...([{ type: 'symlink', name: name('out'), link: 0, target: name('..') }, done] as const),
+        ...([{ type: 'directory', name: name('out') }, file('below'), done, done, done, end] as const),
+      ],
+    ],
+    'an entry of an unknown type': [
+      [{ type: 'special', name: name('x'), link: 0, fileType: 0o40000, major: 0, minor: 0 }, done, done, end],
+    ],
+    'an attribute of another namespace': [
+      [{ type: 'attribute', name: name('system.data'), value: name('') }, done, end],
+    ],
+    'data behind the end of its file': [[file('x'), data(3n, 2)], name('ab'), [done, done, end]],
+    'data before other data': [[file('x'), data(2n, 1)], name('a'), [data(1n, 1)], name('b'), [done, done, end]],
+    'data of no file': [[data(0n, 1)], name('a'), [done, end]],
+    'shorter data than it says': [[file('x'), data(0n, 2)], name('a'), [done, done, end]],
+    'records in place of data': [[file('x'), data(0n, 2), done, done, end]],
+    'an entry that has no end': [[file('x'), file('y'), done, done, end]],
+    'more ends than directories': [[done, done, end]],
+    'an entry behind its end': [[done, end], [file('x')]],
+    'no end': [[file('x'), done, done]],
+    'an end in a directory': [[{ type: 'directory', name: name('x') }, done, end]],
+    nothing: [],
+    'a part of a record': [encodeRecord(done).subarray(0, 10)],
+    'an unknown record': [Buffer.from([99, 0, 0, 0, 0])],
+  };
+  for (const [what, pieces] of Object.entries(crafted)) {
+    test(`with ${what} is refused, and nothing is made outside of its directory`, async () => {
+      using scratch = new Scratch('tree');
+      const before = readdirSync('/etc');
+      await assert.rejects(unpack(scratch, 'to', sent(...pieces)), (error) => {
+        assert.match(`${error}`, /^DataLoss: The tree that was sent cannot be read|EEXIST/);
+        return true;
+      });
+      assert.deepEqual(readdirSync(scratch.path).sort(), ['links of to', 'to']);
+      assert.deepEqual(readdirSync('/etc'), before);
+    });
+  }
+
+  test('whose bytes change on their way, or on the disk, is refused', async () => {
+    using scratch = new Scratch('tree');
+    const from = scratch.join('from');
+    mkdirSync(from);
+    writeFileSync(join(from, 'file'), randomBytes(3 << 20));
+    for (const broken of [0, 1, 2, 4, 6]) {
+      async function* flipped(): AsyncGenerator<Piece, void, void> {
+        let index = 0;
+        for await (const piece of packed(from)) {
+          const bytes = Buffer.from(piece.data?.bytes ?? assert.fail('a hole'));
+          // Of a time, an owner or a mode, where it is no length: nothing but its digest tells.
+          if (index++ === broken) bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+          yield { ...piece, data: { bytes, digest: piece.data?.digest ?? assert.fail('a hole') } };
+        }
+        assert.equal(index, 7);
+      }
+      await assert.rejects(unpack(scratch, `to ${broken}`, flipped()), { name: 'DataLoss' });
+    }
+  });
+
+  test('deeper than anything that programs make is refused', async () => {
+    using scratch = new Scratch('tree');
+    const down: TreeRecord = { type: 'directory', name: name('d') };
+    const pieces = Array.from({ length: 101 }, () => Array.from({ length: 100 }, () => down));
+    await assert.rejects(unpack(scratch, 'to', sent(...pieces)), { code: 'ELOOP' });
+    assert.ok((await openDescriptors()).size < 100);
+  });
+});
