@@ -40,7 +40,7 @@ async function* sent(...pieces: readonly SentPiece[]): AsyncGenerator<Piece, voi
   for (const piece of pieces) {
     const bytes = Buffer.isBuffer(piece) ? piece : Buffer.concat(piece.map(encodeRecord));
     const digest = createHash('sha256').update(bytes).digest();
-    yield { offsetBytes, lengthBytes: bytes.length, data: { bytes, digest } };
+    yield { offsetBytes, lengthBytes: bytes.length, data: { bytes, digest, free: () => undefined } };
     offsetBytes += BigInt(bytes.length);
   }
 }
@@ -128,10 +128,11 @@ describe('a tree that moves', () => {
       async function* flipped(): AsyncGenerator<Piece, void, void> {
         let index = 0;
         for await (const piece of packed(from)) {
-          const bytes = Buffer.from(piece.data?.bytes ?? assert.fail('a hole'));
+          const data = piece.data ?? assert.fail('a hole');
+          const bytes = Buffer.from(data.bytes);
           // Of a time, an owner or a mode, where it is no length: nothing but its digest tells.
           if (index++ === broken) bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
-          yield { ...piece, data: { bytes, digest: piece.data?.digest ?? assert.fail('a hole') } };
+          yield { ...piece, data: { ...data, bytes } };
         }
         assert.equal(index, 7);
       }

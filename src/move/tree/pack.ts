@@ -4,14 +4,15 @@ import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { attributesOf, readAttribute, targetOf } from '../../kernel/file/entry.ts';
-import { readAt } from '../../kernel/file/file.ts';
+import { readFully } from '../../kernel/file/file.ts';
 import { entryStatusOf } from '../../kernel/file/path.ts';
 import { namesAfter, openEntry, type PlacedName, type TreeName } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { smaller } from '../../volume/size.ts';
-import { dataRanges, type Piece, pieceBytes } from '../copy.ts';
+import { dataRanges, type Piece, type PieceData, pieceBytes } from '../copy.ts';
+import { PieceMemory } from '../piece-memory.ts';
 import { Links } from './links.ts';
 import { encodeRecord, isAttributeName, longestRecordBytes, type TreeRecord } from './records.ts';
 
@@ -30,6 +31,9 @@ interface Place {
   after: bigint;
 }
 
+/** The number of pieces with data that are on their way to the target. */
+const piecesAtOnce = 6;
+
 /** Reading changes no time of the source. */
 const readFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOATIME;
 
@@ -42,15 +46,18 @@ export const treeEndBytes = 1n << 62n;
  */
 export async function* packTree(source: TreeSource): AsyncGenerator<Piece, void, void> {
   let at = 0n;
-  for await (const bytes of new Packer(source).pieces()) {
+  for await (const { bytes, free } of new Packer(source).pieces()) {
     const digest = createHash('sha256').update(bytes).digest();
-    yield { offsetBytes: at, lengthBytes: bytes.length, data: { bytes, digest } };
+    yield { offsetBytes: at, lengthBytes: bytes.length, data: { bytes, digest, free } };
     at += BigInt(bytes.length);
   }
 }
 
+type Part = Pick<PieceData, 'bytes' | 'free'>;
+
 class Packer {
   readonly #source: TreeSource;
+  readonly #memory = new PieceMemory(piecesAtOnce, Number(pieceBytes));
   readonly #links = new Links();
   #records: Buffer[] = [];
   #length = 0;
@@ -59,7 +66,7 @@ class Packer {
     this.#source = source;
   }
 
-  async *pieces(): AsyncGenerator<Buffer, void, void> {
+  async *pieces(): AsyncGenerator<Part, void, void> {
     const { queue, root, signal } = this.#source;
     await using levels = new TreeLevels<Place>(queue);
     await levels.push(await openFile(queue, root, readFlags | constants.O_DIRECTORY), newPlace());
@@ -87,7 +94,7 @@ class Packer {
     return name;
   }
 
-  async *#entry(levels: TreeLevels<Place>, parent: Descriptor, treeName: TreeName): AsyncGenerator<Buffer, void, void> {
+  async *#entry(levels: TreeLevels<Place>, parent: Descriptor, treeName: TreeName): AsyncGenerator<Part, void, void> {
     const { queue } = this.#source;
     const name = treeName.bytes.subarray(0, -1);
     await using entry = await openEntry(queue, parent, treeName).catch((error) => {
@@ -118,23 +125,26 @@ class Packer {
     yield* this.#attributes(entry);
   }
 
-  async *#data(file: Descriptor, sizeBytes: bigint): AsyncGenerator<Buffer, void, void> {
+  async *#data(file: Descriptor, sizeBytes: bigint): AsyncGenerator<Part, void, void> {
     const { queue, signal } = this.#source;
     for await (const range of dataRanges(queue, file, 0n, sizeBytes)) {
       const until = smaller(range.offsetBytes + range.lengthBytes, sizeBytes);
       for (let offsetBytes = range.offsetBytes; offsetBytes < until; ) {
         signal.throwIfAborted();
         const lengthBytes = Number(smaller(pieceBytes, until - offsetBytes));
-        const bytes = await readAt(queue, file, { offsetBytes: Number(offsetBytes), lengthBytes });
+        const { free, memory } = await this.#memory.take();
+        const bytes = memory.subarray(0, lengthBytes);
+        const length = await readFully(queue, file, bytes, offsetBytes);
+        if (length < lengthBytes) throw new RangeError(`${file.path} ended at ${offsetBytes + BigInt(length)}`);
         yield* this.#add({ type: 'data', offsetBytes, lengthBytes });
         yield* this.#flush();
-        yield bytes;
+        yield { bytes, free };
         offsetBytes += BigInt(lengthBytes);
       }
     }
   }
 
-  async *#attributes(entry: Descriptor): AsyncGenerator<Buffer, void, void> {
+  async *#attributes(entry: Descriptor): AsyncGenerator<Part, void, void> {
     const { queue } = this.#source;
     const { accessed, groupId, mode, modified, userId } = entryStatusOf(entry);
     yield* this.#add({ type: 'owner', userId, groupId });
@@ -145,7 +155,7 @@ class Packer {
     yield* this.#add({ type: 'done', mode: mode & ~constants.S_IFMT, accessed, modified });
   }
 
-  *#add(record: TreeRecord): Generator<Buffer, void, void> {
+  *#add(record: TreeRecord): Generator<Part, void, void> {
     const bytes = encodeRecord(record);
     this.#records.push(bytes);
     this.#length += bytes.length;
@@ -153,12 +163,12 @@ class Packer {
     if (this.#length >= longestRecordBytes) yield* this.#flush();
   }
 
-  *#flush(): Generator<Buffer, void, void> {
+  *#flush(): Generator<Part, void, void> {
     if (this.#length === 0) return;
-    const piece = Buffer.concat(this.#records);
+    const bytes = Buffer.concat(this.#records);
     this.#records = [];
     this.#length = 0;
-    yield piece;
+    yield { bytes, free: () => undefined };
   }
 }
 

@@ -77,6 +77,7 @@ export async function unpackTree(work: UnpackWork): Promise<void> {
     work.signal.throwIfAborted();
     if (data === undefined) throw unreadable('a piece of it is missing');
     await unpacker.take(data);
+    data.free();
     work.moved(BigInt(lengthBytes));
     await work.pace.took(BigInt(lengthBytes), work.signal);
   }
