@@ -32,6 +32,7 @@ export interface Piece {
 }
 
 export interface PieceData {
+  /** In aligned memory (`alignedMemory`). */
   readonly bytes: Buffer;
   readonly digest: Buffer;
   /** The bytes are needed no more (`Slot.free`). */

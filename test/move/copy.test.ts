@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomFillSync } from 'node:crypto';
 import { constants, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openFile } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { alignedMemory } from '../../src/kernel/file/direct.ts';
 import { writeAt } from '../../src/kernel/file/file.ts';
 import { type ByteRange, punchHole } from '../../src/kernel/file/sparse.ts';
-import { bytesIn, type CopyWork, copyRanges, dataRanges, type PieceWork, piecesAhead } from '../../src/move/copy.ts';
+import {
+  bytesIn,
+  type CopyWork,
+  copyRanges,
+  dataRanges,
+  type Piece,
+  type PieceWork,
+  piecesAhead,
+} from '../../src/move/copy.ts';
 import { BytesPerSecond } from '../../src/move/pace.ts';
 import type { IncomingBytes } from '../../src/pool/moves.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -110,6 +119,29 @@ describe('the copy of ranges', () => {
     assert.deepEqual(notes.splice(0), [BigInt(3 * mib)]);
     await assert.rejects(copy(source, undefined, { ...one(cut()), signal: AbortSignal.abort() }));
     assert.deepEqual(notes, []);
+  });
+
+  test('leaves a piece its memory until it is written', async () => {
+    const slow = new DiskQueue('slow', 1);
+    const bytes = alignedMemory(mib);
+    randomFillSync(bytes);
+    const digest = createHash('sha256').update(bytes).digest();
+    let freed = 0;
+    async function* one(): AsyncGenerator<Piece, void, void> {
+      const disk = Promise.withResolvers<void>();
+      const waiting = slow.run(() => disk.promise);
+      try {
+        yield { offsetBytes: 0n, lengthBytes: mib, data: { bytes, digest, free: () => void freed++ } };
+        for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+        assert.equal(freed, 0);
+      } finally {
+        disk.resolve();
+      }
+      await waiting;
+    }
+    const { content } = await copy(Buffer.alloc(0), undefined, { pieces: one(), toQueue: slow });
+    assert.equal(freed, 1);
+    assert.ok(content.subarray(0, mib).equals(bytes));
   });
 
   test('is compared with what the disk has, before it is noted', async () => {

@@ -234,6 +234,21 @@ export const moveMutants: readonly Mutant[] = [
     only: 'that was handed over is cancelled',
   },
   {
+    name: 'a piece has its memory until it is written',
+    file: 'src/move/copy.ts',
+    killer: 'test/move/copy.test.ts',
+    text: '  const { bytes } = data;\n',
+    replacement: '  const { bytes } = data;\n  data.free();\n',
+    only: 'leaves a piece its memory',
+  },
+  {
+    name: 'a piece has its memory until it is sent',
+    file: 'src/move/nodes/sending.ts',
+    killer: 'src/move/nodes/sending.test.ts',
+    text: 'for (const part of pieceFrame(piece)) await send(socket, part);',
+    replacement: 'for (const part of pieceFrame(piece)) void send(socket, part);',
+  },
+  {
     name: 'a target that writes slowly takes no more memory than for a few pieces',
     file: 'src/move/piece-memory.ts',
     killer: 'src/move/nodes/frames.test.ts',
