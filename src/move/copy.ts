@@ -245,7 +245,7 @@ async function read(
 }
 
 /** On another thread. */
-async function digestOf(bytes: Buffer<ArrayBuffer>): Promise<Buffer> {
+export async function digestOf(bytes: Buffer<ArrayBuffer>): Promise<Buffer> {
   return Buffer.from(await webcrypto.subtle.digest('SHA-256', bytes));
 }
 

@@ -264,8 +264,8 @@ export class Moving {
     };
     if (incoming.kind === 'tree') {
       const { name, queue } = this.#target;
-      const { directory: root, links } = incoming;
-      await unpackTree({ queue, root, links, pieces, pace, signal, moved }).catch((error) => {
+      const { directory: root, limitBytes, links } = incoming;
+      await unpackTree({ queue, root, links, limitBytes, pieces, pace, signal, moved }).catch((error) => {
         throw explainFull(error, name, storedBytes(arrival));
       });
       return totalBytes;

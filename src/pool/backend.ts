@@ -440,6 +440,8 @@ export interface IncomingBytesDraft extends IncomingVolumeDraft {
 
 export interface IncomingTreeDraft extends IncomingVolumeDraft {
   readonly kind: 'tree';
+  /** The limit of its data; undefined: none is held. Root passes that of a quota on ext4. */
+  readonly limitBytes: bigint | undefined;
   /** Opens its directory. */
   open(): Promise<Descriptor>;
   /** Opens the directory beside it that is gone once it is complete. */

@@ -3,9 +3,11 @@ import { mkdir, readdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { openFile, openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { treeName } from '../../src/kernel/file/entry.ts';
 import { statusOf } from '../../src/kernel/file/path.ts';
 import { ProjectQuota } from '../../src/kernel/file/project-quota.ts';
-import { walkTree } from '../../src/kernel/file/tree.ts';
+import { openSubdirectory, walkTree } from '../../src/kernel/file/tree.ts';
+import { TreeLevels } from '../../src/kernel/file/tree-levels.ts';
 import { emptyDirectory, removeTree } from '../../src/kernel/file/tree-removal.ts';
 import { openDescriptors, queue, run, scratch } from './fixture.ts';
 import { mountNew } from './mounting.ts';
@@ -20,6 +22,45 @@ async function deepDirectory(parent: string, depth: number): Promise<void> {
     await rename(join(parent, 'next'), join(parent, 'tree'));
   }
 }
+
+describe('TreeLevels', () => {
+  test('goes up from directories deeper than are open at a time, and refuses one that was moved meanwhile', async (t) => {
+    const directory = await scratch(t);
+    await mkdir(join(directory, ...Array<string>(100).fill('d')), { recursive: true });
+    const descend = async (levels: TreeLevels<object>) => {
+      await levels.push(await openReadOnly(queue, directory), {});
+      for (let { top } = levels; top !== undefined && levels.depth <= 100; { top } = levels) {
+        const below = await openSubdirectory(queue, top.directory, treeName(Buffer.from('d')));
+        await levels.push(below, {});
+      }
+    };
+    const before = await openDescriptors();
+    {
+      await using levels = new TreeLevels<object>(queue);
+      await descend(levels);
+      assert.ok((await openDescriptors()).size < before.size + 50);
+      while (levels.depth > 1) await levels.pop();
+      const [here, there] = [
+        levels.top && (await statusOf(queue, levels.top.directory)),
+        await statusOf(queue, directory),
+      ];
+      assert.equal(here?.inode, there.inode);
+    }
+    {
+      await using levels = new TreeLevels<object>(queue);
+      await descend(levels);
+      const middle = join(directory, ...Array<string>(50).fill('d'));
+      await rename(middle, join(directory, 'elsewhere'));
+      await assert.rejects(
+        async () => {
+          while (levels.depth > 0) await levels.pop();
+        },
+        { code: 'ESTALE' },
+      );
+    }
+    assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
+  });
+});
 
 describe('removeTree', () => {
   test('removes files, links, sockets, names that are no UTF-8, and trees deeper than any path', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
@@ -9,6 +9,7 @@ import { volumeSpec } from '../support/image-pool.ts';
 import { Random, testSeed } from '../support/random.ts';
 import { Scratch } from '../support/scratch.ts';
 import { Broker, MovingNode, order } from './two-nodes.ts';
+import { describedTree, makeWildTree, requireTree } from './wild-tree.ts';
 
 const mib = 1 << 20;
 const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 64n << 20n });
@@ -121,4 +122,41 @@ test('a move through a network that is cut in each of its rounds, and at its end
   await eventually(() => assert.equal(a.leavings.jobs()[0]?.state, 'done'), 60_000);
   assert.equal(await a.pools.find(id), undefined);
   for (const { pool } of [a, b]) assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
+});
+
+test('a move of a directory through a network that is cut again and again: the same entries, in one place', async (t) => {
+  const random = new Random(testSeed());
+  t.diagnostic(`HOLDFAST_TEST_SEED=${random.seed}`);
+  using scratch = new Scratch('cut');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a', { directories: true });
+  await using b = await MovingNode.open(scratch, broker, 'b', { directories: true });
+  await using network = await CutNetwork.open(() => a.port);
+  await a.pool.create({ ...spec, content: { type: 'directory' } });
+  const reconnecting = setInterval(() => b.mover.connected('a'), 50);
+  t.after(() => clearInterval(reconnecting));
+  let cuts = 0;
+  network.onCut = () => cuts++;
+  // A copy that is cut short begins again, so now and then one has to get through.
+  const lengths = [3_000, 6_000, 60_000, mib, 4 * mib, 7 * mib, Number.POSITIVE_INFINITY];
+  network.nextCut = () => (cuts < 20 ? (random.pick(lengths.slice(0, -1)) ?? 0) : (random.pick(lengths) ?? 0));
+  const pathIn = async ({ pool }: MovingNode) => {
+    const attached = await pool.attach(id, { persistent: false });
+    assert.ok(attached.kind === 'directory');
+    await attached.release();
+    return attached.path;
+  };
+  const from = await pathIn(a);
+  makeWildTree(from, 20);
+  writeFileSync(`${from}/more`, randomBytes(2 * mib));
+  const before = describedTree(from);
+  await order(a, b, id, undefined, network.port);
+  await eventually(() => assert.notEqual(b.sight(id).job.state, 'running', b.sight(id).trouble ?? ''), 240_000);
+  assert.deepEqual([b.sight(id).job.state, b.sight(id).job.reason], ['done', undefined]);
+  network.nextCut = () => Number.POSITIVE_INFINITY;
+  t.diagnostic(`${cuts} cuts`);
+  assert.ok(cuts >= 20);
+  requireTree(await pathIn(b), before);
+  await eventually(() => assert.equal(a.leavings.jobs()[0]?.state, 'done'), 60_000);
+  assert.equal(await a.pools.find(id), undefined);
 });

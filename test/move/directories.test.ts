@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -14,7 +14,8 @@ import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { mounted } from '../support/mounted-volume.ts';
 import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
-import { Broker, MovingNode, order } from './two-nodes.ts';
+import { Broker, introduce, MovingNode, order } from './two-nodes.ts';
+import { movesOf } from './two-pools.ts';
 import { describedTree, makeWildTree, requireTree } from './wild-tree.ts';
 
 const spec = volumeSpec('data', { content: { type: 'directory' }, sizeBytes: 256n << 20n });
@@ -196,6 +197,65 @@ describe('a directory that moves between two nodes', () => {
       assert.deepEqual([job.state, job.reason, job.node], ['done', undefined, source.name]);
       assert.equal(await source.pools.find(id), undefined);
       requireTree(await pathOf(target.pools), before);
+    }
+  });
+
+  test('begins again after either driver was started again in the middle: what it has is of one copy', async () => {
+    using scratch = new Scratch('move-directory');
+    const broker = new Broker();
+    const open = (name: string) => MovingNode.open(scratch, broker, name, { directories: true });
+    let [a, b] = [await open('a'), await open('b')];
+    try {
+      await a.pool.create(spec);
+      const path = await pathOf(a.pools);
+      makeWildTree(path, 20);
+      const before = describedTree(path);
+      const isUnderWay = () => eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 1n << 20n));
+      const moveId = await order(a, b, id, 2n << 20n);
+      await isUnderWay();
+      await a[Symbol.asyncDispose]();
+      await eventually(() => assert.ok(b.sight(id).isUnconnected));
+      a = await open('a');
+      await introduce(a, b, { id, moveId });
+      await isUnderWay();
+      await b[Symbol.asyncDispose]();
+      assert.equal(await pathOf(a.pools).then(String, (error) => error.name), 'FailedPrecondition');
+      b = await open('b');
+      await eventually(() => assert.ok(b.sight(id).isUnconnected));
+      await introduce(a, b, { id, moveId });
+      assert.equal((await b.ended(id)).job.state, 'done');
+      requireTree(await pathOf(b.pools), before);
+      assert.equal(await a.pools.find(id), undefined);
+      await b.pool.purge();
+      for (const name of ['tmp', 'trash']) assert.deepEqual(readdirSync(scratch.join('b', name)), [], name);
+    } finally {
+      await a[Symbol.asyncDispose]();
+      await b[Symbol.asyncDispose]();
+    }
+  });
+
+  test('that is used again, as the other node was away, moves as it is then', async () => {
+    using scratch = new Scratch('move-directory');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a', { directories: true, fenceTimeoutMs: 2_000 });
+    let b = await MovingNode.open(scratch, broker, 'b', { directories: true });
+    try {
+      await a.pool.create(spec);
+      const path = await pathOf(a.pools);
+      for (const name of ['kept', 'changed', 'removed']) writeFileSync(join(path, name), randomBytes(2 << 20));
+      const moveId = await order(a, b, id, 2n << 20n);
+      await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 1n << 20n));
+      await b[Symbol.asyncDispose]();
+      await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined));
+      rmSync(join(await pathOf(a.pools), 'removed'));
+      writeFileSync(join(path, 'changed'), 'later');
+      const before = describedTree(path, 'unread');
+      b = await MovingNode.open(scratch, broker, 'b', { directories: true });
+      await introduce(a, b, { id, moveId });
+      assert.equal((await b.ended(id)).job.state, 'done');
+      assert.deepEqual(describedTree(await pathOf(b.pools), 'unread'), before);
+    } finally {
+      await b[Symbol.asyncDispose]();
     }
   });
 

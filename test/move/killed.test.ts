@@ -187,6 +187,34 @@ for (const kind of [images, directories])
       }
     });
 
+    test('in the middle of the copy, twice: the next start takes nothing half for whole', async () => {
+      using scratch = new Scratch('move-killed');
+      const node = new Node(scratch, kind, command);
+      let [id, digest] = ['', ''];
+      {
+        await using driver = await node.start();
+        using client = driver.connect();
+        id = await node.volume.create(client, { pool: 'plain' });
+        digest = await node.use(client, id, true);
+        await node.admin.startMove(id, 'other', 1n << 19n);
+        await eventually(async () => assert.ok(BigInt((await node.move(id))?.doneBytes ?? 0) > 0n));
+        await driver.kill();
+        await driver.ended();
+      }
+      {
+        await using driver = await node.start();
+        await eventually(async () => assert.ok(BigInt((await node.move(id))?.doneBytes ?? 0) > 0n));
+        await driver.kill();
+        await driver.ended();
+      }
+      await using driver = await node.start();
+      using client = driver.connect();
+      await eventually(async () => assert.equal((await node.move(id))?.state, 'done'), 60_000);
+      assert.equal(await node.pool(id), 'other');
+      assert.equal(await node.use(client, id, false), digest);
+      await eventually(() => node.requireTidy());
+    });
+
     test('after each step of its end: the volume is whole, and where it was', async (t) => {
       using scratch = new Scratch('move-killed');
       const node = new Node(scratch, kind, command);

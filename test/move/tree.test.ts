@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
@@ -21,13 +21,18 @@ async function* packed(path: string): AsyncGenerator<Piece, void, void> {
   yield* packTree({ queue, root, signal });
 }
 
-async function unpack(scratch: Scratch, name: string, pieces: AsyncIterable<Piece>): Promise<string> {
+async function unpack(
+  scratch: Scratch,
+  name: string,
+  pieces: AsyncIterable<Piece>,
+  limitBytes?: bigint,
+): Promise<string> {
   const [to, beside] = [scratch.join(name), scratch.join(`links of ${name}`)];
   for (const path of [to, beside]) mkdirSync(path);
   await using root = await openReadOnly(queue, to);
   await using links = await openReadOnly(queue, beside);
   const pace = { took: async () => undefined };
-  await unpackTree({ queue, root, links, pieces, pace, signal, moved: () => undefined });
+  await unpackTree({ queue, root, links, limitBytes, pieces, pace, signal, moved: () => undefined });
   rmSync(beside, { recursive: true });
   return to;
 }
@@ -124,20 +129,32 @@ describe('a tree that moves', () => {
     const from = scratch.join('from');
     mkdirSync(from);
     writeFileSync(join(from, 'file'), randomBytes(3 << 20));
-    for (const broken of [0, 1, 2, 4, 6]) {
+    // The name of the file, its data, and its group: each may be so, and nothing but a digest tells.
+    for (const [broken, at] of [
+      [0, 24],
+      [1, 100],
+      [6, 20],
+    ] as const) {
       async function* flipped(): AsyncGenerator<Piece, void, void> {
         let index = 0;
         for await (const piece of packed(from)) {
           const data = piece.data ?? assert.fail('a hole');
           const bytes = Buffer.from(data.bytes);
-          // Of a time, an owner or a mode, where it is no length: nothing but its digest tells.
-          if (index++ === broken) bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+          if (index++ === broken) bytes[at] = (bytes[at] ?? 0) ^ 1;
           yield { ...piece, data: { ...data, bytes } };
         }
         assert.equal(index, 7);
       }
       await assert.rejects(unpack(scratch, `to ${broken}`, flipped()), { name: 'DataLoss' });
     }
+  });
+
+  test('with more data than its size allows is refused where sizes are held', async () => {
+    using scratch = new Scratch('tree');
+    const pieces = [[file('x', 8n), data(0n, 2)], name('ab'), [data(4n, 2)], name('cd'), [done, done, end]] as const;
+    await assert.rejects(unpack(scratch, 'less', sent(...pieces), 3n), { name: 'ResourceExhausted' });
+    const path = await unpack(scratch, 'enough', sent(...pieces), 4n);
+    assert.equal(readFileSync(join(path, 'x'), 'latin1'), 'ab\0\0cd\0\0');
   });
 
   test('deeper than anything that programs make is refused', async () => {

@@ -37,7 +37,7 @@ const chmodCall = libcCall<readonly [Lent, number]>('int chmod(const char *path,
 const utimensatCall = libcCall<readonly [number, Lent, Uint8Array, number]>(
   'int utimensat(int dirfd, const char *path, void *times, int flags)',
 );
-const listxattrCall = libcCall<readonly [Lent, Uint8Array, number]>(
+const listxattrCall = libcCall<readonly [Lent, Uint8Array | null, number]>(
   'long listxattr(const char *path, void *list, size_t size)',
 );
 const getxattrCall = libcCall<readonly [Lent, Uint8Array, Uint8Array, number]>(
@@ -137,15 +137,16 @@ export async function changeTimes(
 
 /** The names of the extended attributes of an entry, with those of its ACLs, in the order of their bytes. */
 export async function attributesOf(queue: DiskQueue, entry: Descriptor): Promise<Buffer[]> {
-  const memory = Buffer.alloc(longestAttributes);
-  let length: number;
-  try {
-    length = await invoke(queue, listxattrCall, [entry.asPath, memory, memory.length], entry.path);
-  } catch (error) {
+  const list = (into: Uint8Array | null, length: number) =>
+    invoke(queue, listxattrCall, [entry.asPath, into, length], entry.path);
+  const has = await list(null, 0).catch((error) => {
     // A filesystem without any.
-    if (isErrno(error, 'ENOTSUP', 'EOPNOTSUPP')) return [];
+    if (isErrno(error, 'ENOTSUP', 'EOPNOTSUPP')) return 0;
     throw error;
-  }
+  });
+  if (has === 0) return [];
+  const memory = Buffer.alloc(longestAttributes);
+  const length = await list(memory, memory.length);
   const names: Buffer[] = [];
   for (let at = 0; at < length; ) {
     const end = memory.indexOf(0, at);

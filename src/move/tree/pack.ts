@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { attributesOf, readAttribute, targetOf } from '../../kernel/file/entry.ts';
 import { readFully } from '../../kernel/file/file.ts';
-import { entryStatusOf } from '../../kernel/file/path.ts';
+import { type EntryStatus, entryStatusOf } from '../../kernel/file/path.ts';
 import { namesAfter, openEntry, type PlacedName, type TreeName } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
@@ -13,6 +12,8 @@ import { shortPath } from '../../volume/short-path.ts';
 import { smaller } from '../../volume/size.ts';
 import { dataRanges, type Piece, type PieceData, pieceBytes } from '../copy.ts';
 import { PieceMemory } from '../piece-memory.ts';
+import { ahead } from './ahead.ts';
+import { dataDigest } from './digest.ts';
 import { Links } from './links.ts';
 import { encodeRecord, isAttributeName, longestRecordBytes, type TreeRecord } from './records.ts';
 
@@ -23,16 +24,33 @@ export interface TreeSource {
   readonly signal: AbortSignal;
 }
 
+/** An entry, and all of it that is read before its turn. */
+interface Seen {
+  readonly status: EntryStatus;
+  /** Its last records; of a directory, they come later. */
+  readonly attributes: readonly TreeRecord[];
+  readonly target: Buffer | undefined;
+  /** All data of a small file. */
+  readonly data: Buffer<ArrayBuffer> | undefined;
+}
+
 /** The place of the walk in a directory. */
 interface Place {
   names: readonly PlacedName[];
   at: number;
+  /** The next ones of them. */
+  seen: Promise<Seen>[];
   /** The position behind the last name that was taken. */
   after: bigint;
 }
 
-/** The number of pieces with data that are on their way to the target. */
-const piecesAtOnce = 6;
+/** The number of pieces that are read before their turn. */
+const piecesAhead = 4;
+/** The number of pieces with data in memory: more than are read ahead and used at a time, so that reading always ends. */
+const piecesAtOnce = 10;
+/** The number of entries that are looked at a time, and the largest files that are read meanwhile. */
+const looksAhead = 8;
+const smallBytes = 128n << 10n;
 
 /** Reading changes no time of the source. */
 const readFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOATIME;
@@ -44,16 +62,22 @@ export const treeEndBytes = 1n << 62n;
  * The pieces of a tree (`records.ts`), in the order in which its directories have their entries.
  * @throws FailedPrecondition if something is mounted in it, or it cannot move
  */
-export async function* packTree(source: TreeSource): AsyncGenerator<Piece, void, void> {
+export function packTree(source: TreeSource): AsyncGenerator<Piece, void, void> {
+  return ahead(pieces(source), piecesAhead);
+}
+
+async function* pieces(source: TreeSource): AsyncGenerator<Piece, void, void> {
   let at = 0n;
   for await (const { bytes, free } of new Packer(source).pieces()) {
-    const digest = createHash('sha256').update(bytes).digest();
+    const digest = await dataDigest(bytes);
     yield { offsetBytes: at, lengthBytes: bytes.length, data: { bytes, digest, free } };
     at += BigInt(bytes.length);
   }
 }
 
-type Part = Pick<PieceData, 'bytes' | 'free'>;
+interface Part extends Pick<PieceData, 'free'> {
+  readonly bytes: Buffer<ArrayBuffer>;
+}
 
 class Packer {
   readonly #source: TreeSource;
@@ -76,9 +100,9 @@ class Packer {
       if (top === undefined) break;
       const name = await this.#nextName(top.directory, top.state);
       if (name === undefined) {
-        yield* this.#attributes(top.directory);
+        for (const record of await this.#attributes(top.directory)) yield* this.#add(record);
         await levels.pop();
-      } else yield* this.#entry(levels, top.directory, name);
+      } else yield* this.#entry(levels, top, name);
     }
     yield* this.#add({ type: 'end' });
     yield* this.#flush();
@@ -94,35 +118,67 @@ class Packer {
     return name;
   }
 
-  async *#entry(levels: TreeLevels<Place>, parent: Descriptor, treeName: TreeName): AsyncGenerator<Part, void, void> {
+  /** Looks at the entry whose name was taken last, and at some that come after it. */
+  async #look(directory: Descriptor, place: Place, taken: TreeName): Promise<Seen> {
+    for (let ahead = place.seen.length; ahead < looksAhead; ahead++) {
+      const name = place.names[place.at - 1 + ahead];
+      if (name === undefined) break;
+      const seen = this.#see(directory, name);
+      // It is awaited later, or not at all.
+      seen.catch(() => undefined);
+      place.seen.push(seen);
+    }
+    return await (place.seen.shift() ?? this.#see(directory, taken));
+  }
+
+  async #see(parent: Descriptor, name: TreeName): Promise<Seen> {
     const { queue } = this.#source;
-    const name = treeName.bytes.subarray(0, -1);
-    await using entry = await openEntry(queue, parent, treeName).catch((error) => {
-      throw isErrno(error, 'EXDEV') ? mountedInside(parent, treeName) : error;
+    await using entry = await openEntry(queue, parent, name).catch((error) => {
+      throw isErrno(error, 'EXDEV') ? mountedInside(parent, name) : error;
     });
     const status = entryStatusOf(entry);
+    const { allocatedBytes, kind, links, sizeBytes } = status;
+    if (kind === 'directory') return { status, attributes: [], target: undefined, data: undefined };
+    const attributes = await this.#attributes(entry);
+    const target = kind === 'symlink' ? await targetOf(queue, entry) : undefined;
+    // Without holes, and once in the tree.
+    const isSmall = kind === 'file' && sizeBytes > 0n && sizeBytes <= smallBytes && allocatedBytes >= sizeBytes;
+    if (!isSmall || links > 1) return { status, attributes, target, data: undefined };
+    await using file = await openFile(queue, entry, readFlags);
+    const data = Buffer.alloc(Number(sizeBytes));
+    await readWhole(queue, file, data, 0n);
+    return { status, attributes, target, data };
+  }
+
+  async *#entry(
+    levels: TreeLevels<Place>,
+    { directory: parent, state: place }: { readonly directory: Descriptor; readonly state: Place },
+    treeName: TreeName,
+  ): AsyncGenerator<Part, void, void> {
+    const { queue } = this.#source;
+    const name = treeName.bytes.subarray(0, -1);
+    const { attributes, data, status, target } = await this.#look(parent, place, treeName);
     if (status.kind === 'directory') {
       yield* this.#add({ type: 'directory', name });
+      await using entry = await openEntry(queue, parent, treeName);
       const directory = await openFile(queue, entry, readFlags | constants.O_DIRECTORY);
       // The names that are left are read again on the way up.
-      return await levels.push(directory, newPlace(), (place) => Object.assign(place, { names: [], at: 0 }));
+      return await levels.push(directory, newPlace(), (far) => Object.assign(far, { names: [], at: 0, seen: [] }));
     }
     const { isFirst, link } = this.#links.see(status);
     if (!isFirst) return yield* this.#add({ type: 'link', link, name });
-    switch (status.kind) {
-      case 'file': {
+    if (status.kind === 'file') {
+      const { sizeBytes } = status;
+      yield* this.#add({ type: 'file', link, sizeBytes, name });
+      if (data !== undefined) yield* this.#piece(0n, data);
+      else if (sizeBytes > 0n) {
+        await using entry = await openEntry(queue, parent, treeName);
         await using file = await openFile(queue, entry, readFlags);
-        yield* this.#add({ type: 'file', link, sizeBytes: status.sizeBytes, name });
-        yield* this.#data(file, status.sizeBytes);
-        break;
+        yield* this.#data(file, sizeBytes);
       }
-      case 'symlink':
-        yield* this.#add({ type: 'symlink', link, name, target: await targetOf(queue, entry) });
-        break;
-      default:
-        yield* this.#add({ type: 'special', link, fileType: status.mode & constants.S_IFMT, ...status.nodeOf, name });
-    }
-    yield* this.#attributes(entry);
+    } else if (target !== undefined) yield* this.#add({ type: 'symlink', link, name, target });
+    else yield* this.#add({ type: 'special', link, fileType: status.mode & constants.S_IFMT, ...status.nodeOf, name });
+    for (const record of attributes) yield* this.#add(record);
   }
 
   async *#data(file: Descriptor, sizeBytes: bigint): AsyncGenerator<Part, void, void> {
@@ -134,25 +190,28 @@ class Packer {
         const lengthBytes = Number(smaller(pieceBytes, until - offsetBytes));
         const { free, memory } = await this.#memory.take();
         const bytes = memory.subarray(0, lengthBytes);
-        const length = await readFully(queue, file, bytes, offsetBytes);
-        if (length < lengthBytes) throw new RangeError(`${file.path} ended at ${offsetBytes + BigInt(length)}`);
-        yield* this.#add({ type: 'data', offsetBytes, lengthBytes });
-        yield* this.#flush();
-        yield { bytes, free };
+        await readWhole(queue, file, bytes, offsetBytes);
+        yield* this.#piece(offsetBytes, bytes, free);
         offsetBytes += BigInt(lengthBytes);
       }
     }
   }
 
-  async *#attributes(entry: Descriptor): AsyncGenerator<Part, void, void> {
+  *#piece(offsetBytes: bigint, bytes: Buffer<ArrayBuffer>, free = nothing): Generator<Part, void, void> {
+    yield* this.#add({ type: 'data', offsetBytes, lengthBytes: bytes.length });
+    yield* this.#flush();
+    yield { bytes, free };
+  }
+
+  async #attributes(entry: Descriptor): Promise<TreeRecord[]> {
     const { queue } = this.#source;
     const { accessed, groupId, mode, modified, userId } = entryStatusOf(entry);
-    yield* this.#add({ type: 'owner', userId, groupId });
+    const records: TreeRecord[] = [{ type: 'owner', userId, groupId }];
     for (const name of await attributesOf(queue, entry)) {
       if (!isAttributeName(name)) continue;
-      yield* this.#add({ type: 'attribute', name, value: await readAttribute(queue, entry, name) });
+      records.push({ type: 'attribute', name, value: await readAttribute(queue, entry, name) });
     }
-    yield* this.#add({ type: 'done', mode: mode & ~constants.S_IFMT, accessed, modified });
+    return [...records, { type: 'done', mode: mode & ~constants.S_IFMT, accessed, modified }];
   }
 
   *#add(record: TreeRecord): Generator<Part, void, void> {
@@ -168,12 +227,20 @@ class Packer {
     const bytes = Buffer.concat(this.#records);
     this.#records = [];
     this.#length = 0;
-    yield { bytes, free: () => undefined };
+    yield { bytes, free: nothing };
   }
 }
 
 function newPlace(): Place {
-  return { names: [], at: 0, after: 0n };
+  return { names: [], at: 0, seen: [], after: 0n };
+}
+
+function nothing(): void {}
+
+/** @throws RangeError if the file has become shorter */
+async function readWhole(queue: DiskQueue, file: Descriptor, memory: Buffer, offsetBytes: bigint): Promise<void> {
+  const length = await readFully(queue, file, memory, offsetBytes);
+  if (length < memory.length) throw new RangeError(`${file.path} ended at ${offsetBytes + BigInt(length)}`);
 }
 
 function mountedInside(parent: Descriptor, { text }: TreeName): FailedPrecondition {

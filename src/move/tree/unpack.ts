@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { errnoName, isErrno } from '../../kernel/call/errno.ts';
-import { readDirect } from '../../kernel/file/direct.ts';
 import {
   changeMode,
   changeOwner,
@@ -15,14 +13,17 @@ import {
   treeName,
   writeAttribute,
 } from '../../kernel/file/entry.ts';
-import { readAt, resizeFile, writeAt } from '../../kernel/file/file.ts';
+import { readFully, readInto, resizeFile, writeAt } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { makeFileIn, openEntry, openSubdirectory } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
-import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { DataLoss, FailedPrecondition, ResourceExhausted } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { roundUp } from '../../volume/size.ts';
-import type { Pace, Piece } from '../copy.ts';
+import { type Pace, type Piece, type PieceData, pieceBytes } from '../copy.ts';
+import { InFlight } from '../in-flight.ts';
+import { PieceMemory } from '../piece-memory.ts';
+import { dataDigest, recordsDigest } from './digest.ts';
 import { type DataRange, decodeRecords, type TreeRecord, unreadable } from './records.ts';
 
 export interface TreeTarget {
@@ -34,6 +35,8 @@ export interface TreeTarget {
 }
 
 export interface UnpackWork extends TreeTarget {
+  /** The limit of its data; undefined: there is none. */
+  readonly limitBytes: bigint | undefined;
   readonly pieces: AsyncIterable<Piece>;
   readonly pace: Pace;
   readonly signal: AbortSignal;
@@ -43,6 +46,9 @@ export interface UnpackWork extends TreeTarget {
 /** The bytes and files after which all is synced and compared. The files are open until then. */
 const batchBytes = 64 << 20;
 const batchFiles = 256;
+/** The number of entries whose calls go on while the next ones come, and of files that are compared at a time. */
+const entriesAtOnce = 8;
+const comparesAtOnce = 4;
 /** Sectors and blocks of all disks are of this size, or smaller. */
 const blockBytes = 4096n;
 
@@ -62,6 +68,8 @@ interface OpenEntry {
   atBytes: bigint;
   /** undefined: it has no data. */
   written: Written | undefined;
+  /** The calls for it, one after the other. */
+  calls: Promise<void>;
 }
 
 /**
@@ -77,7 +85,6 @@ export async function unpackTree(work: UnpackWork): Promise<void> {
     work.signal.throwIfAborted();
     if (data === undefined) throw unreadable('a piece of it is missing');
     await unpacker.take(data);
-    data.free();
     work.moved(BigInt(lengthBytes));
     await work.pace.took(BigInt(lengthBytes), work.signal);
   }
@@ -85,7 +92,7 @@ export async function unpackTree(work: UnpackWork): Promise<void> {
 }
 
 class Unpacker implements AsyncDisposable {
-  readonly #target: TreeTarget;
+  readonly #target: UnpackWork;
   readonly #levels: TreeLevels<object>;
   #entry: OpenEntry | undefined;
   /** The next piece is that. */
@@ -94,8 +101,11 @@ class Unpacker implements AsyncDisposable {
   /** All files with data, since the last sync. */
   #batch = new Batch();
   #settling: Promise<void> = Promise.resolve();
+  /** Entries that have come, and whose calls go on. */
+  readonly #finishing = new InFlight();
+  #dataBytes = 0n;
 
-  constructor(target: TreeTarget) {
+  constructor(target: UnpackWork) {
     this.#target = target;
     this.#levels = new TreeLevels(target.queue);
   }
@@ -105,17 +115,18 @@ class Unpacker implements AsyncDisposable {
     await this.#levels.push(await openFile(queue, root, constants.O_RDONLY | constants.O_DIRECTORY), {});
   }
 
-  async take(piece: { readonly bytes: Buffer; readonly digest: Buffer }): Promise<void> {
+  async take(piece: PieceData): Promise<void> {
     const announced = this.#announced;
     if (announced !== undefined) {
       this.#announced = undefined;
       return await this.#write(announced, piece);
     }
-    if (!digestOf(piece.bytes).equals(piece.digest)) throw unreadable('its bytes have changed on their way');
+    if (!recordsDigest(piece.bytes).equals(piece.digest)) throw unreadable('its bytes have changed on their way');
     for (const record of decodeRecords(piece.bytes)) {
       if (this.#announced !== undefined || this.#isWhole) throw unreadable('it goes on behind its end');
       await this.#apply(record);
     }
+    piece.free();
   }
 
   async end(): Promise<void> {
@@ -126,6 +137,8 @@ class Unpacker implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#entry?.calls.catch(() => undefined);
+    await this.#finishing.ended();
     await this.#settling.catch(() => undefined);
     await this.#entry?.file[Symbol.asyncDispose]();
     await this.#batch[Symbol.asyncDispose]();
@@ -142,9 +155,12 @@ class Unpacker implements AsyncDisposable {
     if (top === undefined) throw unreadable('it goes on behind its end');
     switch (record.type) {
       case 'owner':
-        return await changeOwner(this.#target.queue, this.#entry?.file ?? top.directory, record);
-      case 'attribute':
-        return await this.#attribute(this.#entry?.file ?? top.directory, record);
+        return await this.#call(top.directory, (file) => changeOwner(this.#target.queue, file, record));
+      case 'attribute': {
+        // The memory of the piece is used again.
+        const [name, value] = [Buffer.from(record.name), Buffer.from(record.value)];
+        return await this.#call(top.directory, (file) => this.#attribute(file, { name, value }));
+      }
       case 'done':
         return await this.#done(top.directory, record);
       case 'data':
@@ -177,8 +193,7 @@ class Unpacker implements AsyncDisposable {
     if (record.type === 'file') {
       const file = await makeFileIn(queue, parent, name);
       const { sizeBytes } = record;
-      this.#entry = { file, kind: 'file', sizeBytes, atBytes: 0n, written: undefined };
-      if (sizeBytes > 0n) await resizeFile(queue, file, sizeBytes);
+      this.#entry = { file, kind: 'file', sizeBytes, ...untouched() };
     } else {
       if (record.type === 'symlink') await makeSymlinkIn(queue, parent, name, record.target);
       else {
@@ -186,9 +201,22 @@ class Unpacker implements AsyncDisposable {
         await makeSpecialIn(queue, parent, name, { type, nodeOf: { major, minor } });
       }
       const file = await openEntry(queue, parent, name);
-      this.#entry = { file, kind: record.type, sizeBytes: 0n, atBytes: 0n, written: undefined };
+      this.#entry = { file, kind: record.type, sizeBytes: 0n, ...untouched() };
     }
     if (record.link !== 0) await linkIn(queue, [parent, name], waiting);
+  }
+
+  /** Of the entry that came last, behind its other calls; or of the directory. */
+  async #call(directory: Descriptor, call: (file: Descriptor) => Promise<void>): Promise<void> {
+    const entry = this.#entry;
+    if (entry === undefined) {
+      // A change of its entries would change it, too.
+      await this.#finishing.fewerThan(1);
+      return await call(directory);
+    }
+    entry.calls = entry.calls.then(() => call(entry.file));
+    // It is awaited later.
+    entry.calls.catch(() => undefined);
   }
 
   #announce({ lengthBytes, offsetBytes }: DataRange): void {
@@ -201,13 +229,21 @@ class Unpacker implements AsyncDisposable {
     this.#announced = { lengthBytes, offsetBytes };
   }
 
-  async #write(
-    { lengthBytes, offsetBytes }: DataRange,
-    { bytes, digest }: { readonly bytes: Buffer; readonly digest: Buffer },
-  ): Promise<void> {
+  async #write({ lengthBytes, offsetBytes }: DataRange, piece: PieceData): Promise<void> {
+    const { limitBytes, queue } = this.#target;
+    const { bytes, digest } = piece;
     const entry = this.#entry;
     if (entry === undefined || bytes.length !== lengthBytes) throw unreadable('its data is of another length');
-    await writeAt(this.#target.queue, entry.file, bytes, offsetBytes);
+    this.#dataBytes += BigInt(lengthBytes);
+    if (limitBytes !== undefined && this.#dataBytes > limitBytes) {
+      throw new ResourceExhausted(
+        'The volume has more data than its size allows in a pool that holds sizes: expand it, or remove files. Nothing was moved.',
+      );
+    }
+    // One is written while the next one comes.
+    await entry.calls;
+    entry.calls = writeAt(queue, entry.file, bytes, offsetBytes).then(() => piece.free());
+    entry.calls.catch(() => undefined);
     entry.written ??= { file: entry.file, ranges: [] };
     entry.written.ranges.push({ lengthBytes, offsetBytes, digest });
     this.#batch.bytes += lengthBytes;
@@ -231,18 +267,26 @@ class Unpacker implements AsyncDisposable {
   async #done(directory: Descriptor, record: Extract<TreeRecord, { type: 'done' }>): Promise<void> {
     const { queue } = this.#target;
     const entry = this.#entry;
-    const file = entry?.file ?? directory;
-    if (entry?.kind !== 'symlink') await changeMode(queue, file, record.mode);
-    await changeTimes(queue, file, record);
+    await this.#call(directory, async (file) => {
+      // The rest of it is a hole.
+      if (entry !== undefined && entry.atBytes < entry.sizeBytes) await resizeFile(queue, file, entry.sizeBytes);
+      if (entry?.kind !== 'symlink') await changeMode(queue, file, record.mode);
+      await changeTimes(queue, file, record);
+      if (entry !== undefined && entry.written === undefined) await file[Symbol.asyncDispose]();
+    });
     if (entry === undefined) return await this.#levels.pop();
     this.#entry = undefined;
-    if (entry.written === undefined) return await entry.file[Symbol.asyncDispose]();
+    this.#finishing.start(() => entry.calls);
+    await this.#finishing.fewerThan(entriesAtOnce);
+    if (entry.written === undefined) return;
     this.#batch.files.push(entry.written);
     if (this.#batch.files.length >= batchFiles) await this.#settleBehind();
   }
 
   /** The next batch comes meanwhile. */
   async #settleBehind(): Promise<void> {
+    await this.#finishing.fewerThan(1);
+    await this.#entry?.calls;
     const batch = this.#batch;
     const open = this.#entry?.written;
     this.#batch = new Batch();
@@ -262,7 +306,17 @@ class Unpacker implements AsyncDisposable {
   async #settle({ files, open }: Batch): Promise<void> {
     const { queue, root } = this.#target;
     await syncFilesystem(queue, root);
-    for (const written of open === undefined ? files : [...files, open]) await compare(queue, written);
+    const memory = new PieceMemory(comparesAtOnce, Number(pieceBytes + 2n * blockBytes));
+    const compares = new InFlight();
+    try {
+      for (const written of open === undefined ? files : [...files, open]) {
+        await compares.fewerThan(comparesAtOnce);
+        compares.start(() => compare(queue, written, memory));
+      }
+      await compares.fewerThan(1);
+    } finally {
+      await compares.ended();
+    }
   }
 }
 
@@ -270,6 +324,10 @@ function cannotKeep(what: string, error: unknown): FailedPrecondition {
   return new FailedPrecondition(
     `The filesystem of the pool that receives the volume cannot keep ${what} (${errnoName(error)}).`,
   );
+}
+
+function untouched(): Pick<OpenEntry, 'atBytes' | 'calls' | 'written'> {
+  return { atBytes: 0n, calls: Promise.resolve(), written: undefined };
 }
 
 class Batch implements AsyncDisposable {
@@ -284,7 +342,7 @@ class Batch implements AsyncDisposable {
 }
 
 /** @throws DataLoss if the disk has other bytes than were written */
-async function compare(queue: DiskQueue, { file, ranges }: Written): Promise<void> {
+async function compare(queue: DiskQueue, { file, ranges }: Written, memory: PieceMemory): Promise<void> {
   if (ranges.length === 0) return;
   const flags = constants.O_RDONLY | constants.O_NOATIME;
   let isDirect = true;
@@ -295,28 +353,19 @@ async function compare(queue: DiskQueue, { file, ranges }: Written): Promise<voi
     return openFile(queue, file, flags);
   });
   for (const { digest, lengthBytes, offsetBytes } of ranges) {
-    const found = isDirect
-      ? await readAligned(queue, again, { lengthBytes, offsetBytes })
-      : await readAt(queue, again, { offsetBytes: Number(offsetBytes), lengthBytes });
-    if (digestOf(found).equals(digest)) continue;
+    // Direct reads are of whole blocks.
+    const before = isDirect ? offsetBytes % blockBytes : 0n;
+    const length = isDirect ? Number(roundUp(before + BigInt(lengthBytes), blockBytes)) : lengthBytes;
+    const slot = await memory.take();
+    const into = slot.memory.subarray(0, length);
+    // One direct call reads all of it; the next one would not begin at a whole block, if the file ends in it.
+    const found = await (isDirect ? readInto : readFully)(queue, again, into, offsetBytes - before);
+    const read = into.subarray(0, found).subarray(Number(before), Number(before) + lengthBytes);
+    const isSame = (await dataDigest(read)).equals(digest);
+    slot.free();
+    if (isSame) continue;
     throw new DataLoss(
       `The file ${shortPath(file.path)} has other bytes at ${offsetBytes} than were written: the disk of the pool that receives the volume is sick. Nothing was moved.`,
     );
   }
-}
-
-/** Direct reads are of whole blocks. */
-async function readAligned(
-  queue: DiskQueue,
-  file: Descriptor,
-  { lengthBytes, offsetBytes }: DataRange,
-): Promise<Buffer> {
-  const before = offsetBytes % blockBytes;
-  const length = Number(roundUp(before + BigInt(lengthBytes), blockBytes));
-  const found = await readDirect(queue, file, { offsetBytes: offsetBytes - before, lengthBytes: length });
-  return found.subarray(Number(before), Number(before) + lengthBytes);
-}
-
-function digestOf(bytes: Buffer): Buffer {
-  return createHash('sha256').update(bytes).digest();
 }

@@ -26,7 +26,7 @@ import {
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, roundUp } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
-import type { IncomingBytesDraft, IncomingDraft, Recorded, Transfer } from '../backend.ts';
+import type { IncomingBytesDraft, IncomingDraft, IncomingTreeDraft, Recorded, Transfer } from '../backend.ts';
 import { deletedNow } from '../indexes/trash-entry.ts';
 import type { Closed, CopyState, Incoming, IncomingBytes, IncomingTree, LaterCopy, PoolMoves } from '../moves.ts';
 import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '../pool.ts';
@@ -419,11 +419,20 @@ class IncomingTreeVolume extends IncomingVolume implements IncomingTree {
   readonly kind = 'tree';
   readonly directory: Descriptor;
   readonly links: Descriptor;
+  readonly #tree: IncomingTreeDraft;
 
-  constructor(parts: CatalogParts, own: IncomingParts & Pick<IncomingTree, 'directory' | 'links'>) {
+  constructor(
+    parts: CatalogParts,
+    own: IncomingParts & Pick<IncomingTree, 'directory' | 'links'> & { draft: IncomingTreeDraft },
+  ) {
     super(parts, own);
+    this.#tree = own.draft;
     this.directory = own.directory;
     this.links = own.links;
+  }
+
+  get limitBytes(): bigint | undefined {
+    return this.#tree.limitBytes;
   }
 
   protected get opened(): readonly Descriptor[] {

@@ -6,6 +6,8 @@ const nodes = { killer: 'test/move/nodes.test.ts' } as const;
 
 const pool = { killer: 'test/move/pool.test.ts' } as const;
 
+const trees = { killer: 'test/move/tree.test.ts' } as const;
+
 /** At most one copy of a volume that moves can be used. */
 export const moveMutants: readonly Mutant[] = [
   {
@@ -579,5 +581,93 @@ export const moveMutants: readonly Mutant[] = [
     killer: 'src/fleet/controller/lost-node.test.ts',
     text: 'if (entry !== undefined && !this.#isDoubted(id, state))',
     replacement: 'if (entry !== undefined)',
+  },
+  {
+    name: 'a name in a tree that moves is a name of one entry',
+    ...trees,
+    file: 'src/move/tree/records.ts',
+    text: "if (length === 0 || length > longestName || text === '.' || text === '..' || /[/\\0]/.test(text)) {",
+    replacement: 'if (length > longestName) {',
+    only: 'with (a name|an absolute name|no name)',
+  },
+  {
+    name: 'a tree that moves sets no extended attribute but those of a file',
+    ...trees,
+    file: 'src/move/tree/records.ts',
+    text: 'return attributeName.test(text) && ',
+    replacement: 'return ',
+    only: 'an attribute of another namespace',
+  },
+  {
+    name: 'a tree that has not come to its end is not whole',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: "if (!this.#isWhole) throw unreadable('it is not whole');",
+    replacement: '',
+    only: 'with (no end|nothing)',
+  },
+  {
+    name: 'the end of a tree is none in one of its directories',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: "if (top !== undefined) throw unreadable('it is not whole');",
+    replacement: '',
+    only: 'an end in a directory',
+  },
+  {
+    name: 'the records of a tree that moves are those that were read',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: 'if (!recordsDigest(piece.bytes).equals(piece.digest))',
+    replacement: 'if (false)',
+    only: 'whose bytes change',
+  },
+  {
+    name: 'the files of a tree that moves are compared with what was read',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: 'if (isSame) continue;',
+    replacement: 'if (isSame || !isSame) continue;',
+    only: 'whose bytes change',
+  },
+  {
+    name: 'data of a file that moves lies in it, in its order',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: "if (entry?.kind !== 'file' || offsetBytes < entry.atBytes || until > entry.sizeBytes) {",
+    replacement: "if (entry?.kind !== 'file') {",
+    only: 'with data',
+  },
+  {
+    name: 'a tree that moves has no more data than its pool allows',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: 'if (limitBytes !== undefined && this.#dataBytes > limitBytes) {',
+    replacement: 'if (limitBytes === 0n) {',
+    only: 'more data than its size',
+  },
+  {
+    name: 'a tree that moves is no deeper than memory allows',
+    ...trees,
+    file: 'src/kernel/file/tree-levels.ts',
+    text: 'if (this.depth >= deepestTree) {',
+    replacement: 'if (this.depth < 0) {',
+    only: 'deeper than anything',
+  },
+  {
+    name: 'a directory that was moved is not gone back to',
+    killer: 'test/kernel/tree.test.ts',
+    file: 'src/kernel/file/tree-levels.ts',
+    text: 'if (status.inode === inode && sameDevice(status.device, device)) return opened;',
+    replacement: 'if (sameDevice(status.device, device)) return opened;',
+    only: 'TreeLevels',
+  },
+  {
+    name: 'a tree whose copy was cut short is copied from its beginning',
+    killer: 'test/move/directories.test.ts',
+    file: 'src/move/moving.ts',
+    text: "const isPartTree = incoming.kind === 'tree' && this.#content.fenceId !== undefined;",
+    replacement: 'const isPartTree = false;',
+    only: 'begins again after',
   },
 ];

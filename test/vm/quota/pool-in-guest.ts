@@ -24,6 +24,7 @@ import { eventually } from '../../support/eventually.ts';
 import { mounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { describeAdoptedQuota } from './adopted-quota.ts';
+import { describeMovedQuota } from './moved-quota.ts';
 
 const [, , ...mountPoints] = process.argv;
 const mebibyte = 1n << 20n;
@@ -48,6 +49,12 @@ for (const mountPoint of mountPoints) {
   describeQuota(kind, mountPoint, open);
   describeAdoptedQuota(kind, { mountPoint, rootOf: pathFor, open, writeAsNobody });
 }
+
+describeMovedQuota({
+  places: mountPoints,
+  pathIn: (place, scratch) => join(place, basename(scratch.path)),
+  open: (scratch, options) => openTestDirectories(scratch, { quota: 'required', ...options }),
+});
 
 /** As nobody: CAP_SYS_RESOURCE lets root pass the limits of ext4. */
 function writeAsNobody(path: string, mebibytes: number): void {

@@ -58,6 +58,7 @@ class IncomingDirectory implements IncomingTreeDraft {
   readonly #parts: DirectoryParts;
   readonly #drafts: Pick<Provisioner, 'discardDrafts'>;
   readonly #draft: DirectoryVolumeDraft;
+  #limitBytes = 0n;
 
   constructor(parts: DirectoryParts, drafts: Pick<Provisioner, 'discardDrafts'>, id: VolumeId) {
     this.#parts = parts;
@@ -65,20 +66,25 @@ class IncomingDirectory implements IncomingTreeDraft {
     this.#draft = new DirectoryVolumeDraft(parts, id, true);
   }
 
+  get limitBytes(): bigint | undefined {
+    return this.#parts.projects === undefined ? undefined : this.#limitBytes;
+  }
+
   async begin({ sizeBytes }: IncomingRoom): Promise<void> {
     const { layout, queue, syncs } = this.#parts;
     const { data, directory } = this.#draft;
     await this.#draft.begin();
     // With a note it is whole; one without is never met here again.
-    if (await isThere(queue, data)) await this.resize(sizeBytes);
-    else await makeData(this.#parts, directory, copyLimit(sizeBytes));
+    if (!(await isThere(queue, data))) await makeData(this.#parts, directory, copyLimit(sizeBytes));
+    await this.resize(sizeBytes);
     await queue.run(() => mkdir(this.#path(linksName), { mode: 0o700, recursive: true }));
     await syncs.sync(queue, directory);
     await syncs.sync(queue, layout.drafts);
   }
 
   async resize(sizeBytes: bigint): Promise<void> {
-    await this.#parts.projects?.limitIn(this.#draft.directory, copyLimit(sizeBytes));
+    this.#limitBytes = copyLimit(sizeBytes);
+    await this.#parts.projects?.limitIn(this.#draft.directory, this.#limitBytes);
   }
 
   open(): Promise<Descriptor> {
