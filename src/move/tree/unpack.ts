@@ -206,7 +206,7 @@ class Unpacker implements AsyncDisposable {
     if (record.link !== 0) await linkIn(queue, [parent, name], waiting);
   }
 
-  /** Of the entry that came last, behind its other calls; or of the directory. */
+  /** Makes a call for the entry that came last, behind its other calls; or for the directory. */
   async #call(directory: Descriptor, call: (file: Descriptor) => Promise<void>): Promise<void> {
     const entry = this.#entry;
     if (entry === undefined) {
