@@ -1,5 +1,6 @@
 import { access, constants, readlink } from 'node:fs/promises';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { seesAllProcesses } from '../kernel/process/process.ts';
 
 /** The root directory of the host, for a container that sees the host's processes. */
 export const hostRoot = '/proc/1/root';
@@ -17,6 +18,11 @@ export async function isContained(queue: DiskQueue): Promise<boolean> {
     ['self', '1'].map((pid) => queue.run(() => readlink(`/proc/${pid}/ns/mnt`)).catch(() => undefined)),
   );
   return own !== undefined && first !== undefined && own !== first;
+}
+
+/** Answers if /proc has the processes of the host: this process is in no container, or in one with hostPID. */
+export async function seesHost(queue: DiskQueue): Promise<boolean> {
+  return (await isContained(queue)) || (await seesAllProcesses(queue));
 }
 
 /** The first of these paths that is a program of the host. */

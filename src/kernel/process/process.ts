@@ -59,6 +59,12 @@ export async function processState(queue: DiskQueue, pid: number): Promise<Proce
   };
 }
 
+/** Answers if root runs a process, in all four of its user ids (proc_pid_status(5)). */
+export async function isOfRoot(queue: DiskQueue, pid: number): Promise<boolean> {
+  const text = await unlessGone(queue.run(() => readFile(`/proc/${pid}/status`, 'utf8')));
+  return /^Uid:\t0\t0\t0\t0$/m.test(text ?? '');
+}
+
 /** The words that a process was started with. They lie in its memory: not for processes of which nothing is known. */
 export async function wordsOf(queue: DiskQueue, pid: number): Promise<readonly string[]> {
   const text = await unlessGone(queue.run(() => readFile(`/proc/${pid}/cmdline`, 'utf8')));

@@ -4,10 +4,12 @@ const context = {
   file: 'src/pool/kinds/gluster/context.ts',
   killer: 'src/pool/kinds/gluster/context.test.ts',
 } as const;
-const ofKind = (file: 'client' | 'kind' | 'notes' | 'side') =>
+const ofKind = (file: 'client' | 'kind' | 'notes') =>
   ({ file: `src/pool/kinds/gluster/${file}.ts`, killer: 'src/pool/kinds/gluster/gluster.test.ts' }) as const;
-const client = (file: 'client' | 'side') =>
+const client = (file: 'client' | 'ending' | 'side') =>
   ({ file: `src/pool/kinds/gluster/${file}.ts`, killer: 'test/pool/gluster-client.test.ts' }) as const;
+const kernel = (file: string) =>
+  ({ file: `src/kernel/${file}.ts`, killer: 'test/pool/gluster-client.test.ts' }) as const;
 const lost = (file: string) => ({ file: `src/node/${file}.ts`, killer: 'test/grpc/lost-mounts.test.ts' }) as const;
 
 /** Volumes on GlusterFS, and mounts whose process has ended, as far as no server is needed. */
@@ -62,7 +64,7 @@ export const glusterMutants: readonly Mutant[] = [
   },
   {
     name: 'a mount of another filesystem is no volume on GlusterFS',
-    ...ofKind('side'),
+    ...ofKind('notes'),
     text: 'return fsType === fuseType && note',
     replacement: 'return note',
   },
@@ -73,10 +75,16 @@ export const glusterMutants: readonly Mutant[] = [
     replacement: 'isOwnMount: () => false',
   },
   {
-    name: 'a client that is about to be started does not take the one before from its mount',
+    name: 'a note names a client until it has ended',
+    ...client('side'),
+    text: 'await this.#takeDown(volume, true);\n    await notes.begin(handle, earlier);\n',
+    replacement: 'await notes.begin(handle, earlier);\n    await this.#takeDown(volume, true);\n',
+  },
+  {
+    name: 'a start of before a reboot has left no client behind',
     ...ofKind('notes'),
-    text: 'client: isKept ? client : undefined',
-    replacement: 'client: undefined',
+    text: 'return note?.boot === this.boot && note.client === undefined;',
+    replacement: 'return note !== undefined && note.client === undefined;',
   },
   {
     name: 'a pod gets no directory of the node after a client has unmounted itself',
@@ -98,26 +106,86 @@ export const glusterMutants: readonly Mutant[] = [
   },
   {
     name: 'a client is not killed while a process has its files open',
+    ...client('ending'),
+    text: 'if (failure === undefined) {',
+    replacement: 'if (failure === null) {',
+  },
+  {
+    name: 'a client is not killed while a process has opened a file since its mount went',
     ...client('client'),
-    text: '  if (user !== undefined) {\n',
-    replacement: '  if (user === null) {\n',
+    text: '    await requireUnused();\n',
+    replacement: '',
+  },
+  {
+    name: 'a process that hangs in a volume without a mount of the driver does not keep it for ever',
+    ...client('ending'),
+    text: 'const failure = await ask(user.link);',
+    replacement: "const failure = await ask('/');",
+  },
+  {
+    name: 'a look at one filesystem is no answer of another one',
+    ...client('side'),
+    text: 'this.#looks.get(path) ?? lookAt(path)',
+    replacement: '[...this.#looks.values()][0] ?? lookAt(path)',
   },
   {
     name: 'processes that wait for a client that has read their requests come free',
     ...client('side'),
-    text: 'if (failure === silent && mount.fsType === fuseType) await abortConnection(this.#host, mount.device);',
+    text: 'for (const { filesystem, path } of ending.silent) await abortConnection(this.#host, path, filesystem);',
+    replacement: '',
+  },
+  {
+    name: 'a connection is not aborted by a number that another filesystem has got',
+    ...kernel('mount/fuse'),
+    text: 'if (!inside || !sameDevice((await statusOf(queue, inside)).device, device)) return;',
+    replacement: '',
+  },
+  {
+    name: 'a process is not killed by a number that another one has got',
+    ...kernel('process/kill'),
+    text: 'invokeNow(pidfdSendSignalCall, [held, constants.signals.SIGKILL, null, 0]);',
+    replacement: "process.kill(pid, 'SIGKILL');",
+  },
+  {
+    name: 'a process of another user is no client',
+    ...client('client'),
+    text: ' || !(await isOfRoot(queue, pid))',
     replacement: '',
   },
   {
     name: 'a client whose note is lost is not ended while a pod has its mount',
-    ...client('side'),
-    text: 'const isUnknown = own !== undefined && !isNoted(note, own) && isUsed(own.device);',
-    replacement: 'const isUnknown = false;',
+    ...client('ending'),
+    text: 'if (mayHavePods && (await areMounted(',
+    replacement: 'if (mayHavePods === null && (await areMounted(',
+  },
+  {
+    name: 'a client is not ended for a stage while only another mount namespace has its mount',
+    ...client('ending'),
+    text: '...(await mountsElsewhere(',
+    replacement: '...(await (async (_: string): Promise<readonly Mount[]> => [])(',
+  },
+  {
+    name: 'a client without a note and without a mount of the driver is not ended',
+    ...client('ending'),
+    text: 'const mayEnd = isKnown || isSameClient(client, note?.client);',
+    replacement: 'const mayEnd = isKnown !== null;',
+  },
+  {
+    name: 'a client of a start that was cut short is ended',
+    ...client('ending'),
+    text: 'const isKnown = isBegun || mounts.some(',
+    replacement: 'const isKnown = mounts.some(',
+  },
+  {
+    name: 'a driver that does not see the host undoes nothing',
+    ...client('ending'),
+    text: 'if (!(await seesHost(queue))) {',
+    replacement: 'if (queue === null) {',
   },
   {
     name: 'a driver that does not see the host takes no client for dead',
     ...client('side'),
-    text: 'return (await hostProgram(this.#host, this.#node.clientPaths)) !== undefined;',
+    text: 'return seesHost(this.#host);',
     replacement: 'return true;',
   },
   {

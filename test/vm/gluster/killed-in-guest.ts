@@ -47,7 +47,11 @@ class SharedScratch extends Scratch {
 
 /** A process in a mount namespace and a cgroup like those of a container. */
 function contained(scratch: Scratch, ...words: string[]): string[] {
-  const script = `mkdir -p ${container} && echo $$ >${container}/cgroup.procs && exec unshare --mount --propagation unchanged "$@"`;
+  return inNamespaces('--mount --propagation unchanged', scratch, words);
+}
+
+function inNamespaces(options: string, scratch: Scratch, words: readonly string[]): string[] {
+  const script = `mkdir -p ${container} && echo $$ >${container}/cgroup.procs && exec unshare ${options} "$@"`;
   return ['-c', script, 'sh', process.execPath, mortal, scratch.path, ...words];
 }
 
@@ -76,6 +80,24 @@ describe('a node service that is killed', () => {
       nextOneLeavesNothing(scratch);
     });
   }
+});
+
+describe('a container without hostPID', () => {
+  test('undoes nothing, and says why', () => {
+    using scratch = new SharedScratch();
+    const point: CrashPoint = { when: 'before', step: 'unpublish/unmount', pass: 1 };
+    spawnSync('sh', contained(scratch, 'up', context, JSON.stringify(point)));
+    const [client] = clients(scratch.path);
+    const { mounts, notes } = leftOf(scratch);
+    assert.ok(client !== undefined && mounts.length === 1 && notes.length === 2);
+    const options = '--mount --propagation unchanged --pid --fork --mount-proc';
+    const words = inNamespaces(options, scratch, ['down', context]);
+    const { status, stderr } = spawnSync('sh', words, { encoding: 'utf8' });
+    assert.notEqual(status, 0);
+    assert.match(stderr, /does not see the processes of this node, so it undoes nothing: its pod needs hostPID: true/);
+    assert.deepEqual([clients(scratch.path), leftOf(scratch).mounts, leftOf(scratch).notes], [[client], mounts, notes]);
+    nextOneLeavesNothing(scratch);
+  });
 });
 
 describe('a container that is killed with all of its processes', () => {

@@ -162,6 +162,37 @@ describe('mounts that somebody has unmounted', () => {
   });
 });
 
+describe('a file that a process has open although its mount is gone', () => {
+  test('keeps the client, at an unstage and at the next stage, with the mount of the driver and without it', async () => {
+    const volume = harness.volume('open', shared);
+    await up(volume);
+    const script = `exec 3>"$0/file"; echo; while read line; do echo $line >&3; echo; done`;
+    const writer = spawn('sh', ['-c', script, volume.target], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const ended = once(writer, 'exit');
+    try {
+      await once(writer.stdout, 'data');
+      const message = new RegExp(`process ${writer.pid} of this node still has its files open: end it first`);
+      execFileSync('umount', ['--lazy', volume.target]);
+      await volume.unpublish();
+      await refused(volume.unstage(), 'UNAVAILABLE', message);
+      await up(volume);
+      await volume.unpublish();
+      const own = harness.mounts().filter((path) => path.startsWith(join(harness.kubelet, 'mounts')));
+      execFileSync('umount', ['--lazy', ...own, volume.staging]);
+      await refused(volume.unstage(), 'UNAVAILABLE', message);
+      await refused(volume.stage({ volume_context: context() }), 'UNAVAILABLE', message);
+      writer.stdin.write('data\n');
+      await once(writer.stdout, 'data');
+    } finally {
+      writer.stdin.end();
+      await ended;
+    }
+    assert.equal(readFileSync(`${bricks}/gv0/file`, 'utf8'), 'data\n');
+    await volume.down();
+    nothingIsLeft();
+  });
+});
+
 describe('a client that is killed', () => {
   test('is told, and the next publish or stage starts another one; the pods of before can be ended', async () => {
     const volume = harness.volume('killed', shared);

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError, run } from '../../../command/run.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
-import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
+import { killProcess } from '../../../kernel/process/kill.ts';
 import {
-  heldFiles,
+  isOfRoot,
   listProcesses,
   mountNamespaceOf,
   mountTableOf,
@@ -143,9 +143,22 @@ export async function waitForStart(lockPath: string, about: string): Promise<voi
   }
 }
 
-/** The clients that serve, or are about to serve, a directory of the host; never a process in a container. */
-export async function clientsAt(queue: DiskQueue, directory: string): Promise<ClientProcess[]> {
-  return (await clientsOfHost(queue)).filter((client) => client.directory === directory);
+/**
+ * The clients that serve, or are about to serve, a directory of the host; never a process in a container.
+ * @param noted one that is known without its words, which it loses before it ends
+ */
+export async function clientsAt(
+  queue: DiskQueue,
+  directory: string,
+  noted: ClientProcess | undefined,
+): Promise<ClientProcess[]> {
+  const found = (await clientsOfHost(queue)).filter((client) => client.directory === directory);
+  if (noted === undefined || found.some((client) => isSameClient(client, noted))) return found;
+  return (await isRunning(queue, noted)) ? [noted, ...found] : found;
+}
+
+export function isSameClient(one: ClientProcess, other: ClientProcess | undefined): boolean {
+  return one.pid === other?.pid && one.startTicks === other.startTicks;
 }
 
 /** All clients of the host, also those that are no driver's, and the directory that each serves. */
@@ -154,9 +167,9 @@ export async function clientsOfHost(queue: DiskQueue): Promise<(ClientProcess & 
   const found: (ClientProcess & { readonly directory: string })[] = [];
   for (const pid of await listProcesses(queue)) {
     const state = await processState(queue, pid);
-    // The name of any process can be that; few have it.
+    // Any user can name a process so; few do.
     if (state === undefined || state.isZombie || !state.command.startsWith('glusterfs')) continue;
-    if ((await mountNamespaceOf(queue, pid)) !== host) continue;
+    if ((await mountNamespaceOf(queue, pid)) !== host || !(await isOfRoot(queue, pid))) continue;
     const words = await wordsOf(queue, pid);
     const directory = words.at(-1);
     if (directory !== undefined && words.includes(purpose))
@@ -170,45 +183,32 @@ export async function isRunning(queue: DiskQueue, { pid, startTicks }: ClientPro
   return state !== undefined && !state.isZombie && state.startTicks === startTicks;
 }
 
-/**
- * A client ends with its last mount. One that waits for its servers, or whose mount some container has kept, is killed: but
- * not while a process has files open, which would lose what it has not synced.
- */
+/** A client ends with its last mount. One that waits for its servers, or whose mount some container has kept, is killed. */
 const graceMs = 2_000;
 const deathMs = 5_000;
 const lookEveryMs = 50;
 
 /**
- * @param answering the filesystems that it serves, and whose files may still be written
- * @throws Unavailable if they are open, or if it does not even end when it is killed
+ * @param requireUnused throws if what it serves is in use: asked last, as its mount may be used until then
+ * @throws Unavailable if it does not even end when it is killed
  */
 export async function endClient(
   queue: DiskQueue,
   client: ClientProcess,
-  { about, answering }: { readonly about: string; readonly answering: readonly DeviceNumber[] },
+  { about, requireUnused }: { readonly about: string; readonly requireUnused: () => Promise<unknown> },
 ): Promise<void> {
-  if (await hasEnded(queue, client, graceMs)) return;
-  const user = await userOf(queue, answering);
-  if (user !== undefined) {
-    throw new Unavailable(`${about}: process ${user} of this node still has its files open: end it first.`);
-  }
-  try {
-    process.kill(client.pid, 'SIGKILL');
-  } catch (error) {
-    if (!isErrno(error, 'ESRCH')) throw error;
-  }
+  if (await endsSoon(queue, client)) return;
+  await killProcess(client.pid, async () => {
+    await requireUnused();
+    return isRunning(queue, client);
+  });
   if (await hasEnded(queue, client, deathMs)) return;
   throw new Unavailable(`${about}: its glusterfs, process ${client.pid}, does not end. It is tried again.`);
 }
 
-/** A process, not this one, that has a file of one of the filesystems open. */
-async function userOf(queue: DiskQueue, filesystems: readonly DeviceNumber[]): Promise<number | undefined> {
-  if (filesystems.length === 0) return undefined;
-  for (const pid of (await listProcesses(queue)).filter((each) => each !== process.pid)) {
-    const files = (await heldFiles(queue, pid)).filter(({ link }) => link.includes('/fd/'));
-    if (files.some(({ status }) => filesystems.some((each) => sameDevice(each, status?.device)))) return pid;
-  }
-  return undefined;
+/** Answers if a client without a mount ends by itself. */
+export function endsSoon(queue: DiskQueue, client: ClientProcess): Promise<boolean> {
+  return hasEnded(queue, client, graceMs);
 }
 
 async function hasEnded(queue: DiskQueue, client: ClientProcess, withinMs: number): Promise<boolean> {

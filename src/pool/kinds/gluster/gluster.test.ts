@@ -85,13 +85,17 @@ describe('the notes on volumes on GlusterFS', () => {
     assert.deepEqual(readdirSync(join(directory, 'keep')), []);
   });
 
-  test('keep the client of a mount that pods still have, while another one is about to be started', async () => {
-    const notes = await GlusterNotes.open(join(directory, 'begin'), queue, log);
+  test('say that a start has begun, until its client is known, and in the same boot', async () => {
+    const path = join(directory, 'begin');
+    const notes = await GlusterNotes.open(path, queue, log);
+    assert.equal(notes.isBegun(handle), false);
     await notes.complete(handle, client, one);
+    assert.equal(notes.isBegun(handle), false);
     await notes.begin(handle, [one]);
-    assert.deepEqual(notes.read(handle)?.client, client);
-    await notes.begin(handle, [two]);
-    assert.equal(notes.read(handle)?.client, undefined);
+    assert.deepEqual([notes.isBegun(handle), notes.read(handle)?.mounts], [true, [one]]);
+    const [name = ''] = readdirSync(path);
+    writeFileSync(join(path, name), serializeGlusterNote({ handle, boot: 'before', client: undefined, mounts: [] }));
+    assert.equal((await GlusterNotes.open(path, queue, log)).isBegun(handle), false);
   });
 
   test('name no process and no filesystem of before a reboot', async () => {

@@ -11,8 +11,8 @@ import type { PoolLog } from '../../log.ts';
 import type { NodeKind } from '../../node-side.ts';
 import { clientsOfHost, isRunning, clientPaths as usualPaths } from './client.ts';
 import { glusterKeys, parseGlusterContext } from './context.ts';
-import { GlusterNotes } from './notes.ts';
-import { type GlusterNode, isNoted } from './side.ts';
+import { GlusterNotes, isNoted } from './notes.ts';
+import type { GlusterNode } from './side.ts';
 
 /**
  * Volumes on GlusterFS that a PersistentVolume names.

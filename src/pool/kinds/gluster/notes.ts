@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
+import type { Mount } from '../../../kernel/mount/mount-table.ts';
 import { bootId } from '../../../kernel/process/boot-id.ts';
 import { parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
 import { type ParsedInput, parseJsonInput } from '../../../volume/parse-input.ts';
@@ -58,6 +59,13 @@ const format: HandleNoteFormat<GlusterNote> = {
   subject: 'a volume on GlusterFS',
 };
 
+export const fuseType = 'fuse.glusterfs';
+
+/** Answers if a mount shows a volume, or something in it: no other volume has its client. */
+export function isNoted(note: GlusterNote | undefined, { device, fsType }: Pick<Mount, 'device' | 'fsType'>): boolean {
+  return fsType === fuseType && note !== undefined && note.mounts.some((each) => sameDevice(each, device));
+}
+
 /** Notes on volumes on GlusterFS: durable before a client is started, and gone after it has ended. */
 export class GlusterNotes {
   readonly boot = bootId();
@@ -84,11 +92,15 @@ export class GlusterNotes {
     return this.#notes.all().map(({ handle }) => handle);
   }
 
-  /** Before a client is started. The one before stays noted with its mount, as its end may only have been assumed. */
+  /** Before a client is started, and after the end of the one before, which is noted until then. */
   async begin(handle: VolumeHandle, mounts: readonly DeviceNumber[]): Promise<void> {
-    const { client, mounts: [current] = [] } = this.read(handle) ?? {};
-    const isKept = sameDevice(current, mounts[0]);
-    await this.#notes.write({ handle, boot: this.boot, client: isKept ? client : undefined, mounts });
+    await this.#notes.write({ handle, boot: this.boot, client: undefined, mounts });
+  }
+
+  /** Answers if a start has begun in this boot that may have been cut short: no pod has its mount. */
+  isBegun(handle: VolumeHandle): boolean {
+    const note = this.#notes.read(handle);
+    return note?.boot === this.boot && note.client === undefined;
   }
 
   /** The kernel has given the number to this mount: others that had it are gone. */

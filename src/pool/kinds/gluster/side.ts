@@ -14,7 +14,7 @@ import type { TurnsByKey } from '../../../volume/flow/turns.ts';
 import { withTimeout } from '../../../volume/flow/with-timeout.ts';
 import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
 import { step } from '../../../volume/step.ts';
-import { hostProgram } from '../../host-program.ts';
+import { seesHost } from '../../host-program.ts';
 import type { PoolLog } from '../../log.ts';
 import { reachPortal } from '../../network-disk/reach-portal.ts';
 import type { NodeSide, NodeSideContext, UnmountPlace, VolumeOnNode } from '../../node-side.ts';
@@ -29,7 +29,8 @@ import {
   waitForStart,
 } from './client.ts';
 import { nameOf, parseGlusterContext } from './context.ts';
-import type { GlusterNote, GlusterNotes } from './notes.ts';
+import { type Ending, requireEnding, requireNoFiles, silent } from './ending.ts';
+import { fuseType, type GlusterNote, type GlusterNotes, isNoted } from './notes.ts';
 
 /** This node, for volumes on GlusterFS. */
 export interface GlusterNode {
@@ -43,8 +44,6 @@ export interface GlusterNode {
   readonly clientPaths: readonly string[];
   readonly log: PoolLog;
 }
-
-export const fuseType = 'fuse.glusterfs';
 
 /** The port of glusterd, which knows the bricks. */
 const glusterdPort = '24007';
@@ -74,8 +73,8 @@ export class GlusterSide implements NodeSide {
   /** For looks into the volume, which may hang. */
   readonly #inside: DiskQueue;
   #isSettled = false;
-  /** The look at the volume that is under way. */
-  #looking: Promise<string | undefined> | undefined;
+  /** Looks that are under way, by their paths: another path may lead into another filesystem. */
+  readonly #looks = new Map<string, Promise<string | undefined>>();
 
   constructor(node: GlusterNode, { queue, server }: NodeSideContext) {
     this.#node = node;
@@ -106,10 +105,9 @@ export class GlusterSide implements NodeSide {
 
   forget(volume: VolumeOnNode): Promise<void> {
     return this.#node.turns.run(volume.handle, async () => {
-      const isThere = (await mountAt(this.#host, this.#directoryOf(volume))) !== undefined;
-      if (this.#noteOf(volume) === undefined && !isThere) return;
+      if (!(await this.#isLeft(volume))) return;
       await this.#settle(volume);
-      await this.#takeDown(volume);
+      await this.#takeDown(volume, false);
       await this.#host.run(() => rm(this.#lockOf(volume), { force: true }));
       await this.#node.notes.remove(volume.handle);
     });
@@ -148,8 +146,8 @@ export class GlusterSide implements NodeSide {
     const { client, mounts: [current] = [] } = this.#noteOf(volume) ?? {};
     if (current === undefined) return false;
     if (sameDevice(current, device) && client !== undefined && (await isRunning(this.#host, client))) return false;
-    // A driver that does not see the host sees no client either, and could start none.
-    return (await hostProgram(this.#host, this.#node.clientPaths)) !== undefined;
+    // A driver that does not see the host sees no client either.
+    return seesHost(this.#host);
   }
 
   async condition(volume: VolumeOnNode): Promise<Condition> {
@@ -183,12 +181,12 @@ export class GlusterSide implements NodeSide {
     // Before anything is undone.
     const host = await requireClientHost(this.#host, this.#node.clientPaths);
     const earlier = await this.#stillMounted(volume);
+    await this.#takeDown(volume, true);
     await notes.begin(handle, earlier);
-    await this.#takeDown(volume);
     await this.#host.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
     const start = { ...context, servers, name: fileNameOf(handle), directory };
     await step('gluster/start', () => startClient(host, start, { about, lockPath: this.#lockOf(volume) }));
-    const [client] = await clientsAt(this.#host, directory);
+    const [client] = await clientsAt(this.#host, directory, undefined);
     const mount = await mountAt(this.#host, directory);
     if (client === undefined) throw new Unavailable(`${about}: its glusterfs has ended at once. It is tried again.`);
     if (mount?.fsType !== fuseType) {
@@ -199,44 +197,35 @@ export class GlusterSide implements NodeSide {
     await notes.complete(handle, client, { major: mount.device.major, minor: mount.device.minor });
   }
 
-  /** Filesystems of clients before, which pods still have. @throws FailedPrecondition if one of them is alive */
+  /** Filesystems of clients before, which pods still have. */
   async #stillMounted(volume: VolumeOnNode): Promise<readonly DeviceNumber[]> {
-    const note = this.#noteOf(volume);
     const table = await readMountTable(this.#host);
-    const directory = this.#directoryOf(volume);
-    const isUsed = (number: DeviceNumber) =>
-      table.some(({ device, target }) => target !== directory && sameDevice(device, number));
-    const mounts = (note?.mounts ?? []).filter(isUsed);
-    const [current] = note?.mounts ?? [];
-    const isOfNoted = current !== undefined && mounts.includes(current) && note?.client !== undefined;
-    const isServed = isOfNoted && (await isRunning(this.#host, note.client));
-    // The note may be lost: then the processes tell.
-    const own = table.find(({ fsType, target }) => target === directory && fsType === fuseType);
-    const isUnknown = own !== undefined && !isNoted(note, own) && isUsed(own.device);
-    if (!isServed && !(isUnknown && (await clientsAt(this.#host, directory)).length > 0)) return mounts;
-    throw new FailedPrecondition(
-      `${aboutOf(volume)}: its mount for the driver is gone, and pods still use the volume: end them first.`,
-    );
+    const others = table.filter(({ target }) => target !== this.#directoryOf(volume));
+    const mounts = this.#noteOf(volume)?.mounts ?? [];
+    return mounts.filter((number) => others.some(({ device }) => sameDevice(device, number)));
   }
 
-  async #takeDown(volume: VolumeOnNode): Promise<void> {
+  /** Answers if there is anything of a volume: its mount may be gone, and its note lost. */
+  async #isLeft(volume: VolumeOnNode): Promise<boolean> {
     const directory = this.#directoryOf(volume);
-    // It may end at any time after its mount.
-    const clients = await clientsAt(this.#host, directory);
-    const top = await mountAt(this.#host, directory);
-    const { client: noted, mounts: [current] = [] } = this.#noteOf(volume) ?? {};
-    const isNotedAlive = clients.some(({ pid, startTicks }) => noted?.pid === pid && noted.startTicks === startTicks);
-    const served = top?.device ?? (isNotedAlive ? current : undefined);
-    const isAsked = clients.length > 0 && top !== undefined;
-    const failure = isAsked ? await this.#ask(volume, openWithinMs) : undefined;
-    const answering = failure === undefined && served !== undefined ? [served] : [];
-    for (let mount = top; mount !== undefined; mount = await mountAt(this.#host, directory)) {
-      // Processes that wait for an answer to a request that the client has read cannot be killed.
-      if (failure === silent && mount.fsType === fuseType) await abortConnection(this.#host, mount.device);
-      await step('gluster/unmount', () => this.#unmountOwn(volume, isAsked && failure === undefined));
-    }
-    for (const client of clients) {
-      await step('gluster/end', () => endClient(this.#host, client, { about: aboutOf(volume), answering }));
+    if (this.#noteOf(volume) !== undefined || (await mountAt(this.#host, directory)) !== undefined) return true;
+    return (await clientsAt(this.#host, directory, undefined)).length > 0;
+  }
+
+  /** @throws Unavailable, FailedPrecondition if the volume is in use; then nothing is undone */
+  async #takeDown(volume: VolumeOnNode, mayHavePods: boolean): Promise<void> {
+    const about = aboutOf(volume);
+    const directory = this.#directoryOf(volume);
+    const ask = (path: string) => this.#ask(volume, openWithinMs, path);
+    const note = this.#noteOf(volume);
+    const isBegun = this.#node.notes.isBegun(volume.handle);
+    const ending = await requireEnding(this.#host, { about, ask, directory, isBegun, mayHavePods, note });
+    // Processes that wait for an answer to a request that the client has read cannot be killed.
+    for (const { filesystem, path } of ending.silent) await abortConnection(this.#host, path, filesystem);
+    await this.#unmountOwn(volume, ending);
+    const requireUnused = () => requireNoFiles(this.#host, { about, ask, served: ending.served });
+    for (const client of ending.clients) {
+      await step('gluster/end', () => endClient(this.#host, client, { about, requireUnused }));
     }
     await removeCgroup(this.#host, fileNameOf(volume.handle));
     for (const path of [directory, dirname(directory)]) {
@@ -248,8 +237,22 @@ export class GlusterSide implements NodeSide {
     }
   }
 
+  /** All mounts at the driver's own place. */
+  async #unmountOwn(volume: VolumeOnNode, { clients, failure, top }: Ending): Promise<void> {
+    const directory = this.#directoryOf(volume);
+    let why = failure;
+    for (let mount = top; mount !== undefined; ) {
+      const isAnswering = clients.length > 0 && why === undefined;
+      await step('gluster/unmount', () => this.#unmountTop(volume, isAnswering));
+      mount = await mountAt(this.#host, directory);
+      if (mount === undefined || clients.length === 0) continue;
+      why = await this.#ask(volume, openWithinMs);
+      if (why === silent) await abortConnection(this.#host, directory, mount.device);
+    }
+  }
+
   /** Calls that wait for the servers have it open. They end with the client, which is killed next. */
-  async #unmountOwn(volume: VolumeOnNode, isAnswering: boolean): Promise<void> {
+  async #unmountTop(volume: VolumeOnNode, isAnswering: boolean): Promise<void> {
     const directory = this.#directoryOf(volume);
     try {
       await unmount(this.#host, directory);
@@ -265,21 +268,12 @@ export class GlusterSide implements NodeSide {
   /**
    * Looks at the bricks as statfs(2) does, in a process: it can be killed while the client does not listen, which a thread
    * cannot. One whose request the client has read waits until the answer, or until the connection is aborted: no second
-   * look begins before. @returns why the volume cannot be used, as a sentence
+   * look at that path begins before. @returns why the volume cannot be used, as a sentence
    */
-  async #ask(volume: VolumeOnNode, timeoutMs: number): Promise<string | undefined> {
-    this.#looking ??= run('stat', ['--file-system', this.#directoryOf(volume)], { timeoutMs: openWithinMs })
-      .then(
-        () => undefined,
-        (error: unknown) => {
-          if (!(error instanceof CommandError)) throw error;
-          return error.limit === 'time' ? silent : `its bricks do not answer (${lastWords(error)}).`;
-        },
-      )
-      .finally(() => {
-        this.#looking = undefined;
-      });
-    const answer = await withTimeout(timeoutMs, this.#looking);
+  async #ask(volume: VolumeOnNode, timeoutMs: number, path = this.#directoryOf(volume)): Promise<string | undefined> {
+    const look = this.#looks.get(path) ?? lookAt(path).finally(() => this.#looks.delete(path));
+    this.#looks.set(path, look);
+    const answer = await withTimeout(timeoutMs, look);
     return answer === 'late' ? silent : answer;
   }
 
@@ -339,7 +333,15 @@ export class GlusterSide implements NodeSide {
   }
 }
 
-const silent = 'its servers do not answer.';
+async function lookAt(path: string): Promise<string | undefined> {
+  try {
+    await run('stat', ['--file-system', path], { timeoutMs: openWithinMs });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    return error.limit === 'time' ? silent : `its bricks do not answer (${lastWords(error)}).`;
+  }
+}
 
 /** The error's own words, as stat(1) ends with them. */
 function lastWords({ stderr }: CommandError): string {
@@ -347,11 +349,6 @@ function lastWords({ stderr }: CommandError): string {
 }
 
 const clientEnded = 'The glusterfs process of this volume has ended: end its pods, new ones get a new mount.';
-
-/** Answers if a mount shows a volume, or something in it: no other volume has its client. */
-export function isNoted(note: GlusterNote | undefined, { device, fsType }: Pick<Mount, 'device' | 'fsType'>): boolean {
-  return fsType === fuseType && note !== undefined && note.mounts.some((each) => sameDevice(each, device));
-}
 
 function aboutOf({ handle }: Pick<VolumeOnNode, 'handle'>): string {
   return `volume ${handle}`;
