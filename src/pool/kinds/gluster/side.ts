@@ -338,7 +338,8 @@ async function lookAt(path: string): Promise<string | undefined> {
     await run('stat', ['--file-system', path], { timeoutMs: openWithinMs });
     return undefined;
   } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
+    // A look that could not be made says nothing about the volume.
+    if (!(error instanceof CommandError) || (error.limit === undefined && error.exitCode === undefined)) throw error;
     return error.limit === 'time' ? silent : `its bricks do not answer (${lastWords(error)}).`;
   }
 }
