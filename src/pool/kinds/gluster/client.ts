@@ -206,7 +206,7 @@ export async function endClient(
   throw new Unavailable(`${about}: its glusterfs, process ${client.pid}, does not end. It is tried again.`);
 }
 
-/** Answers if a client without a mount ends by itself. */
+/** Answers if a client without a mount ends without a signal. */
 export function endsSoon(queue: DiskQueue, client: ClientProcess): Promise<boolean> {
   return hasEnded(queue, client, graceMs);
 }

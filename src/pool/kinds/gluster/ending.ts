@@ -11,7 +11,7 @@ import { type ClientProcess, fuseType, type GlusterNote, isNoted } from './notes
 /** The answer of a filesystem that says nothing. */
 export const silent = 'its servers do not answer.';
 
-/** A volume whose clients are to be ended. */
+/** A volume whose clients must end. */
 export interface Sought {
   readonly about: string;
   /** The driver's own place for its mount. */
@@ -25,14 +25,14 @@ export interface Sought {
   readonly ask: (path: string) => Promise<string | undefined>;
 }
 
-/** What may be ended. */
+/** Clients that may be ended, and their mounts. */
 export interface Ending {
   readonly clients: readonly ClientProcess[];
   /** Filesystems that they serve. */
   readonly served: readonly DeviceNumber[];
   /** The uppermost mount at the driver's own place. */
   readonly top: Mount | undefined;
-  /** Why that one cannot be used, with a client. */
+  /** The reason why that one cannot be used, if there is a client. */
   readonly failure: string | undefined;
   readonly silent: readonly SilentPlace[];
 }
@@ -58,7 +58,7 @@ export async function requireEnding(queue: DiskQueue, sought: Sought): Promise<E
   const table = await readMountTable(queue);
   const mounts = table.filter(({ target }) => target === directory).toReversed();
   const [top] = mounts;
-  // What it serves is known by the driver's own mount, or not at all.
+  // Only the driver's own mount shows which filesystem such a client serves.
   const isKnown = isBegun || mounts.some((mount) => mount.fsType === fuseType && !isNoted(note, mount));
   const clients: ClientProcess[] = [];
   for (const client of found) {
