@@ -58,6 +58,24 @@ describe('holdfast move', () => {
     await volume.unstage(client, id);
   });
 
+  test('says that a directory is copied while it is not in use, and moves it', async () => {
+    using scratch = new Scratch('move-command');
+    const options = pools(scratch);
+    const config = `${options.config}  other: { kind: directory, path: ${scratch.join('other')} }\n`;
+    await using driver = await DriverProcess.start(scratch, { config });
+    const environment = environmentFor(scratch, { config });
+    using client = driver.connect();
+    const capability = { access_mode: { mode: 'SINGLE_NODE_WRITER' }, mount: {} } as const;
+    const id = await new TestVolume(scratch, 'data', capability).create(client, { pool: 'plain' });
+    const plan = await holdfast(['move', 'data', '--to-pool', 'other', '--dry-run'], environment);
+    assert.match(plan.stdout, /from pool plain to pool other, .* of 64Mi \(thin\)\.$/m);
+    assert.match(plan.stdout, /^It is copied while it is not in use, as pool plain cannot tell what changes/m);
+    const moved = await holdfast(['move', 'data', '--to-pool', 'other', '--wait'], environment);
+    assert.match(moved.stdout, new RegExp(`^${id} is in pool other\\.$`, 'm'));
+    const refused = await holdfast(['move', 'data', '--to-pool', 'one'], environment);
+    assert.match(refused.stderr, /cannot move to pool one: its volumes are no directories/);
+  });
+
   test('says why a volume cannot move', async () => {
     using scratch = new Scratch('move-command');
     await using driver = await DriverProcess.start(scratch, pools(scratch));

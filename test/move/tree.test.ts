@@ -149,6 +149,23 @@ describe('a tree that moves', () => {
     }
   });
 
+  test('with what the filesystem refuses is refused, and leaves nothing open', async () => {
+    using scratch = new Scratch('tree');
+    const before = await openDescriptors();
+    const refused: TreeRecord = { type: 'attribute', name: name('security.capability'), value: name('none') };
+    const [link, entry] = [{ type: 'symlink', name: name('l'), link: 0, target: name('t') }, file('x', 0n)] as const;
+    const user: TreeRecord = { type: 'attribute', name: name('user.of a symlink'), value: name('none') };
+    await assert.rejects(unpack(scratch, 'one', sent([entry, refused, done, done, end])), { code: 'EINVAL' });
+    await assert.rejects(unpack(scratch, 'two', sent([link, user, done, done, end])), { code: 'EPERM' });
+    await assert.rejects(
+      unpack(scratch, 'three', sent([file('x'), data(0n, 4)], name('abcd'), [refused, done, done, end])),
+      {
+        code: 'EINVAL',
+      },
+    );
+    assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
+  });
+
   test('with more data than its size allows is refused where sizes are held', async () => {
     using scratch = new Scratch('tree');
     const pieces = [[file('x', 8n), data(0n, 2)], name('ab'), [data(4n, 2)], name('cd'), [done, done, end]] as const;

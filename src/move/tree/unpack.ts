@@ -272,11 +272,10 @@ class Unpacker implements AsyncDisposable {
       if (entry !== undefined && entry.atBytes < entry.sizeBytes) await resizeFile(queue, file, entry.sizeBytes);
       if (entry?.kind !== 'symlink') await changeMode(queue, file, record.mode);
       await changeTimes(queue, file, record);
-      if (entry !== undefined && entry.written === undefined) await file[Symbol.asyncDispose]();
     });
     if (entry === undefined) return await this.#levels.pop();
     this.#entry = undefined;
-    this.#finishing.start(() => entry.calls);
+    this.#finishing.start(() => finish(entry));
     await this.#finishing.fewerThan(entriesAtOnce);
     if (entry.written === undefined) return;
     this.#batch.files.push(entry.written);
@@ -328,6 +327,15 @@ function cannotKeep(what: string, error: unknown): FailedPrecondition {
 
 function untouched(): Pick<OpenEntry, 'atBytes' | 'calls' | 'written'> {
   return { atBytes: 0n, calls: Promise.resolve(), written: undefined };
+}
+
+/** A file with data stays open until it was compared. */
+async function finish({ calls, file, written }: OpenEntry): Promise<void> {
+  try {
+    await calls;
+  } finally {
+    if (written === undefined) await file[Symbol.asyncDispose]();
+  }
 }
 
 class Batch implements AsyncDisposable {
