@@ -3,7 +3,7 @@ import { Scratch } from '../../support/scratch.ts';
 import { VolatileDisk } from '../disk/volatile-disk.ts';
 import { bundlePrograms } from '../machine/bundle.ts';
 import { bootVirtualMachine, type VirtualMachine } from '../machine/virtual-machine.ts';
-import { makeServer, type NfsServerProgram, nfsServer } from './server.ts';
+import { makeServer, type NfsServerProgram, nfsServer, nfsServerCommand } from './server.ts';
 
 const sizeBytes = 4 * 2 ** 30;
 /** On a busy machine; alone it takes a few minutes. */
@@ -12,6 +12,7 @@ const timeoutMs = 1800_000;
 /** All that run in the virtual machine. */
 export const programs = [
   'pool-in-guest',
+  'faults-in-guest',
   'lock-in-guest',
   'killed-in-guest',
   'mortal',
@@ -35,8 +36,8 @@ export async function withNfsServer<T>(
 export async function succeedsOnNfs(name: string, server: NfsServerProgram = 'kernel'): Promise<string> {
   const directory = await bundlePrograms('nfs', programs);
   return await withNfsServer(async (vm) => {
-    // A test starts it.
-    const environment = `HOLDFAST_TEST_STATD='${nfsServer(vm, 'statd')}'`;
+    // Tests start the one, and change the other.
+    const environment = `HOLDFAST_TEST_STATD='${nfsServer(vm, 'statd')}' HOLDFAST_TEST_SERVER='${nfsServerCommand(vm)}'`;
     const command = `${environment} ${process.execPath} ${directory}${name}.mjs`;
     const { code, stderr, stdout } = await vm.attempt(command, { timeoutMs });
     const log = code === 0 || server === 'kernel' ? '' : await vm.run('tail -n 50 /tmp/ganesha.log');

@@ -6,6 +6,7 @@
 #   alone DEVICE  the same export by one server, in the network of the machine
 #   statd         what locks of NFS 3 need of a client
 #   start, stop   the first server, or its threads; stopped, it refuses connections
+#   read-only, read-write   exports it so, at the kernel's first server
 #   cut, heal     drops all packets to the first server and from it, and ends that
 #   second-client, cut-second, heal-second   the same for another client, in the network namespace nfs2
 set -eu
@@ -142,6 +143,10 @@ EOF
     ;;
   start) start ;;
   stop) stop ;;
+  read-only | read-write)
+    case "$2" in read-only) mode=ro ;; *) mode=rw ;; esac
+    inside "$programs/exportfs" -o "$mode,fsid=0,sync,no_subtree_check,no_root_squash" 10.0.0.0/8:/srv/files
+    ;;
   second-client)
     ip netns add nfs2
     ip link add server2 netns nfs type veth peer name client netns nfs2

@@ -22,5 +22,10 @@ export function makeServer(device: string, program: NfsServerProgram): Command {
 
 /** The command of the shell in a virtual machine that does something to its NFS server (server.sh). */
 export function nfsServer(vm: VirtualMachine, command: Command): string {
-  return `sh ${fileURLToPath(new URL('server.sh', import.meta.url))} ${vm.nfsDirectory} ${command}`;
+  return `${nfsServerCommand(vm)} ${command}`;
+}
+
+/** The same without its last word. */
+export function nfsServerCommand(vm: VirtualMachine): string {
+  return `sh ${fileURLToPath(new URL('server.sh', import.meta.url))} ${vm.nfsDirectory}`;
 }
