@@ -14,7 +14,7 @@ import { PieceMemory, type Slot } from './piece-memory.ts';
 /** The pieces that are read, written and compared. */
 export const pieceBytes = 1n << 20n;
 /** Sectors and blocks of all disks are of this size, or smaller. */
-const blockBytes = 4096n;
+export const blockBytes = 4096n;
 /** The number of bytes after which the copy is synced, compared and noted. */
 const batchBytes = 64n << 20n;
 /** The number of pieces that are read ahead of the one that is being written. */
@@ -124,8 +124,10 @@ export async function copyRanges(work: CopyWork): Promise<void> {
     await settling;
   };
   try {
-    for await (const { data, lengthBytes, offsetBytes } of settledAtEnd(work.pieces, settleRest)) {
+    for await (const piece of settledAtEnd(work.pieces, settleRest)) {
+      const { data, lengthBytes, offsetBytes } = piece;
       signal.throwIfAborted();
+      requireWholeBlocks(piece, endBytes);
       if (outside === 'anything') await zero(at, offsetBytes);
       const length = BigInt(lengthBytes);
       if (data !== undefined) {
@@ -148,6 +150,21 @@ export async function copyRanges(work: CopyWork): Promise<void> {
     await writes.ended();
     await settling.catch(() => undefined);
   }
+}
+
+/**
+ * Each piece takes some memory until its batch is compared: another node that sent single bytes would take all of it.
+ * @throws DataLoss
+ */
+export function requireWholeBlocks(
+  { lengthBytes, offsetBytes }: Pick<Piece, 'lengthBytes' | 'offsetBytes'>,
+  endBytes: bigint,
+): void {
+  const until = offsetBytes + BigInt(lengthBytes);
+  if (offsetBytes % blockBytes === 0n && (until % blockBytes === 0n || until === endBytes)) return;
+  throw new DataLoss(
+    `The ${lengthBytes} bytes that were sent for ${offsetBytes} are no whole blocks. Nothing was moved.`,
+  );
 }
 
 interface Target extends CopyWork {
@@ -256,7 +273,7 @@ export async function* piecesAhead(work: PieceWork): AsyncGenerator<Piece, void,
   const file = direct ?? from;
   const memory = new PieceMemory(readAhead + 1 + atOnce, Number(pieceBytes));
   const reading: Promise<Piece>[] = [];
-  for await (const range of pieces(work)) {
+  for await (const range of wholePieces(work)) {
     const piece = readPiece({ queue, file, slot: await memory.take() }, range);
     // It is awaited later, or not at all.
     piece.catch(() => undefined);
@@ -278,7 +295,11 @@ async function readPiece(into: Into, range: ByteRange): Promise<Piece> {
 }
 
 /** The ranges in whole blocks, and cut at multiples of the size of a piece. */
-async function* pieces({ endBytes, fromBytes, ranges }: PieceWork): AsyncGenerator<ByteRange, void, void> {
+export async function* wholePieces({
+  endBytes,
+  fromBytes,
+  ranges,
+}: Pick<PieceWork, 'endBytes' | 'fromBytes' | 'ranges'>): AsyncGenerator<ByteRange, void, void> {
   let at = fromBytes;
   for await (const range of ranges) {
     const until = smaller(roundUp(range.offsetBytes + range.lengthBytes, blockBytes), endBytes);

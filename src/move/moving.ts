@@ -6,7 +6,7 @@ import type { Closed, Incoming, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { storedBytes } from '../volume/encryption.ts';
-import { AlreadyExists, FailedPrecondition, NotFound } from '../volume/errors.ts';
+import { AlreadyExists, DataLoss, FailedPrecondition, NotFound } from '../volume/errors.ts';
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { parseSnapshotId, type SnapshotId, snapshotIdFor } from '../volume/id.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
@@ -15,6 +15,7 @@ import { type CopyWork, copyRanges, type Pace } from './copy.ts';
 import type { MoveJob } from './job.ts';
 import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
 import { switched } from './switched.ts';
+import { treeEndBytes } from './tree/pack.ts';
 import { unpackTree } from './tree/unpack.ts';
 
 export const movePhases = ['copying', 'waiting', 'switching'] as const;
@@ -255,6 +256,7 @@ export class Moving {
     await using reading = await this.#source.read({ of, fromBytes, signal });
     const { endBytes, pieces, record, totalBytes } = reading;
     const arrival = await this.#to.recordFor(record);
+    requireEnd(endBytes, incoming.kind === 'tree' ? treeEndBytes : storedBytes(record), incoming.kind);
     await incoming.resize(arrival);
     Object.assign(progress, { doneBytes: 0n, totalBytes, roundStartedMs: performance.now() });
     progress.round++;
@@ -341,6 +343,14 @@ export class Moving {
     await incoming.note(`${this.#parts.job.moveId}\n${serializeContent(content)}`);
     this.#content = content;
   }
+}
+
+/** @throws DataLoss if the source names an end that no volume of this size has, and would write past all space that is held */
+function requireEnd(endBytes: bigint, expected: bigint, kind: Incoming['kind']): void {
+  if (kind === 'tree' ? endBytes === expected : endBytes <= expected) return;
+  throw new DataLoss(
+    `The other end says that the volume ends at ${endBytes}, and by its size it ends at ${expected}. Nothing was moved.`,
+  );
 }
 
 function unusable(id: string, title: string): FailedPrecondition {

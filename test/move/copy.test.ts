@@ -121,6 +121,22 @@ describe('the copy of ranges', () => {
     assert.deepEqual(notes, []);
   });
 
+  test('of pieces that are no whole blocks is refused: each takes memory', async () => {
+    for (const [offsetBytes, lengthBytes] of [
+      [0, 1],
+      [1, mib],
+      [512, 4096 - 512],
+      [4096, 4095],
+    ] as const) {
+      const bytes = alignedMemory(lengthBytes);
+      const digest = createHash('sha256').update(bytes).digest();
+      async function* one(): AsyncGenerator<Piece, void, void> {
+        yield { offsetBytes: BigInt(offsetBytes), lengthBytes, data: { bytes, digest, free: () => undefined } };
+      }
+      await assert.rejects(copy(Buffer.alloc(0), undefined, { pieces: one() }), /are no whole blocks/);
+    }
+  });
+
   test('leaves a piece its memory until it is written', async () => {
     const slow = new DiskQueue('slow', 1);
     const bytes = alignedMemory(mib);

@@ -97,11 +97,17 @@ describe('a tree that moves', () => {
     'an attribute of another namespace': [
       [{ type: 'attribute', name: name('system.data'), value: name('') }, done, end],
     ],
-    'data behind the end of its file': [[file('x'), data(3n, 2)], name('ab'), [done, done, end]],
-    'data before other data': [[file('x'), data(2n, 1)], name('a'), [data(1n, 1)], name('b'), [done, done, end]],
+    'data behind the end of its file': [[file('x'), data(0n, 4096)], Buffer.alloc(4096), [done, done, end]],
+    'data before other data': [
+      [file('x', 8192n), data(4096n, 4096)],
+      Buffer.alloc(4096),
+      [data(0n, 4096)],
+      Buffer.alloc(4096),
+      [done, done, end],
+    ],
     'data of no file': [[data(0n, 1)], name('a'), [done, end]],
-    'shorter data than it says': [[file('x'), data(0n, 2)], name('a'), [done, done, end]],
-    'records in place of data': [[file('x'), data(0n, 2), done, done, end]],
+    'shorter data than it says': [[file('x'), data(0n, 4)], name('abc'), [done, done, end]],
+    'records in place of data': [[file('x'), data(0n, 4), done, done, end]],
     'an entry that has no end': [[file('x'), file('y'), done, done, end]],
     'more ends than directories': [[done, done, end]],
     'an entry behind its end': [[done, end], [file('x')]],
@@ -149,6 +155,17 @@ describe('a tree that moves', () => {
     }
   });
 
+  test('whose data is no whole blocks is refused: each piece of it takes memory', async () => {
+    using scratch = new Scratch('tree');
+    const pieces = [[data(0n, 1)], [data(0n, 4095)], [data(1n, 4095)], [data(4096n, 4095)]];
+    for (const [index, piece] of pieces.entries()) {
+      await assert.rejects(
+        unpack(scratch, `to ${index}`, sent([file('x', 9000n), ...piece])),
+        /DataLoss: .* are no whole blocks/,
+      );
+    }
+  });
+
   test('with what the filesystem refuses is refused, and leaves nothing open', async () => {
     using scratch = new Scratch('tree');
     const before = await openDescriptors();
@@ -168,10 +185,17 @@ describe('a tree that moves', () => {
 
   test('with more data than its size allows is refused where sizes are held', async () => {
     using scratch = new Scratch('tree');
-    const pieces = [[file('x', 8n), data(0n, 2)], name('ab'), [data(4n, 2)], name('cd'), [done, done, end]] as const;
-    await assert.rejects(unpack(scratch, 'less', sent(...pieces), 3n), { name: 'ResourceExhausted' });
-    const path = await unpack(scratch, 'enough', sent(...pieces), 4n);
-    assert.equal(readFileSync(join(path, 'x'), 'latin1'), 'ab\0\0cd\0\0');
+    const block = Buffer.alloc(4096, 1);
+    const pieces = [
+      [file('x', 8196n), data(0n, 4096)],
+      block,
+      [data(8192n, 4)],
+      name('last'),
+      [done, done, end],
+    ] as const;
+    await assert.rejects(unpack(scratch, 'less', sent(...pieces), 4099n), { name: 'ResourceExhausted' });
+    const path = await unpack(scratch, 'enough', sent(...pieces), 4100n);
+    assert.deepEqual(readFileSync(join(path, 'x')), Buffer.concat([block, Buffer.alloc(4096), name('last')]));
   });
 
   test('deeper than anything that programs make is refused', async () => {

@@ -9,8 +9,7 @@ import { namesAfter, openEntry, type PlacedName, type TreeName } from '../../ker
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
-import { smaller } from '../../volume/size.ts';
-import { dataRanges, type Piece, type PieceData, pieceBytes } from '../copy.ts';
+import { dataRanges, type Piece, type PieceData, pieceBytes, wholePieces } from '../copy.ts';
 import { PieceMemory } from '../piece-memory.ts';
 import { ahead } from './ahead.ts';
 import { dataDigest } from './digest.ts';
@@ -183,17 +182,13 @@ class Packer {
 
   async *#data(file: Descriptor, sizeBytes: bigint): AsyncGenerator<Part, void, void> {
     const { queue, signal } = this.#source;
-    for await (const range of dataRanges(queue, file, 0n, sizeBytes)) {
-      const until = smaller(range.offsetBytes + range.lengthBytes, sizeBytes);
-      for (let offsetBytes = range.offsetBytes; offsetBytes < until; ) {
-        signal.throwIfAborted();
-        const lengthBytes = Number(smaller(pieceBytes, until - offsetBytes));
-        const { free, memory } = await this.#memory.take();
-        const bytes = memory.subarray(0, lengthBytes);
-        await readWhole(queue, file, bytes, offsetBytes);
-        yield* this.#piece(offsetBytes, bytes, free);
-        offsetBytes += BigInt(lengthBytes);
-      }
+    const ranges = dataRanges(queue, file, 0n, sizeBytes);
+    for await (const { lengthBytes, offsetBytes } of wholePieces({ ranges, endBytes: sizeBytes, fromBytes: 0n })) {
+      signal.throwIfAborted();
+      const { free, memory } = await this.#memory.take();
+      const bytes = memory.subarray(0, Number(lengthBytes));
+      await readWhole(queue, file, bytes, offsetBytes);
+      yield* this.#piece(offsetBytes, bytes, free);
     }
   }
 

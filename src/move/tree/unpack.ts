@@ -20,7 +20,7 @@ import { TreeLevels } from '../../kernel/file/tree-levels.ts';
 import { DataLoss, FailedPrecondition, ResourceExhausted } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { roundUp } from '../../volume/size.ts';
-import { type Pace, type Piece, type PieceData, pieceBytes } from '../copy.ts';
+import { blockBytes, type Pace, type Piece, type PieceData, pieceBytes, requireWholeBlocks } from '../copy.ts';
 import { InFlight } from '../in-flight.ts';
 import { PieceMemory } from '../piece-memory.ts';
 import { dataDigest, recordsDigest } from './digest.ts';
@@ -49,8 +49,6 @@ const batchFiles = 256;
 /** The number of entries whose calls go on while the next ones come, and of files that are compared at a time. */
 const entriesAtOnce = 8;
 const comparesAtOnce = 4;
-/** Sectors and blocks of all disks are of this size, or smaller. */
-const blockBytes = 4096n;
 
 /** A file, and the ranges of it that were written. */
 interface Written {
@@ -225,6 +223,7 @@ class Unpacker implements AsyncDisposable {
     if (entry?.kind !== 'file' || offsetBytes < entry.atBytes || until > entry.sizeBytes) {
       throw unreadable('data in it is out of its order');
     }
+    requireWholeBlocks({ lengthBytes, offsetBytes }, entry.sizeBytes);
     entry.atBytes = until;
     this.#announced = { lengthBytes, offsetBytes };
   }
@@ -305,7 +304,7 @@ class Unpacker implements AsyncDisposable {
   async #settle({ files, open }: Batch): Promise<void> {
     const { queue, root } = this.#target;
     await syncFilesystem(queue, root);
-    const memory = new PieceMemory(comparesAtOnce, Number(pieceBytes + 2n * blockBytes));
+    const memory = new PieceMemory(comparesAtOnce, Number(pieceBytes));
     const compares = new InFlight();
     try {
       for (const written of open === undefined ? files : [...files, open]) {
@@ -362,13 +361,12 @@ async function compare(queue: DiskQueue, { file, ranges }: Written, memory: Piec
   });
   for (const { digest, lengthBytes, offsetBytes } of ranges) {
     // Direct reads are of whole blocks.
-    const before = isDirect ? offsetBytes % blockBytes : 0n;
-    const length = isDirect ? Number(roundUp(before + BigInt(lengthBytes), blockBytes)) : lengthBytes;
+    const length = isDirect ? Number(roundUp(BigInt(lengthBytes), blockBytes)) : lengthBytes;
     const slot = await memory.take();
     const into = slot.memory.subarray(0, length);
     // One direct call reads all of it; the next one would not begin at a whole block, if the file ends in it.
-    const found = await (isDirect ? readInto : readFully)(queue, again, into, offsetBytes - before);
-    const read = into.subarray(0, found).subarray(Number(before), Number(before) + lengthBytes);
+    const found = await (isDirect ? readInto : readFully)(queue, again, into, offsetBytes);
+    const read = into.subarray(0, Math.min(found, lengthBytes));
     const isSame = (await dataDigest(read)).equals(digest);
     slot.free();
     if (isSame) continue;

@@ -670,4 +670,27 @@ export const moveMutants: readonly Mutant[] = [
     replacement: 'const isPartTree = false;',
     only: 'begins again after',
   },
+  {
+    name: 'the pieces that another node sends are whole blocks',
+    file: 'src/move/copy.ts',
+    killer: 'test/move/copy.test.ts',
+    text: 'requireWholeBlocks(piece, endBytes);',
+    replacement: '',
+    only: 'no whole blocks',
+  },
+  {
+    name: 'the data of a tree that moves is whole blocks',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: 'requireWholeBlocks({ lengthBytes, offsetBytes }, entry.sizeBytes);',
+    replacement: '',
+    only: 'no whole blocks',
+  },
+  {
+    name: 'the end that another node names is compared with the size of the volume',
+    file: 'src/move/moving.ts',
+    killer: 'test/move/hostile-source.test.ts',
+    text: "requireEnd(endBytes, incoming.kind === 'tree' ? treeEndBytes : storedBytes(record), incoming.kind);",
+    replacement: '',
+  },
 ];
