@@ -24,7 +24,7 @@ async function liveAndDie(
   cloud: TestCloud,
   point: CrashPoint,
   fsType: 'ext4' | 'xfs' | 'btrfs',
-  isRestored: boolean,
+  { isAtEnd = false, isRestored = false } = {},
 ): Promise<void> {
   const [instance] = cloud.machines;
   using scratch = new Scratch('cloud-node-killed');
@@ -53,7 +53,11 @@ async function liveAndDie(
       ...[cloud.kind, scratch.path, machines.links(instance), work, fsType, record.id],
       ...[JSON.stringify(context), JSON.stringify(published)],
     ];
-    const killed = await run([...words('up'), JSON.stringify(point)]);
+    if (isAtEnd) {
+      const { output, signal } = await run(words('up'));
+      assert.equal(signal, null, output);
+    }
+    const killed = await run([...words(isAtEnd ? 'down' : 'up'), JSON.stringify(point)]);
     assert.equal(killed.signal, 'SIGKILL', killed.output);
     const { output, signal } = await run(words('down'));
     assert.equal(signal, null, output);
@@ -72,19 +76,31 @@ const made: readonly StepName[] = [
   'cloud/format',
   'cloud/unmark',
   'stage/mount',
+  'publish/target',
+  'publish/mount',
+];
+const ended: readonly StepName[] = [
+  'unpublish/unmount',
+  'unpublish/target',
+  'unstage/unmount',
+  'volume-note/remove',
 ];
 
-/** A node service is killed at each step of the first use of a volume; the next one makes a filesystem of it, and leaves nothing. */
+/** A node service is killed at each step of a volume's life; the next one makes a filesystem of it, if there is none, and leaves nothing. */
 export function nodeKilledTests(cloud: TestCloud): void {
-  describe(`a node service that is killed at the first use of a volume of kind ${cloud.kind}`, () => {
-    for (const step of made) {
-      for (const when of ['before', 'after'] as const) {
-        test(`${when} ${step}`, () => liveAndDie(cloud, { when, step }, 'ext4', false));
+  describe(`a node service that is killed in the life of a volume of kind ${cloud.kind}`, () => {
+    for (const when of ['before', 'after'] as const) {
+      for (const step of made) {
+        test(`${when} ${step}`, () => liveAndDie(cloud, { when, step }, 'ext4'));
+      }
+      for (const step of ended) {
+        test(`${when} ${step} at its end`, () => liveAndDie(cloud, { when, step }, 'ext4', { isAtEnd: true }));
       }
     }
 
     for (const step of ['cloud/mark', 'cloud/identity', 'cloud/unmark'] as const) {
-      test(`after ${step} of a restored one`, () => liveAndDie(cloud, { when: 'after', step }, 'xfs', true));
+      test(`after ${step} of a restored one`, () =>
+        liveAndDie(cloud, { when: 'after', step }, 'xfs', { isRestored: true }));
     }
   });
 }

@@ -3,6 +3,7 @@ import { truncateSync, writeFileSync } from 'node:fs';
 import type { VolumeRecord } from '../../../src/volume/record.ts';
 import { openCloudPool, type TestCloud } from '../../cloud/clouds.ts';
 import type { FakeVolume } from '../../cloud/fake-cloud.ts';
+import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { bundlePrograms } from '../machine/bundle.ts';
@@ -57,6 +58,16 @@ class Plugs {
   }
 }
 
+/** Kubernetes repeats what failed, too. */
+async function repeated<T>(call: () => Promise<T>): Promise<T> {
+  let answer: Promise<T> | undefined;
+  await eventually(async () => {
+    answer = call();
+    await answer;
+  }, 120_000);
+  return await (answer ?? assert.fail());
+}
+
 const nameOf = ({ id }: FakeVolume) => `d${id.slice(-6)}`;
 
 /**
@@ -79,14 +90,15 @@ export async function liveInMachine(cloud: TestCloud, machine: CloudMachine): Pr
   fake.instance(instance);
   const pool = await openCloudPool(cloud, scratch, fake.url, { pace: { waitMs: 120_000 } });
   const publisher = pool.cluster?.publisher ?? assert.fail();
-  const make = (name: string) => pool.create(volumeSpec(name, { sizeBytes: 1n << 30n }));
+  fake.troubles = { lostAnswers: 0.1, droppedRequests: 0.05, throttled: 0.1, failed: 0.1, lateMs: 1_000, workMs: 500 };
+  const make = (name: string) => repeated(() => pool.create(volumeSpec(name, { sizeBytes: 1n << 30n })));
   const contextOf = (record: VolumeRecord) => JSON.stringify({ kind: cloud.kind, ...pool.cluster?.contextOf(record) });
   const node = (work: string, record: VolumeRecord, published: object = {}) =>
     vm.run(
       `${process.execPath} ${directory}node-in-guest.mjs ${cloud.kind} ${work} ${record.id} '${contextOf(record)}' '${JSON.stringify(published)}'`,
     );
-  const attach = (record: VolumeRecord) => publisher.publish(record, instance);
-  const detach = (record: VolumeRecord) => publisher.unpublish(record.id, instance);
+  const attach = (record: VolumeRecord) => repeated(() => publisher.publish(record, instance));
+  const detach = (record: VolumeRecord) => repeated(() => publisher.unpublish(record.id, instance));
 
   const [one, two, three] = [await make('one'), await make('two'), await make('three')];
   const first = JSON.parse(await node('up', one, await attach(one)));
@@ -108,7 +120,7 @@ export async function liveInMachine(cloud: TestCloud, machine: CloudMachine): Pr
   for (const record of [one, two, three]) {
     await node('down', record);
     await detach(record);
-    await pool.remove(record.id);
+    await repeated(() => pool.remove(record.id));
   }
   assert.equal((await vm.run(machine.show)).trim(), '');
   assert.equal((await vm.run('ls /run/cloud/data/volumes')).trim(), '');

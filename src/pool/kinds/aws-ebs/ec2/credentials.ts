@@ -139,10 +139,11 @@ export class CredentialSource {
     const { environment, queue } = this.#options;
     const { AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: path, AWS_CONTAINER_CREDENTIALS_FULL_URI: uri } = environment;
     if (!uri) return undefined;
+    const url = agentAt(uri);
     const authorization = path ? (await queue.run(() => readFile(path, 'utf8'))).trim() : undefined;
     const headers = authorization === undefined ? {} : { authorization };
-    const { status, text } = await sendHttp({ method: 'GET', url: new URL(uri), headers, timeoutMs });
-    if (status !== 200) throw new Unavailable(`${new URL(uri).host} answered ${status}`);
+    const { status, text } = await sendHttp({ method: 'GET', url, headers, timeoutMs });
+    if (status !== 200) throw new Unavailable(`${url.host} answered ${status}`);
     return credentialsIn(text);
   }
 
@@ -154,6 +155,17 @@ export class CredentialSource {
     const text = await metadata.get(`meta-data/iam/security-credentials/${role}`);
     return text === undefined ? undefined : credentialsIn(text);
   }
+}
+
+/** The agents of ECS and EKS, at addresses that do not leave the machine, and the machine. */
+const nearHosts = /^(127\.[0-9.]+|\[::1\]|169\.254\.170\.2|169\.254\.170\.23|\[fd00:ec2::23\])$/;
+
+/** The token of the pod must not go over a network in clear text. @throws Unavailable */
+function agentAt(uri: string): URL {
+  const url = URL.canParse(uri) ? new URL(uri) : undefined;
+  const isNear = url?.protocol === 'http:' && nearHosts.test(url.hostname);
+  if (url?.protocol === 'https:' || (url !== undefined && isNear)) return url;
+  throw new Unavailable('AWS_CONTAINER_CREDENTIALS_FULL_URI must be https, or an address of the machine itself');
 }
 
 const document = z.looseObject({
