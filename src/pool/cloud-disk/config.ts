@@ -1,4 +1,5 @@
 import { type ReadValue, type SectionReader, shown, WrongValue } from '../../settings/section.ts';
+import { isSafe } from './http.ts';
 
 /** @throws WrongValue if it cannot be a label in every cloud */
 export function poolId(value: unknown): string {
@@ -17,12 +18,6 @@ export function endpointLike(example: string): ReadValue<URL> {
     if (typeof value === 'string' && URL.canParse(value) && isSafe(new URL(value))) return new URL(value);
     throw new WrongValue(`must be an address such as ${example}, not ${shown(value)}`);
   };
-}
-
-/** Requests have a token or a signature: without TLS they do not leave the machine. */
-function isSafe({ hostname, protocol }: URL): boolean {
-  const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-  return protocol === 'https:' || (protocol === 'http:' && isHere);
 }
 
 /** Texts by their names, for what a cloud shows beside a disk. @param check throws WrongValue */

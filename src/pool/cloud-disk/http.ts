@@ -30,6 +30,15 @@ export class NoAnswer extends Error {
 /** A list of a thousand disks has 2 MiB. */
 const longestBodyBytes = 64 << 20;
 
+/**
+ * Requests have a token or a signature: without TLS they do not leave the machine.
+ * @param near other addresses of it
+ */
+export function isSafe({ hostname, protocol }: URL, near: readonly string[] = []): boolean {
+  const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname) || near.includes(hostname);
+  return protocol === 'https:' || (protocol === 'http:' && isHere);
+}
+
 /** A request to an API of a cloud, over node:http: Node's fetch takes 8 MiB of memory. @throws NoAnswer */
 export function sendHttp({ body, headers = {}, method, timeoutMs, url }: HttpRequest): Promise<HttpAnswer> {
   const send = url.protocol === 'https:' ? secureRequest : plainRequest;

@@ -79,12 +79,7 @@ const made: readonly StepName[] = [
   'publish/target',
   'publish/mount',
 ];
-const ended: readonly StepName[] = [
-  'unpublish/unmount',
-  'unpublish/target',
-  'unstage/unmount',
-  'volume-note/remove',
-];
+const ended: readonly StepName[] = ['unpublish/unmount', 'unpublish/target', 'unstage/unmount', 'volume-note/remove'];
 
 /** A node service is killed at each step of a volume's life; the next one makes a filesystem of it, if there is none, and leaves nothing. */
 export function nodeKilledTests(cloud: TestCloud): void {

@@ -90,8 +90,18 @@ export async function liveInMachine(cloud: TestCloud, machine: CloudMachine): Pr
   fake.instance(instance);
   const pool = await openCloudPool(cloud, scratch, fake.url, { pace: { waitMs: 120_000 } });
   const publisher = pool.cluster?.publisher ?? assert.fail();
-  fake.troubles = { lostAnswers: 0.1, droppedRequests: 0.05, throttled: 0.1, failed: 0.1, lateMs: 1_000, workMs: 500 };
-  const make = (name: string) => repeated(() => pool.create(volumeSpec(name, { sizeBytes: 1n << 30n })));
+  fake.troubles = {
+    lostAnswers: 0.03,
+    droppedRequests: 0.02,
+    throttled: 0.05,
+    failed: 0.03,
+    lateMs: 1_000,
+    workMs: 500,
+  };
+  const make = (name: string) => {
+    const spec = volumeSpec(name, { sizeBytes: 1n << 30n });
+    return repeated(async () => (await pool.find(spec.id)) ?? (await pool.create(spec)));
+  };
   const contextOf = (record: VolumeRecord) => JSON.stringify({ kind: cloud.kind, ...pool.cluster?.contextOf(record) });
   const node = (work: string, record: VolumeRecord, published: object = {}) =>
     vm.run(

@@ -6,7 +6,7 @@ import { ignoreMissing } from '../../../../kernel/call/errno.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import { Unavailable } from '../../../../volume/errors.ts';
 import { parseJsonInput } from '../../../../volume/parse-input.ts';
-import { sendHttp } from '../../../cloud-disk/http.ts';
+import { isSafe, sendHttp } from '../../../cloud-disk/http.ts';
 import type { InstanceMetadata } from './metadata.ts';
 import { child, NotXml, parseXml, textOf } from './xml.ts';
 
@@ -157,14 +157,12 @@ export class CredentialSource {
   }
 }
 
-/** The agents of ECS and EKS, at addresses that do not leave the machine, and the machine. */
-const nearHosts = /^(127\.[0-9.]+|\[::1\]|169\.254\.170\.2|169\.254\.170\.23|\[fd00:ec2::23\])$/;
+/** The agents of ECS and EKS. */
+const agents = ['169.254.170.2', '169.254.170.23', '[fd00:ec2::23]'];
 
-/** The token of the pod must not go over a network in clear text. @throws Unavailable */
+/** @throws Unavailable */
 function agentAt(uri: string): URL {
-  const url = URL.canParse(uri) ? new URL(uri) : undefined;
-  const isNear = url?.protocol === 'http:' && nearHosts.test(url.hostname);
-  if (url?.protocol === 'https:' || (url !== undefined && isNear)) return url;
+  if (URL.canParse(uri) && isSafe(new URL(uri), agents)) return new URL(uri);
   throw new Unavailable('AWS_CONTAINER_CREDENTIALS_FULL_URI must be https, or an address of the machine itself');
 }
 
