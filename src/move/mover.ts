@@ -19,6 +19,7 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { LostNode } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import { treeCopyBytes } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import { requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
@@ -33,6 +34,7 @@ import {
   removeSnapshots,
   type SourcePlan,
 } from './source.ts';
+import { moreThanItsSize } from './tree/room.ts';
 
 export interface MoverOptions {
   readonly pools: Pools;
@@ -231,6 +233,7 @@ export class Mover {
     await requireRoom(target, arrival);
     const plan = await this.#poolSource(from, { id, moveId: '' }).describe();
     if (plan === undefined) throw new NotFound(`volume ${id} is not in pool ${from.name} any more.`);
+    requireItsSize(plan);
     return planOf(plan, { node: undefined, to: target, arrival });
   }
 
@@ -246,6 +249,7 @@ export class Mover {
         `volume ${id} of node ${node} is not the valid copy, or waits for the end of another move.`,
       );
     }
+    requireItsSize(plan);
     const { arrival, pool } = await this.#roomFor(plan, to);
     return planOf(plan, { node, to: pool, arrival });
   }
@@ -780,6 +784,13 @@ function planOf(
     ...{ record, from: pool, node, to: to.name, arrival, usedBytes, snapshots },
     ...{ isCopiedInUse: hasChanges, isInUse: isUsed },
   };
+}
+
+/** The copy of a directory would end above its size, when all of it but a little has been copied. @throws FailedPrecondition */
+function requireItsSize({ record, state, usedBytes }: SourcePlan): void {
+  // One that is fenced is on its way.
+  if (record.content.type !== 'directory' || state.why !== undefined) return;
+  if (usedBytes > treeCopyBytes(record.sizeBytes)) throw new FailedPrecondition(moreThanItsSize);
 }
 
 /** @throws FailedPrecondition */

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { isErrno } from '../kernel/call/errno.ts';
 import { explainFull } from '../pool/catalog/full.ts';
 import type { Closed, Incoming, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { storedBytes } from '../volume/encryption.ts';
-import { AlreadyExists, DataLoss, FailedPrecondition, NotFound } from '../volume/errors.ts';
+import { AlreadyExists, DataLoss, FailedPrecondition, NotFound, ResourceExhausted } from '../volume/errors.ts';
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { parseSnapshotId, type SnapshotId, snapshotIdFor } from '../volume/id.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
@@ -16,6 +17,7 @@ import type { MoveJob } from './job.ts';
 import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
 import { switched } from './switched.ts';
 import { treeEndBytes } from './tree/pack.ts';
+import { moreThanItsSize } from './tree/room.ts';
 import { unpackTree } from './tree/unpack.ts';
 
 export const movePhases = ['copying', 'waiting', 'switching'] as const;
@@ -268,6 +270,7 @@ export class Moving {
       const { name, queue } = this.#target;
       const { directory: root, limitBytes, links } = incoming;
       await unpackTree({ queue, root, links, limitBytes, pieces, pace, signal, moved }).catch((error) => {
+        if (isErrno(error, 'EDQUOT')) throw new ResourceExhausted(moreThanItsSize);
         throw explainFull(error, name, storedBytes(arrival));
       });
       return totalBytes;

@@ -440,8 +440,8 @@ export interface IncomingBytesDraft extends IncomingVolumeDraft {
 
 export interface IncomingTreeDraft extends IncomingVolumeDraft {
   readonly kind: 'tree';
-  /** The limit of its data; undefined: none is held. Root passes that of a quota on ext4. */
-  readonly limitBytes: bigint | undefined;
+  /** The limit of what comes into it. A quota does not hold it: root passes that of ext4, and a pool may have none. */
+  readonly limitBytes: bigint;
   /** Opens its directory. */
   open(): Promise<Descriptor>;
   /** Opens the directory beside it that is gone once it is complete. */

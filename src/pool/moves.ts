@@ -113,8 +113,8 @@ export interface IncomingBytes extends IncomingVolume {
 export interface IncomingTree extends IncomingVolume {
   readonly kind: 'tree';
   readonly directory: Descriptor;
-  /** The limit of its data, while it comes; undefined: its pool holds no sizes. */
-  readonly limitBytes: bigint | undefined;
+  /** The limit of what comes into it, whatever the other end sends. */
+  readonly limitBytes: bigint;
   /** Another directory beside it, for entries that wait for more names. It goes before the commit. */
   readonly links: Descriptor;
 }

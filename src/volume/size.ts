@@ -55,6 +55,14 @@ export function satisfies(sizeBytes: bigint, range: CapacityRange | undefined): 
   return range?.limitBytes === undefined || sizeBytes <= range.limitBytes;
 }
 
+/**
+ * The bytes that the copy of a directory may take while it moves: a full volume may take a little more on another
+ * filesystem, and XFS has no room for the copy of one that is full.
+ */
+export function treeCopyBytes(sizeBytes: bigint): bigint {
+  return sizeBytes + sizeBytes / 16n + (64n << 20n);
+}
+
 export function larger(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }

@@ -143,6 +143,19 @@ describe('a directory that moves between two pools of a node', () => {
     await requireWhole();
   });
 
+  test('with more in it than its size is refused before anything is copied, and moves once it is larger', async () => {
+    using scratch = new Scratch('move-directory');
+    await using node = await Node.open(scratch);
+    const host = node.pools.get('host');
+    await host.create({ ...spec, sizeBytes: 1n << 20n });
+    execFileSync('fallocate', ['--length', `${66 << 20}`, join(await node.path(), 'large')]);
+    await eventually(async () => {
+      await assert.rejects(node.mover.plan(id, 'xfs'), /FailedPrecondition: The volume has more in it than its size/);
+    });
+    await host.grow(id, 4n << 20n);
+    assert.deepEqual(await node.move('xfs'), ['done', undefined]);
+  });
+
   test('is refused with what is mounted in it, and by a pool of another kind', async () => {
     using scratch = new Scratch('move-directory');
     await using node = await Node.open(scratch);

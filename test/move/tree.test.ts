@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +26,7 @@ async function unpack(
   scratch: Scratch,
   name: string,
   pieces: AsyncIterable<Piece>,
-  limitBytes?: bigint,
+  limitBytes = 1n << 40n,
 ): Promise<string> {
   const [to, beside] = [scratch.join(name), scratch.join(`links of ${name}`)];
   for (const path of [to, beside]) mkdirSync(path);
@@ -183,7 +184,7 @@ describe('a tree that moves', () => {
     assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
   });
 
-  test('with more data than its size allows is refused where sizes are held', async () => {
+  test('with more data than its size allows is refused', async () => {
     using scratch = new Scratch('tree');
     const block = Buffer.alloc(4096, 1);
     const pieces = [
@@ -193,9 +194,43 @@ describe('a tree that moves', () => {
       name('last'),
       [done, done, end],
     ] as const;
-    await assert.rejects(unpack(scratch, 'less', sent(...pieces), 4099n), { name: 'ResourceExhausted' });
-    const path = await unpack(scratch, 'enough', sent(...pieces), 4100n);
+    const enough = 512n + 1n + 8192n;
+    await assert.rejects(
+      unpack(scratch, 'less', sent(...pieces), enough - 1n),
+      /The volume has more in it than its size/,
+    );
+    const path = await unpack(scratch, 'enough', sent(...pieces), enough);
     assert.deepEqual(readFileSync(join(path, 'x')), Buffer.concat([block, Buffer.alloc(4096), name('last')]));
+  });
+
+  test('with more entries than its size allows is refused', async () => {
+    using scratch = new Scratch('tree');
+    const attribute = { type: 'attribute', name: name('user.long'), value: Buffer.alloc(3000) } as const;
+    const entries: Record<string, readonly TreeRecord[]> = {
+      file: [file('x', 0n), done],
+      directory: [{ type: 'directory', name: name('x') }, done],
+      symlink: [{ type: 'symlink', name: name('x'), link: 0, target: name('y') }, done],
+      special: [{ type: 'special', name: name('x'), link: 0, fileType: 0o10000, major: 0, minor: 0 }, done],
+      attribute: [attribute],
+    };
+    for (const [what, records] of Object.entries(entries)) {
+      await assert.rejects(unpack(scratch, `no ${what}`, sent([...records, done, end]), 500n), {
+        name: 'ResourceExhausted',
+      });
+      assert.deepEqual(readdirSync(scratch.join(`no ${what}`)), []);
+    }
+    await unpack(scratch, 'all', sent([file('x', 0n), done, attribute, done, end]), 4000n);
+  });
+
+  test('has no ACL of the directory that it comes into', async () => {
+    using scratch = new Scratch('tree');
+    mkdirSync(scratch.join('from'));
+    makeWildTree(scratch.join('from'), 2);
+    const before = describedTree(scratch.join('from'));
+    const acl = '0200000001000700ffffffff02000700e803000004000500ffffffff10000700ffffffff20000500ffffffff';
+    const script = "import os, sys; os.setxattr(sys.argv[1], 'system.posix_acl_default', bytes.fromhex(sys.argv[2]))";
+    execFileSync('python3', ['-c', script, scratch.path, acl]);
+    requireTree(await unpack(scratch, 'to', packed(scratch.join('from'))), before);
   });
 
   test('deeper than anything that programs make is refused', async () => {

@@ -3,13 +3,17 @@ import { FailedPrecondition } from '../../volume/errors.ts';
 
 /** Limit of entries that wait for more names at a time: all of them are in memory. */
 const maxWaiting = 1_000_000;
-/** Limit of names of one entry that are counted; of one with more, the rest waits to the end. */
-const maxNames = 2 ** 31;
+
+interface Waiting {
+  readonly link: number;
+  /** The names that are left. */
+  left: number;
+}
 
 /** The entries of several names that have come, and wait for their other names. */
 export class Links {
-  /** By inode: the number of the entry and the names that are left, in one number to save memory. */
-  readonly #waiting = new Map<number | string, number>();
+  /** By inode. */
+  readonly #waiting = new Map<number | string, Waiting>();
   #last = 0;
 
   /** @throws FailedPrecondition if there are too many */
@@ -26,11 +30,10 @@ export class Links {
         );
       }
       const link = ++this.#last;
-      this.#waiting.set(key, link * maxNames + Math.min(links - 1, maxNames - 1));
+      this.#waiting.set(key, { link, left: links - 1 });
       return { link, isFirst: true };
     }
-    if (waiting % maxNames <= 1) this.#waiting.delete(key);
-    else this.#waiting.set(key, waiting - 1);
-    return { link: Math.floor(waiting / maxNames), isFirst: false };
+    if (--waiting.left === 0) this.#waiting.delete(key);
+    return { link: waiting.link, isFirst: false };
   }
 }

@@ -10,6 +10,7 @@ import {
   makeDirectoryIn,
   makeSpecialIn,
   makeSymlinkIn,
+  removeAttribute,
   treeName,
   writeAttribute,
 } from '../../kernel/file/entry.ts';
@@ -25,6 +26,7 @@ import { InFlight } from '../in-flight.ts';
 import { PieceMemory } from '../piece-memory.ts';
 import { dataDigest, recordsDigest } from './digest.ts';
 import { type DataRange, decodeRecords, type TreeRecord, unreadable } from './records.ts';
+import { bytesOf, moreThanItsSize } from './room.ts';
 
 export interface TreeTarget {
   readonly queue: DiskQueue;
@@ -35,8 +37,8 @@ export interface TreeTarget {
 }
 
 export interface UnpackWork extends TreeTarget {
-  /** The limit of its data; undefined: there is none. */
-  readonly limitBytes: bigint | undefined;
+  /** The limit of its data, entries and attributes together. */
+  readonly limitBytes: bigint;
   readonly pieces: AsyncIterable<Piece>;
   readonly pace: Pace;
   readonly signal: AbortSignal;
@@ -101,7 +103,8 @@ class Unpacker implements AsyncDisposable {
   #settling: Promise<void> = Promise.resolve();
   /** Entries that have come, and whose calls go on. */
   readonly #finishing = new InFlight();
-  #dataBytes = 0n;
+  /** The bytes of all that has come, as the filesystem takes them. */
+  #takenBytes = 0n;
 
   constructor(target: UnpackWork) {
     this.#target = target;
@@ -110,6 +113,8 @@ class Unpacker implements AsyncDisposable {
 
   async begin(): Promise<void> {
     const { queue, root } = this.#target;
+    // Those of the directory around it: all entries would inherit them.
+    for (const acl of ['system.posix_acl_default', 'system.posix_acl_access']) await removeAttribute(queue, root, acl);
     await this.#levels.push(await openFile(queue, root, constants.O_RDONLY | constants.O_DIRECTORY), {});
   }
 
@@ -122,6 +127,7 @@ class Unpacker implements AsyncDisposable {
     if (!recordsDigest(piece.bytes).equals(piece.digest)) throw unreadable('its bytes have changed on their way');
     for (const record of decodeRecords(piece.bytes)) {
       if (this.#announced !== undefined || this.#isWhole) throw unreadable('it goes on behind its end');
+      this.#takeRoom(BigInt(bytesOf(record)));
       await this.#apply(record);
     }
     piece.free();
@@ -217,6 +223,12 @@ class Unpacker implements AsyncDisposable {
     entry.calls.catch(() => undefined);
   }
 
+  /** Neither every filesystem nor every pool holds the size of a volume, and another node sends what it likes. */
+  #takeRoom(bytes: bigint): void {
+    this.#takenBytes += bytes;
+    if (this.#takenBytes > this.#target.limitBytes) throw new ResourceExhausted(moreThanItsSize);
+  }
+
   #announce({ lengthBytes, offsetBytes }: DataRange): void {
     const entry = this.#entry;
     const until = offsetBytes + BigInt(lengthBytes);
@@ -229,16 +241,11 @@ class Unpacker implements AsyncDisposable {
   }
 
   async #write({ lengthBytes, offsetBytes }: DataRange, piece: PieceData): Promise<void> {
-    const { limitBytes, queue } = this.#target;
+    const { queue } = this.#target;
     const { bytes, digest } = piece;
     const entry = this.#entry;
     if (entry === undefined || bytes.length !== lengthBytes) throw unreadable('its data is of another length');
-    this.#dataBytes += BigInt(lengthBytes);
-    if (limitBytes !== undefined && this.#dataBytes > limitBytes) {
-      throw new ResourceExhausted(
-        'The volume has more data than its size allows in a pool that holds sizes: expand it, or remove files. Nothing was moved.',
-      );
-    }
+    this.#takeRoom(roundUp(BigInt(lengthBytes), blockBytes));
     // One is written while the next one comes.
     await entry.calls;
     entry.calls = writeAt(queue, entry.file, bytes, offsetBytes).then(() => piece.free());

@@ -431,7 +431,7 @@ class IncomingTreeVolume extends IncomingVolume implements IncomingTree {
     this.links = own.links;
   }
 
-  get limitBytes(): bigint | undefined {
+  get limitBytes(): bigint {
     return this.#tree.limitBytes;
   }
 

@@ -7,6 +7,7 @@ import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
+import { treeCopyBytes } from '../../../volume/size.ts';
 import type { IncomingRoom, IncomingTreeDraft, Provisioner, Recorded, Transfer } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { replaceFile } from '../../records/durable-file.ts';
@@ -66,8 +67,8 @@ class IncomingDirectory implements IncomingTreeDraft {
     this.#draft = new DirectoryVolumeDraft(parts, id, true);
   }
 
-  get limitBytes(): bigint | undefined {
-    return this.#parts.projects === undefined ? undefined : this.#limitBytes;
+  get limitBytes(): bigint {
+    return this.#limitBytes;
   }
 
   async begin({ sizeBytes }: IncomingRoom): Promise<void> {
@@ -75,7 +76,7 @@ class IncomingDirectory implements IncomingTreeDraft {
     const { data, directory } = this.#draft;
     await this.#draft.begin();
     // With a note it is whole; one without is never met here again.
-    if (!(await isThere(queue, data))) await makeData(this.#parts, directory, copyLimit(sizeBytes));
+    if (!(await isThere(queue, data))) await makeData(this.#parts, directory, treeCopyBytes(sizeBytes));
     await this.resize(sizeBytes);
     await queue.run(() => mkdir(this.#path(linksName), { mode: 0o700, recursive: true }));
     await syncs.sync(queue, directory);
@@ -83,7 +84,7 @@ class IncomingDirectory implements IncomingTreeDraft {
   }
 
   async resize(sizeBytes: bigint): Promise<void> {
-    this.#limitBytes = copyLimit(sizeBytes);
+    this.#limitBytes = treeCopyBytes(sizeBytes);
     await this.#parts.projects?.limitIn(this.#draft.directory, this.#limitBytes);
   }
 
@@ -138,12 +139,4 @@ class IncomingDirectory implements IncomingTreeDraft {
   #path(name: string): string {
     return join(this.#draft.directory, name);
   }
-}
-
-/**
- * The limit while it is copied: a full volume may take a little more on another filesystem, and XFS has no room for the
- * copy of one that is full. The other end, which may be another node, never writes more.
- */
-function copyLimit(sizeBytes: bigint): bigint {
-  return sizeBytes + sizeBytes / 16n + (64n << 20n);
 }
