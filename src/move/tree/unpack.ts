@@ -113,7 +113,7 @@ class Unpacker implements AsyncDisposable {
 
   async begin(): Promise<void> {
     const { queue, root } = this.#target;
-    // Those of the directory around it: all entries would inherit them.
+    // All entries would inherit those of the directory around it.
     for (const acl of ['system.posix_acl_default', 'system.posix_acl_access']) await removeAttribute(queue, root, acl);
     await this.#levels.push(await openFile(queue, root, constants.O_RDONLY | constants.O_DIRECTORY), {});
   }
