@@ -234,6 +234,7 @@ export class PoolSource implements MoveSource {
     const { id, pool } = this.#parts;
     const record = await pool.find(id);
     if (record === undefined) throw new NotFound(`volume ${id} is not in pool ${pool.name} any more.`);
+    if (of === undefined) await this.#requireFence();
     if (record.content.type === 'directory') return this.#readTree(record, signal);
     const { endBytes, from, ranges } = await this.#content(record, of, signal);
     try {
@@ -247,6 +248,13 @@ export class PoolSource implements MoveSource {
       await from[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  /** @throws Unavailable if the volume could change meanwhile */
+  async #requireFence(): Promise<void> {
+    const { id, moveId } = this.#parts;
+    if ((await this.#moves.stateOf(id)).mark.fence?.moveId === moveId) return;
+    throw new Unavailable(`the fence of volume ${id} has ended: it is copied once it stands again.`);
   }
 
   /** All of a directory, from its beginning. */

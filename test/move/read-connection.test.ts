@@ -6,7 +6,7 @@ import { createServer, type TLSSocket } from 'node:tls';
 import { peerName } from '../../src/move/nodes/names.ts';
 import { ReadConnection } from '../../src/move/nodes/read-connection.ts';
 import { switchingProtocols } from '../../src/move/nodes/wire.ts';
-import { NotConnected } from '../../src/move/source.ts';
+import { MoveEnded, NotConnected } from '../../src/move/source.ts';
 import { eventually } from '../support/eventually.ts';
 import { Broker } from './two-nodes.ts';
 
@@ -76,6 +76,26 @@ describe('a connection for the bytes of a volume', () => {
   test('with a driver of another version is none: the move waits', async (t) => {
     const open = await sourceThat(t, (socket) => socket.end(`HTTP/1.1 409 Conflict\r\n\r\n${'x'.repeat(200)}`));
     await assert.rejects(open(), { constructor: NotConnected, message: /has another version of the driver/ });
+  });
+
+  test('that is refused has the reason of the source, in whatever parts it comes', async (t) => {
+    const body = JSON.stringify({ code: 'FAILED_PRECONDITION', message: 'the move was cancelled.', reason: 'ended' });
+    const head = `HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    for (const partBytes of [1, 80, 4096]) {
+      const open = await sourceThat(t, (socket) => {
+        const answer = head + body;
+        for (let at = 0; at < answer.length; at += partBytes) socket.write(answer.slice(at, at + partBytes));
+      });
+      await assert.rejects(open(), { constructor: MoveEnded, message: 'the move was cancelled.' });
+    }
+    for (const odd of [
+      'x'.repeat(2_000),
+      `Content-Length: 3\r\n\r\n${'x'.repeat(200)}`,
+      'Content-Length: 99999\r\n\r\n',
+    ]) {
+      const open = await sourceThat(t, (socket) => socket.end(`HTTP/1.1 403 Forbidden\r\n${odd.padEnd(200)}`));
+      await assert.rejects(open(), { constructor: NotConnected, message: /has another version of the driver/ });
+    }
   });
 
   test('ends as its signal says', async (t) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DataLoss } from '../../volume/errors.ts';
 import { pieceBytes } from '../copy.ts';
+import { NotConnected } from '../source.ts';
 import { type ByteSource, FramesAhead } from './frames.ts';
 import { frameHead, frameTypes, pieceFrame } from './wire.ts';
 
@@ -77,6 +78,15 @@ describe('frames that come ahead', () => {
     for (let index = 0; index < 200; index++) {
       assert.equal((await frames.next()).offsetBytes, BigInt(index) * pieceBytes);
     }
+  });
+
+  test('of later versions are passed over, with their bodies', async () => {
+    const later = Buffer.concat([frameHead(9, 0n, 10), Buffer.alloc(10, 7)]);
+    const row = Array.from({ length: 64 }, () => later);
+    const frames = new FramesAhead(new Sent(later, ...zeros(0n), ...row, ...zeros(pieceBytes), ...row, later));
+    assert.equal((await frames.next()).offsetBytes, 0n);
+    assert.equal((await frames.next()).offsetBytes, pieceBytes);
+    await assert.rejects(frames.next(), NotConnected);
   });
 
   test('that are longer than a piece are none of ours', async () => {

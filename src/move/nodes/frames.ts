@@ -1,6 +1,7 @@
 import { DataLoss } from '../../volume/errors.ts';
 import { pieceBytes } from '../copy.ts';
 import { PieceMemory } from '../piece-memory.ts';
+import { NotConnected } from '../source.ts';
 import { digestBytes, frameHeadBytes, frameTypes, longestBodyBytes } from './wire.ts';
 
 export interface Frame {
@@ -24,8 +25,12 @@ const piecesAhead = 8;
 /** Frames of zeros take no memory of pieces. */
 const maxFrames = 64;
 const none = Buffer.alloc(0);
+const knownTypes: ReadonlySet<number> = new Set(Object.values(frameTypes));
 
-/** The frames of a connection, which come while others are being written, until memory for pieces is short. */
+/**
+ * The frames of a connection, which come while others are being written, until memory for pieces is short. Those of unknown
+ * types are passed over with their bodies.
+ */
 export class FramesAhead {
   readonly #source: ByteSource;
   readonly #memory = new PieceMemory(piecesAhead, Number(pieceBytes));
@@ -53,10 +58,21 @@ export class FramesAhead {
   }
 
   async #run(): Promise<void> {
+    let unknown = 0;
     try {
       for (;;) {
         while (this.#frames.length >= maxFrames) await this.#changed.promise;
         const frame = await this.#read();
+        if (!knownTypes.has(frame.type)) {
+          // Later versions may add some; a row without an end would be no progress, and no silence either.
+          if (++unknown > maxFrames) {
+            throw new NotConnected(
+              'the other node sends frames of unknown kinds: it has another version of the driver.',
+            );
+          }
+          continue;
+        }
+        unknown = 0;
         this.#frames.push(frame);
         this.#wake();
         if (frame.type === frameTypes.end || frame.type === frameTypes.refusal) return;
@@ -89,8 +105,8 @@ export class FramesAhead {
       await this.#source.read(body);
       return { ...facts, digest, body, free };
     }
-    const hasBody = type === frameTypes.head || type === frameTypes.refusal;
-    return { ...facts, digest: none, body: hasBody ? await this.#bytes(lengthBytes) : none };
+    const body = type === frameTypes.zeros ? none : await this.#bytes(lengthBytes);
+    return { ...facts, digest: none, body };
   }
 
   async #bytes(length: number): Promise<Buffer> {

@@ -9,6 +9,7 @@ import { step } from '../../volume/step.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
 import type { PeerMove } from '../mover.ts';
 import { MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
+import { Reads } from './reads.ts';
 import { NotAdmitted, type Operation } from './wire.ts';
 
 export interface LeavingsOptions {
@@ -70,6 +71,7 @@ export class Leavings {
   readonly #heardMs = new Map<VolumeId, number>();
   /** When the target came last, since this process started. */
   readonly #cameMs = new Map<VolumeId, number>();
+  readonly #reads = new Reads();
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
@@ -136,6 +138,8 @@ export class Leavings {
       this.#planned.set(id, { moveId, node, expiresMs: performance.now() + plannedMs });
       return;
     }
+    // A stream that was let in before belongs to a move that goes on no more.
+    this.#reads.stop(id, (read) => read.moveId !== moveId || this.#admitted.get(id)?.node !== node);
     this.#heardMs.set(id, performance.now());
     this.#admitted.set(id, { moveId, node, isOrder: kind === 'order', expiresMs: performance.now() + admittedMs });
   }
@@ -195,12 +199,13 @@ export class Leavings {
     return error;
   }
 
-  /** The admitted node has asked for something. */
-  heard(id: VolumeId): void {
+  /** The node of a move has asked for something. It keeps no other move in, nor the fence of another one up. */
+  heard({ id, moveId, node }: PeerMove): void {
     const admission = this.#admitted.get(id);
-    const state = admission && this.#jobOf(id, admission.moveId)?.state;
+    if (admission?.moveId !== moveId || admission.node !== node) return;
+    const state = this.#jobOf(id, moveId)?.state;
     // A move that has ended keeps no node in.
-    if (admission !== undefined && (state === undefined || state === 'running')) {
+    if (state === undefined || state === 'running') {
       admission.expiresMs = performance.now() + admittedMs;
     }
     this.#heardMs.set(id, performance.now());
@@ -213,6 +218,17 @@ export class Leavings {
     const job = this.#jobOf(id, moveId);
     const pool = job === undefined ? (await pools.find(id))?.pool : pools.get(job.from);
     return pool && new PoolSource({ pool, id, moveId, to: node, objects, signal });
+  }
+
+  /** A stream for a move that was just let in. It ends with the admission or, if it reads the volume itself, with the fence. */
+  reading({ id, moveId }: PeerMove, isFenced: boolean, work: (ended: AbortSignal) => Promise<void>): Promise<void> {
+    return this.#reads.during(id, { moveId, isFenced }, work);
+  }
+
+  /** Ends a fence, and before it the streams that it protects. */
+  async unfence(id: VolumeId, end: () => Promise<void>): Promise<void> {
+    await this.#reads.end(id, ({ isFenced }) => isFenced);
+    await end();
   }
 
   /** The target of an ordered move has come: it may come again after a restart. */
@@ -250,6 +266,7 @@ export class Leavings {
   async forgetDeleted(id: VolumeId): Promise<void> {
     const job = this.#known.get(id);
     this.#admitted.delete(id);
+    await this.#reads.end(id);
     if (job?.state === 'running') await this.#abandon(job, 'the volume was deleted.', false);
   }
 
@@ -266,7 +283,6 @@ export class Leavings {
         `volume ${id} was handed over to node ${job.node}: cancel the move there. If that node will never come back: --node-is-lost ${job.node}.`,
       );
     }
-    this.#admitted.delete(id);
     return this.#abandon(job, undefined);
   }
 
@@ -274,6 +290,7 @@ export class Leavings {
   async takenBack(id: VolumeId): Promise<void> {
     const job = this.#known.get(id);
     this.#admitted.delete(id);
+    this.#reads.stop(id);
     if (job?.state === 'running') await this.#note(endedJob(job, 'cancelled'));
   }
 
@@ -300,13 +317,16 @@ export class Leavings {
     }
     const state = await this.#stateOf(job);
     if (state?.why !== 'closed' || state.mark.fence?.moveId !== job.moveId) return;
-    await this.#sourceOf(job).open();
+    await this.unfence(job.id, () => this.#sourceOf(job).open());
     log.warn({ volume_id: job.id, node: job.node }, 'the fence of a volume has ended, as its target is silent');
   }
 
   /** The volume can be used here, and nothing of the move is left. */
   async #abandon(job: MoveJob, reason: string | undefined, hasVolume = true): Promise<MoveJob> {
+    const { id, moveId } = job;
     const source = this.#sourceOf(job);
+    if (this.#admitted.get(id)?.moveId === moveId) this.#admitted.delete(id);
+    await this.#reads.end(id);
     if (hasVolume) await source.open();
     await source.removeSnapshots();
     return this.#note(endedJob(job, reason === undefined ? 'cancelled' : 'failed', reason));
@@ -335,6 +355,7 @@ export class Leavings {
     await step(job.state === 'running' ? 'move/note' : 'move/forget', () => this.#jobs.write(job));
     this.#known.set(job.id, job);
     this.#heardMs.set(job.id, performance.now());
+    if (job.state !== 'running') this.#reads.stop(job.id, ({ moveId }) => moveId === job.moveId);
     return job;
   }
 }

@@ -237,7 +237,7 @@ async function* piecesIn(frames: FramesAhead, fromBytes: bigint, endBytes: bigin
   for (let at = fromBytes; ; ) {
     const { body, digest, free, lengthBytes, offsetBytes, type } = await nextFrame(frames);
     if (type === frameTypes.end) return;
-    if (type !== frameTypes.data && type !== frameTypes.zeros) continue;
+    if (type === frameTypes.head) throw new DataLoss('the other node has begun again in the middle.');
     const until = offsetBytes + BigInt(lengthBytes);
     if (offsetBytes < at || lengthBytes === 0 || until > endBytes) {
       throw new DataLoss(

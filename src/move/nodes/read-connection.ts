@@ -1,9 +1,10 @@
 import type { OnReadOpts } from 'node:net';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { HoldfastError } from '../../volume/errors.ts';
+import { parseJsonInput } from '../../volume/parse-input.ts';
 import { NotConnected } from '../source.ts';
 import type { ByteSource } from './frames.ts';
-import { lost, silentMs, switchingProtocols, upgradeTo } from './wire.ts';
+import { errorOf, longestBodyBytes, lost, silentMs, switchingProtocols, told, upgradeTo } from './wire.ts';
 
 export interface ReadConnectionOptions {
   readonly host: string;
@@ -20,6 +21,8 @@ export interface ReadConnectionOptions {
 const landingBytes = 64 * 1024;
 /** The number of bytes that are kept while nothing is awaited, before the network has to wait. */
 const maxHeldBytes = 256 * 1024;
+const headEnd = '\r\n\r\n';
+const longestHeadBytes = 1024;
 
 /**
  * A separate connection for the bytes of a volume. They land in the same memory again and again, and are copied to where
@@ -54,14 +57,14 @@ export class ReadConnection implements ByteSource, Disposable {
     this.#socket.write(`GET ${path} HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: ${upgradeTo}\r\n\r\n`);
   }
 
-  /** @throws NotConnected */
+  /** @throws NotConnected, and what the source has refused it for */
   static async open(options: ReadConnectionOptions): Promise<ReadConnection> {
     const connection = new ReadConnection(options);
     try {
       const answer = Buffer.alloc(switchingProtocols.length);
       await connection.read(answer);
       if (answer.equals(switchingProtocols)) return connection;
-      throw new NotConnected(`${options.title} sends volumes in another way: it has another version of the driver.`);
+      throw await connection.#refusal(answer);
     } catch (error) {
       connection[Symbol.dispose]();
       throw error;
@@ -85,6 +88,28 @@ export class ReadConnection implements ByteSource, Disposable {
 
   [Symbol.dispose](): void {
     this.#socket.destroy();
+  }
+
+  /** @param begun the answer, as far as it has come */
+  async #refusal(begun: Buffer): Promise<Error> {
+    const other = new NotConnected(
+      `${this.#title} sends volumes in another way: it has another version of the driver.`,
+    );
+    let answer = begun;
+    const more = async (length: number) => {
+      const bytes = Buffer.alloc(length);
+      await this.read(bytes);
+      answer = Buffer.concat([answer, bytes]);
+    };
+    if (!answer.toString('latin1').startsWith('HTTP/1.1 403 ')) return other;
+    while (!answer.includes(headEnd) && answer.length < longestHeadBytes) await more(1);
+    const bodyAt = answer.indexOf(headEnd) + headEnd.length;
+    const length = Number(/\r\ncontent-length: ([0-9]{1,5})\r\n/i.exec(answer.toString('latin1', 0, bodyAt))?.[1] ?? 0);
+    const left = bodyAt + length - answer.length;
+    if (length > longestBodyBytes || left < 0) return other;
+    await more(left);
+    const parsed = parseJsonInput(told.refusal, answer.toString('utf8', bodyAt));
+    return 'data' in parsed ? errorOf(parsed.data) : other;
   }
 
   /** @returns false if the network has to wait */

@@ -1,16 +1,16 @@
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { z } from 'zod';
 import type { PoolLog } from '../../pool/log.ts';
-import { InvalidArgument, NotFound } from '../../volume/errors.ts';
+import { InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { readText } from '../../volume/flow/read-text.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import type { PeerMove } from '../mover.ts';
-import type { PoolSource, ReadRequest } from '../source.ts';
+import { MoveEnded, type PoolSource, type ReadRequest } from '../source.ts';
 import { switched } from '../switched.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
@@ -28,6 +28,7 @@ import {
   refusalOf,
   sightOut,
   switchingProtocols,
+  upgradeTo,
 } from './wire.ts';
 
 export interface GivingServerOptions {
@@ -36,13 +37,17 @@ export interface GivingServerOptions {
   readonly identity: NodeIdentity;
   readonly leavings: Leavings;
   readonly log: PoolLog;
+  /** The time for which a target may take none of the bytes that it asked for. */
+  readonly slowestMs?: number;
 }
 
 /** A connection for each read, and one for the other calls, of a few moves at a time. */
-const maxConnections = 128;
+const maxConnections = 256;
+/** No node can keep the others away. */
+const maxConnectionsOfNode = 32;
 const requestMs = 10_000;
 /** A target that takes nothing for longer is not there any more. */
-const slowestMs = 5 * 60_000;
+const defaultSlowestMs = 5 * 60_000;
 const beatMs = 5_000;
 
 /**
@@ -54,6 +59,8 @@ export class GivingServer {
   readonly #server: Server;
   /** The connections that carry frames. The server knows them no more. */
   readonly #reads = new Set<Duplex>();
+  /** The number of connections, by the name in their certificate. */
+  readonly #counts = new Map<string, number>();
 
   constructor(options: GivingServerOptions) {
     this.#options = options;
@@ -72,6 +79,7 @@ export class GivingServer {
     this.#server.maxConnections = maxConnections;
     this.#server.on('request', (request, response) => void this.#answer(request, response));
     this.#server.on('upgrade', (request, socket) => void this.#read(request, socket));
+    this.#server.on('secureConnection', (socket) => this.#count(socket));
     this.#server.on('connection', (socket) => socket.setKeepAlive(true, 10_000));
     this.#server.on('clientError', (_error, socket) => socket.destroy());
   }
@@ -104,18 +112,30 @@ export class GivingServer {
     response.on('error', () => gone.abort());
     try {
       const { move, operation } = this.#admit(request);
-      if (operation === 'read') throw new NotFound('There is no such call.');
+      if (operation === 'read') throw otherVersion(move);
       const body = await readText(request, longestBodyBytes, () => new InvalidArgument('the request is too long.'));
       await new Answering(leavings, move, response, gone.signal).run(operation, body);
     } catch (error) {
       if (gone.signal.aborted) return;
       const refusal = refusalFor(log, error);
-      response.writeHead(error instanceof NotAdmitted ? 403 : 409).end(JSON.stringify(refusal));
+      response.writeHead(statusOf(error)).end(JSON.stringify(refusal));
     }
   }
 
+  #count(socket: TLSSocket): void {
+    const name = nameOf(socket) ?? '';
+    const count = (this.#counts.get(name) ?? 0) + 1;
+    this.#counts.set(name, count);
+    socket.once('close', () => {
+      const left = (this.#counts.get(name) ?? 0) - 1;
+      if (left > 0) this.#counts.set(name, left);
+      else this.#counts.delete(name);
+    });
+    if (count > maxConnectionsOfNode) socket.destroy();
+  }
+
   async #read(request: IncomingMessage, socket: Duplex): Promise<void> {
-    const { leavings, log } = this.#options;
+    const { leavings, log, slowestMs = defaultSlowestMs } = this.#options;
     const gone = new AbortController();
     this.#reads.add(socket);
     socket.once('close', () => {
@@ -126,13 +146,23 @@ export class GivingServer {
     // The target says nothing more: it only ends the connection.
     socket.once('end', () => socket.destroy());
     socket.resume();
-    socket.write(switchingProtocols);
     try {
       const { move, operation } = this.#admit(request);
-      if (operation !== 'read') throw new NotFound('There is no such call.');
-      await sendVolume(leavings, move, { ask: askIn(request), socket, gone: gone.signal });
+      if (operation !== 'read' || request.headers.upgrade !== upgradeTo) throw otherVersion(move);
+      const read = readIn(request);
+      socket.write(switchingProtocols);
+      await leavings
+        .reading(move, read.of === undefined, (ended) =>
+          sendVolume(leavings, move, { ...read, socket, ended, gone: gone.signal, slowestMs }),
+        )
+        .catch((error: unknown) => {
+          if (!socket.destroyed) socket.end(jsonFrame(frameTypes.refusal, refusalFor(log, error)));
+        });
+      // A target that is slow has not all of it yet; one that never ends is not waited for.
+      destroyIn(slowestMs, socket);
     } catch (error) {
-      if (!gone.signal.aborted) socket.end(jsonFrame(frameTypes.refusal, refusalFor(log, error)));
+      destroyIn(requestMs, socket);
+      socket.end(refusalAnswer(error, refusalFor(log, error)), () => socket.destroy());
     }
   }
 
@@ -144,7 +174,7 @@ export class GivingServer {
     const { ended, node } = leavings.admitted(id, moveId, operation);
     requirePeer(request, node);
     if (ended !== undefined) throw ended;
-    if (operation !== 'describe') leavings.heard(id);
+    if (operation !== 'describe') leavings.heard({ id, moveId, node });
     return { move: { id, moveId, node }, operation };
   }
 }
@@ -193,7 +223,7 @@ class Answering {
         return this.#reply({ closed: closed && closedOut(closed) });
       }
       case 'open':
-        await source.open();
+        await this.#leavings.unfence(id, () => source.open());
         return this.#reply({});
       case 'give':
         return this.#reply(await source.give({ moveId, fenceId: parsed(asked.close, body).fenceId }));
@@ -203,9 +233,11 @@ class Answering {
         await this.#leavings.end(this.#move, 'done');
         switched.publish({ volumeId: id });
         return this.#reply({});
-      case 'take-back':
-        await source.takeBack(parsed(asked.generation, body).generation);
+      case 'take-back': {
+        const { generation } = parsed(asked.generation, body);
+        await this.#leavings.unfence(id, () => source.takeBack(generation));
         return this.#reply({});
+      }
     }
   }
 
@@ -226,32 +258,67 @@ function notHere(id: VolumeId): NotFound {
   return new NotFound(`volume ${id} is not on this node any more.`);
 }
 
-interface Read {
-  /** The request of the target. */
-  readonly ask: string;
+interface Read extends Pick<ReadRequest, 'fromBytes' | 'of'> {
   readonly socket: Duplex;
+  /** The connection was lost. */
   readonly gone: AbortSignal;
+  /** The move, or the fence that is read under, goes on no more. */
+  readonly ended: AbortSignal;
+  readonly slowestMs: number;
 }
 
-async function sendVolume(leavings: Leavings, move: PeerMove, { ask, gone, socket }: Read): Promise<void> {
-  const { base, fromBytes, target } = parsed(asked.read, ask);
-  const source = await leavings.source(move, gone);
+async function sendVolume(
+  leavings: Leavings,
+  move: PeerMove,
+  { ended, fromBytes, gone, of, slowestMs, socket }: Read,
+): Promise<void> {
+  const end = () => socket.destroy();
+  ended.addEventListener('abort', end, { once: true });
+  const signal = AbortSignal.any([gone, ended]);
+  const source = await leavings.source(move, signal);
   if (source === undefined) throw notHere(move.id);
-  const of: ReadRequest['of'] = target === undefined ? undefined : { base, target };
-  await using reading = await source.read({ of, fromBytes, signal: gone });
+  await using reading = await source.read({ of, fromBytes, signal });
   let progressMs = performance.now();
-  // A target that takes its time over what it has got is still there.
-  const beat = setInterval(() => {
-    if (performance.now() - progressMs < slowestMs) leavings.heard(move.id);
-  }, beatMs);
+  // A target that takes its time over what it has got is still there, for a while.
+  const beat = setInterval(
+    () => {
+      if (performance.now() - progressMs < slowestMs) leavings.heard(move);
+      else socket.destroy();
+    },
+    Math.min(beatMs, slowestMs),
+  );
   try {
     await sendPieces(socket, reading, () => {
       progressMs = performance.now();
-      leavings.heard(move.id);
+      leavings.heard(move);
     });
   } finally {
     clearInterval(beat);
+    ended.removeEventListener('abort', end);
   }
+}
+
+/** The move waits until both nodes have the same version. */
+function otherVersion({ id }: PeerMove): Unavailable {
+  return new Unavailable(`the node of volume ${id} sends it in another way: it has another version of the driver.`);
+}
+
+/** A target of another version believes no refusal but one of an admission. */
+function statusOf(error: unknown): 403 | 409 {
+  return error instanceof NotAdmitted || error instanceof MoveEnded ? 403 : 409;
+}
+
+function refusalAnswer(error: unknown, refusal: ReturnType<typeof refusalOf>): string {
+  const status = statusOf(error);
+  const body = JSON.stringify(refusal);
+  const headers = `Connection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}`;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n\r\n${body}`;
+}
+
+function destroyIn(ms: number, socket: Duplex): void {
+  const timer = setTimeout(() => socket.destroy(), ms);
+  socket.once('close', () => clearTimeout(timer));
+  if (socket.destroyed) clearTimeout(timer);
 }
 
 function refusalFor(log: PoolLog, error: unknown): ReturnType<typeof refusalOf> {
@@ -266,11 +333,12 @@ function secured({ authorities, certificate, key }: NodeIdentity) {
 
 /** @throws NotAdmitted unless the certificate is that of the node which the controller has admitted */
 function requirePeer({ socket }: IncomingMessage, node: string): void {
-  const isNode =
-    socket instanceof TLSSocket &&
-    socket.authorized &&
-    socket.getPeerCertificate().subjectaltname === `DNS:${peerName(node)}`;
-  if (!isNode) throw new NotAdmitted('another node was admitted to this move.');
+  if (!(socket instanceof TLSSocket && socket.authorized && nameOf(socket) === `DNS:${peerName(node)}`))
+    throw new NotAdmitted('another node was admitted to this move.');
+}
+
+function nameOf(socket: TLSSocket): string | undefined {
+  return socket.getPeerCertificate().subjectaltname;
 }
 
 function targetOf({ method, url = '' }: IncomingMessage): {
@@ -282,7 +350,8 @@ function targetOf({ method, url = '' }: IncomingMessage): {
     /^\/v1\/moves\/([0-9a-f-]{36})\/([^/]+)\/([a-z-]+)$/.exec(pathOf(url)) ?? [];
   const id = parseVolumeId(volume);
   const operation = operations.find((name) => name === last);
-  const isKnown = method === (operation === 'read' ? 'GET' : 'POST');
+  // Earlier versions ask for the bytes by a POST.
+  const isKnown = method === 'POST' || (operation === 'read' && method === 'GET');
   if (!isKnown || id === undefined || operation === undefined) throw new NotFound('There is no such call.');
   return { id, moveId, operation };
 }
@@ -291,8 +360,10 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-function askIn({ url = '' }: IncomingMessage): string {
-  return new URLSearchParams(url.slice(pathOf(url).length)).get('ask') ?? '';
+function readIn({ url = '' }: IncomingMessage): Pick<ReadRequest, 'fromBytes' | 'of'> {
+  const ask = new URLSearchParams(url.slice(pathOf(url).length)).get('ask') ?? '';
+  const { base, fromBytes, target } = parsed(asked.read, ask);
+  return { fromBytes, of: target === undefined ? undefined : { base, target } };
 }
 
 function parsed<T>(schema: z.ZodType<T>, body: string): T {

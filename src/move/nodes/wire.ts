@@ -22,7 +22,7 @@ import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, ty
 /*
  * The messages of two nodes in a move: requests of the target, JSON over HTTPS, at
  * /v1/moves/MOVE/VOLUME/OPERATION. Fields are added, never changed or removed. `read` is a GET that asks for an upgrade, with
- * its request in the query; the connection carries frames then, and nothing else.
+ * its request in the query; the connection carries frames then, and nothing else. Who is not let in has an ordinary answer, 403.
  */
 
 export const operations = [

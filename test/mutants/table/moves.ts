@@ -4,6 +4,8 @@ const rule = { file: 'src/volume/move/rule.ts', killer: 'src/volume/move/rule.te
 
 const nodes = { killer: 'test/move/nodes.test.ts' } as const;
 
+const giving = { killer: 'test/move/giving.test.ts' } as const;
+
 const pool = { killer: 'test/move/pool.test.ts' } as const;
 
 const trees = { killer: 'test/move/tree.test.ts' } as const;
@@ -274,6 +276,110 @@ export const moveMutants: readonly Mutant[] = [
     only: 'has to wait',
   },
   {
+    name: 'frames of later versions are passed over with their bodies',
+    file: 'src/move/nodes/frames.ts',
+    killer: 'src/move/nodes/frames.test.ts',
+    text: 'const body = type === frameTypes.zeros ? none',
+    replacement: 'const body = !knownTypes.has(type) || type === frameTypes.zeros ? none',
+    only: 'later versions',
+  },
+  {
+    name: 'a row of unknown frames is no progress',
+    file: 'src/move/nodes/frames.ts',
+    killer: 'src/move/nodes/frames.test.ts',
+    text: 'if (++unknown > maxFrames) {',
+    replacement: 'if (++unknown > 1_000) {',
+    only: 'later versions',
+  },
+  {
+    name: 'a stream ends with its move',
+    ...giving,
+    file: 'src/move/nodes/leavings.ts',
+    text: '    await this.#reads.end(id);\n    if (hasVolume)',
+    replacement: '    if (hasVolume)',
+    only: 'is cancelled at the source',
+  },
+  {
+    name: 'a deletion waits for the end of what is read',
+    file: 'src/move/nodes/reads.ts',
+    killer: 'src/move/nodes/reads.test.ts',
+    text: 'withTimeout(endMs, Promise.all(meant.map(({ ended }) => ended)))',
+    replacement: 'withTimeout(endMs, Promise.resolve())',
+    only: 'have closed all',
+  },
+  {
+    name: 'a stream of the volume itself ends with the fence',
+    ...giving,
+    file: 'src/move/nodes/leavings.ts',
+    text: '    await this.#reads.end(id, ({ isFenced }) => isFenced);\n',
+    replacement: '',
+    only: 'ends with the fence',
+  },
+  {
+    name: 'a volume that is not fenced is read by no move',
+    ...giving,
+    file: 'src/move/source.ts',
+    text: '    if (of === undefined) await this.#requireFence();\n',
+    replacement: '',
+    only: 'ends with the fence',
+  },
+  {
+    name: 'a target that takes nothing is not sent to for ever',
+    ...giving,
+    file: 'src/move/nodes/server.ts',
+    text: '      else socket.destroy();\n    },\n    Math',
+    replacement: '    },\n    Math',
+    only: 'takes nothing for long',
+  },
+  {
+    name: 'a target keeps the fence of its own move up, and of no other',
+    ...giving,
+    file: 'src/move/nodes/leavings.ts',
+    text: '    if (admission?.moveId !== moveId || admission.node !== node) return;\n    const state',
+    replacement: '    if (admission === undefined) return;\n    const state',
+    only: 'word of a move',
+  },
+  {
+    name: 'a connection that was refused is not kept',
+    ...giving,
+    file: 'src/move/nodes/server.ts',
+    text: 'socket.end(refusalAnswer(error, refusalFor(log, error)), () => socket.destroy());',
+    replacement: 'socket.end(refusalAnswer(error, refusalFor(log, error)));',
+    only: 'let in to nothing',
+  },
+  {
+    name: 'no node can keep the others away from the port',
+    ...giving,
+    file: 'src/move/nodes/server.ts',
+    text: '    if (count > maxConnectionsOfNode) socket.destroy();\n',
+    replacement: '',
+    only: 'however many connections',
+  },
+  {
+    name: 'a target of another version gets no frames, and waits',
+    ...giving,
+    file: 'src/move/nodes/server.ts',
+    text: "operation !== 'read' || request.headers.upgrade !== upgradeTo",
+    replacement: "operation !== 'read'",
+    only: 'another version',
+  },
+  {
+    name: 'a target of an earlier version waits',
+    ...giving,
+    file: 'src/move/nodes/server.ts',
+    text: "if (operation === 'read') throw otherVersion(move);",
+    replacement: "if (operation === 'read') throw new NotFound('There is no such call.');",
+    only: 'another version',
+  },
+  {
+    name: 'a stream that is refused says why',
+    file: 'src/move/nodes/read-connection.ts',
+    killer: 'test/move/read-connection.test.ts',
+    text: "return 'data' in parsed ? errorOf(parsed.data) : other;",
+    replacement: 'return other;',
+    only: 'has the reason of the source',
+  },
+  {
     name: 'another node than the admitted one gets nothing',
     ...nodes,
     file: 'src/move/nodes/server.ts',
@@ -317,7 +423,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'the fence of a silent target ends',
     ...nodes,
     file: 'src/move/nodes/leavings.ts',
-    text: '    await this.#sourceOf(job).open();\n    log.warn',
+    text: '    await this.unfence(job.id, () => this.#sourceOf(job).open());\n    log.warn',
     replacement: '    log.warn',
     only: 'ends its fence when the target is silent',
   },
