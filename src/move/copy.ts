@@ -3,7 +3,7 @@ import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
 import { openDirect, openDirectForWrites } from '../kernel/file/direct.ts';
-import { readFully, syncFile, writeAt } from '../kernel/file/file.ts';
+import { dropCached, readFully, syncFile, writeAt } from '../kernel/file/file.ts';
 import { type ByteRange, nextData } from '../kernel/file/sparse.ts';
 import type { IncomingBytes } from '../pool/moves.ts';
 import { DataLoss } from '../volume/errors.ts';
@@ -182,6 +182,7 @@ async function write({ file, to, toQueue }: Target, data: PieceData, offsetBytes
 
 async function settleBatch(target: Target, batch: readonly Written[], offsetBytes: bigint): Promise<void> {
   await syncFile(target.toQueue, target.to.data);
+  await dropCached(target.toQueue, target.to.data);
   await compare(target, batch);
   await target.noted(offsetBytes);
 }

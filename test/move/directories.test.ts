@@ -156,6 +156,20 @@ describe('a directory that moves between two pools of a node', () => {
     assert.deepEqual(await node.move('xfs'), ['done', undefined]);
   });
 
+  test('that a process writes to all the same is copied again, and has all of it', async () => {
+    using scratch = new Scratch('move-directory');
+    await using node = await Node.open(scratch);
+    await node.pools.get('host').create(spec);
+    const path = await node.path();
+    writeFileSync(join(path, 'large'), randomBytes(24 << 20));
+    await node.mover.start(id, 'xfs', 8n << 20n);
+    await eventually(() => assert.ok((node.sight().progress?.doneBytes ?? 0n) > 1n << 20n));
+    writeFileSync(join(path, 'later'), 'after');
+    await eventually(() => assert.match(node.sight().trouble ?? '', /data has changed while the volume was copied/));
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    assert.deepEqual(readdirSync(await node.path()).sort(), ['large', 'later']);
+  });
+
   test('is refused with what is mounted in it, and by a pool of another kind', async () => {
     using scratch = new Scratch('move-directory');
     await using node = await Node.open(scratch);

@@ -1,8 +1,21 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -28,7 +41,8 @@ async function unpack(
   pieces: AsyncIterable<Piece>,
   limitBytes = 1n << 40n,
 ): Promise<string> {
-  const [to, beside] = [scratch.join(name), scratch.join(`links of ${name}`)];
+  const to = scratch.join(name);
+  const beside = join(dirname(to), `links of ${basename(to)}`);
   for (const path of [to, beside]) mkdirSync(path);
   await using root = await openReadOnly(queue, to);
   await using links = await openReadOnly(queue, beside);
@@ -231,6 +245,66 @@ describe('a tree that moves', () => {
     const script = "import os, sys; os.setxattr(sys.argv[1], 'system.posix_acl_default', bytes.fromhex(sys.argv[2]))";
     execFileSync('python3', ['-c', script, scratch.path, acl]);
     requireTree(await unpack(scratch, 'to', packed(scratch.join('from'))), before);
+  });
+
+  const changes: Record<string, (from: string) => void> = {
+    'with a file that is written to': (from) => {
+      const file = openSync(join(from, 'd/large'), 'r+');
+      writeSync(file, 'x', 0);
+      closeSync(file);
+    },
+    'with a file that becomes shorter': (from) => truncateSync(join(from, 'd/large'), 100),
+    'with a file that becomes longer': (from) => appendFileSync(join(from, 'd/large'), 'x'),
+    'with a file that gets another mode': (from) => chmodSync(join(from, 'd/large'), 0o600),
+    'with a directory that gets an entry': (from) => writeFileSync(join(from, 'd/later'), ''),
+    'with a directory that has lost one': (from) => unlinkSync(join(from, 'first')),
+  };
+  for (const [what, change] of Object.entries(changes)) {
+    test(`${what} while it is read is refused, and can be copied again`, async () => {
+      using scratch = new Scratch('tree');
+      const from = scratch.join('from');
+      mkdirSync(join(from, 'd'), { recursive: true });
+      writeFileSync(join(from, 'first'), 'x');
+      writeFileSync(join(from, 'd/large'), randomBytes(24 << 20));
+      async function* changing(): AsyncGenerator<Piece, void, void> {
+        let count = 0;
+        for await (const piece of packed(from)) {
+          if (++count === 4) change(from);
+          yield piece;
+        }
+      }
+      await assert.rejects(
+        unpack(scratch, 'to', changing()),
+        /Unavailable: .* has changed while the volume was copied/,
+      );
+      requireTree(await unpack(scratch, 'again', packed(from)), describedTree(from));
+    });
+  }
+
+  test('is compared with the disk, also where direct reads are of the page cache', async () => {
+    using scratch = new Scratch('tree');
+    const from = scratch.join('from');
+    mkdirSync(from);
+    const half = Buffer.concat(
+      Array.from({ length: 2048 }, () => Buffer.concat([randomBytes(2048), Buffer.alloc(2048)])),
+    );
+    writeFileSync(join(from, 'file'), half);
+    const [image, mountPoint] = [scratch.join('btrfs.img'), scratch.join('btrfs')];
+    writeFileSync(image, '');
+    truncateSync(image, 512 << 20);
+    mkdirSync(mountPoint);
+    execFileSync('mkfs.btrfs', ['-q', image]);
+    execFileSync('mount', ['-o', 'loop,compress-force=zstd', image, mountPoint]);
+    const device = execFileSync('findmnt', ['-no', 'SOURCE', mountPoint], { encoding: 'utf8' }).trim();
+    const readBytes = () =>
+      Number(
+        readFileSync(`/sys/block/${basename(device)}/stat`, 'utf8')
+          .trim()
+          .split(/ +/)[2],
+      ) * 512;
+    const before = readBytes();
+    await unpack(scratch, 'btrfs/to', packed(from));
+    assert.ok(readBytes() - before > 3 << 20, `${readBytes() - before}`);
   });
 
   test('deeper than anything that programs make is refused', async () => {

@@ -19,6 +19,10 @@ const fremovexattrCall = libcCall<readonly [Lent, string]>('int fremovexattr(int
 const syncFileRangeCall = libcCall<readonly [Lent, bigint, bigint, number]>(
   'int sync_file_range(int fd, int64_t offset, int64_t length, uint flags)',
 );
+const posixFadviseCall = libcCall<readonly [Lent, bigint, bigint, number]>(
+  'int posix_fadvise(int fd, int64_t offset, int64_t length, int advice)',
+);
+const POSIX_FADV_DONTNEED = 4;
 /** linux/fs.h: wait before, write, wait after. */
 const SYNC_FILE_RANGE_WRITE_AND_WAIT = 7;
 
@@ -171,6 +175,14 @@ export async function syncDirectory(queue: DiskQueue, directory: Descriptor | st
     // It has none, or its filesystem knows no such attributes, as NFS.
     if (!isErrno(error, 'ENODATA', 'ENOTSUP', 'EPERM', 'EACCES')) throw error;
   });
+}
+
+/**
+ * The next read of bytes that were synced comes from the disk. A direct read does so anyway, but not of compressed extents
+ * of btrfs, and not on every filesystem.
+ */
+export async function dropCached(queue: DiskQueue, file: Descriptor): Promise<void> {
+  await invoke(queue, posixFadviseCall, [file, 0n, 0n, POSIX_FADV_DONTNEED], file.path);
 }
 
 /**

@@ -164,6 +164,8 @@ export interface EntryStatus extends FileStatus {
   readonly groupId: number;
   readonly accessed: FileTime;
   readonly modified: FileTime;
+  /** The last change of its content or of any of its properties; no program can set it. */
+  readonly changed: FileTime;
   /** The number of a device node of any type. */
   readonly nodeOf: DeviceNumber;
 }
@@ -178,6 +180,7 @@ export function entryStatusOf(file: Descriptor): EntryStatus {
     groupId: status.readUInt32LE(24),
     accessed: { seconds: status.readBigInt64LE(64), nanoseconds: status.readUInt32LE(72) },
     modified: { seconds: status.readBigInt64LE(112), nanoseconds: status.readUInt32LE(120) },
+    changed: { seconds: status.readBigInt64LE(96), nanoseconds: status.readUInt32LE(104) },
     nodeOf: { major: status.readUInt32LE(128), minor: status.readUInt32LE(132) },
   };
 }

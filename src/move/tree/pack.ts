@@ -4,10 +4,10 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { attributesOf, readAttribute, targetOf } from '../../kernel/file/entry.ts';
 import { readFully } from '../../kernel/file/file.ts';
-import { type EntryStatus, entryStatusOf } from '../../kernel/file/path.ts';
+import { type EntryStatus, entryStatusOf, type FileTime } from '../../kernel/file/path.ts';
 import { namesAfter, openEntry, type PlacedName, type TreeName } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
-import { FailedPrecondition } from '../../volume/errors.ts';
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { dataRanges, type Piece, type PieceData, pieceBytes, wholePieces } from '../copy.ts';
 import { PieceMemory } from '../piece-memory.ts';
@@ -35,6 +35,7 @@ interface Seen {
 
 /** The place of the walk in a directory. */
 interface Place {
+  readonly before: EntryStatus;
   names: readonly PlacedName[];
   at: number;
   /** The next ones of them. */
@@ -59,7 +60,7 @@ export const treeEndBytes = 1n << 62n;
 
 /**
  * The pieces of a tree (`records.ts`), in the order in which its directories have their entries.
- * @throws FailedPrecondition if something is mounted in it, or it cannot move
+ * @throws FailedPrecondition if something is mounted in it, or it cannot move; Unavailable if it changes meanwhile
  */
 export function packTree(source: TreeSource): AsyncGenerator<Piece, void, void> {
   return ahead(pieces(source), piecesAhead);
@@ -92,14 +93,16 @@ class Packer {
   async *pieces(): AsyncGenerator<Part, void, void> {
     const { queue, root, signal } = this.#source;
     await using levels = new TreeLevels<Place>(queue);
-    await levels.push(await openFile(queue, root, readFlags | constants.O_DIRECTORY), newPlace());
+    await levels.push(await openFile(queue, root, readFlags | constants.O_DIRECTORY), newPlace(entryStatusOf(root)));
     for (;;) {
       signal.throwIfAborted();
       const { top } = levels;
       if (top === undefined) break;
       const name = await this.#nextName(top.directory, top.state);
       if (name === undefined) {
-        for (const record of await this.#attributes(top.directory)) yield* this.#add(record);
+        const attributes = await this.#attributes(top.directory);
+        requireUnchanged(top.directory, top.state.before);
+        for (const record of attributes) yield* this.#add(record);
         await levels.pop();
       } else yield* this.#entry(levels, top, name);
     }
@@ -133,6 +136,7 @@ class Packer {
   async #see(parent: Descriptor, name: TreeName): Promise<Seen> {
     const { queue } = this.#source;
     await using entry = await openEntry(queue, parent, name).catch((error) => {
+      if (isErrno(error, 'ENOENT')) throw changedMeanwhile(`${parent.path}/${name.text}`);
       throw isErrno(error, 'EXDEV') ? mountedInside(parent, name) : error;
     });
     const status = entryStatusOf(entry);
@@ -142,10 +146,14 @@ class Packer {
     const target = kind === 'symlink' ? await targetOf(queue, entry) : undefined;
     // Without holes, and once in the tree.
     const isSmall = kind === 'file' && sizeBytes > 0n && sizeBytes <= smallBytes && allocatedBytes >= sizeBytes;
-    if (!isSmall || links > 1) return { status, attributes, target, data: undefined };
+    if (!isSmall || links > 1) {
+      requireUnchanged(entry, status);
+      return { status, attributes, target, data: undefined };
+    }
     await using file = await openFile(queue, entry, readFlags);
     const data = Buffer.alloc(Number(sizeBytes));
     await readWhole(queue, file, data, 0n);
+    requireUnchanged(file, status);
     return { status, attributes, target, data };
   }
 
@@ -162,7 +170,9 @@ class Packer {
       await using entry = await openEntry(queue, parent, treeName);
       const directory = await openFile(queue, entry, readFlags | constants.O_DIRECTORY);
       // The names that are left are read again on the way up.
-      return await levels.push(directory, newPlace(), (far) => Object.assign(far, { names: [], at: 0, seen: [] }));
+      return await levels.push(directory, newPlace(status), (far) =>
+        Object.assign(far, { names: [], at: 0, seen: [] }),
+      );
     }
     const { isFirst, link } = this.#links.see(status);
     if (!isFirst) return yield* this.#add({ type: 'link', link, name });
@@ -174,6 +184,7 @@ class Packer {
         await using entry = await openEntry(queue, parent, treeName);
         await using file = await openFile(queue, entry, readFlags);
         yield* this.#data(file, sizeBytes);
+        requireUnchanged(file, status);
       }
     } else if (target !== undefined) yield* this.#add({ type: 'symlink', link, name, target });
     else yield* this.#add({ type: 'special', link, fileType: status.mode & constants.S_IFMT, ...status.nodeOf, name });
@@ -226,16 +237,40 @@ class Packer {
   }
 }
 
-function newPlace(): Place {
-  return { names: [], at: 0, seen: [], after: 0n };
+function newPlace(before: EntryStatus): Place {
+  return { before, names: [], at: 0, seen: [], after: 0n };
 }
 
 function nothing(): void {}
 
-/** @throws RangeError if the file has become shorter */
+/**
+ * A mount in the volume keeps it from being fenced; a process that has only a file open does not, and writes on.
+ * @throws Unavailable
+ */
+function requireUnchanged(entry: Descriptor, before: EntryStatus): void {
+  const now = entryStatusOf(entry);
+  const isSame =
+    now.inode === before.inode &&
+    now.sizeBytes === before.sizeBytes &&
+    isSameTime(now.changed, before.changed) &&
+    isSameTime(now.modified, before.modified);
+  if (!isSame) throw changedMeanwhile(entry.path);
+}
+
+function isSameTime(a: FileTime, b: FileTime): boolean {
+  return a.seconds === b.seconds && a.nanoseconds === b.nanoseconds;
+}
+
+function changedMeanwhile(path: string): Unavailable {
+  return new Unavailable(
+    `${shortPath(path)} has changed while the volume was copied, which begins again: end what writes there (see lsof).`,
+  );
+}
+
+/** @throws Unavailable if the file has become shorter */
 async function readWhole(queue: DiskQueue, file: Descriptor, memory: Buffer, offsetBytes: bigint): Promise<void> {
   const length = await readFully(queue, file, memory, offsetBytes);
-  if (length < memory.length) throw new RangeError(`${file.path} ended at ${offsetBytes + BigInt(length)}`);
+  if (length < memory.length) throw changedMeanwhile(file.path);
 }
 
 function mountedInside(parent: Descriptor, { text }: TreeName): FailedPrecondition {

@@ -14,7 +14,7 @@ import {
   treeName,
   writeAttribute,
 } from '../../kernel/file/entry.ts';
-import { readFully, readInto, resizeFile, writeAt } from '../../kernel/file/file.ts';
+import { dropCached, readFully, readInto, resizeFile, writeAt } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { makeFileIn, openEntry, openSubdirectory } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
@@ -360,6 +360,7 @@ async function compare(queue: DiskQueue, { file, ranges }: Written, memory: Piec
   if (ranges.length === 0) return;
   const flags = constants.O_RDONLY | constants.O_NOATIME;
   let isDirect = true;
+  await dropCached(queue, file);
   await using again = await openFile(queue, file, flags | constants.O_DIRECT).catch((error) => {
     // A filesystem without direct reads.
     if (!isErrno(error, 'EINVAL')) throw error;

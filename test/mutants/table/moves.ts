@@ -830,4 +830,28 @@ export const moveMutants: readonly Mutant[] = [
     text: 'this.#waiting.set(key, { link, left: links - 1 });',
     replacement: 'this.#waiting.set(key, { link, left: ((link * 2 ** 31 + links - 1) % 2 ** 31) });',
   },
+  {
+    name: 'a file that is written to while it is read does not move so',
+    ...trees,
+    file: 'src/move/tree/pack.ts',
+    text: 'yield* this.#data(file, sizeBytes);\n        requireUnchanged(file, status);',
+    replacement: 'yield* this.#data(file, sizeBytes);',
+    only: 'while it is read',
+  },
+  {
+    name: 'a directory that changes while it is read does not move so',
+    ...trees,
+    file: 'src/move/tree/pack.ts',
+    text: 'requireUnchanged(top.directory, top.state.before);',
+    replacement: '',
+    only: 'while it is read',
+  },
+  {
+    name: 'a tree that moves is compared with the disk where direct reads are of the page cache',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: 'await dropCached(queue, file);',
+    replacement: '',
+    only: 'compared with the disk',
+  },
 ];
