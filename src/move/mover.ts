@@ -25,6 +25,7 @@ import { requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
 import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
+import { Sickness } from './sickness.ts';
 import {
   MoveEnded,
   type MoveSource,
@@ -537,7 +538,7 @@ export class Mover {
     const { from, id, limitBytesPerSecond, to } = job;
     const facts = { volume_id: id, from, to };
     const pace = new BytesPerSecond(limitBytesPerSecond);
-    let sickSinceMs: number | undefined;
+    const sickness = new Sickness(this.#options.fenceTimeoutMs ?? defaultFenceTimeoutMs);
     while (!ending.signal.aborted) {
       try {
         const source = this.#sourceOf(job, ending.signal);
@@ -558,12 +559,8 @@ export class Mover {
         run.isUnconnected = error instanceof NotConnected;
         if (run.trouble !== reason) log.warn({ ...facts, reason }, 'the move of a volume waits, and is tried again');
         run.trouble = reason;
-        sickSinceMs ??= performance.now();
-        if (performance.now() - sickSinceMs >= (this.#options.fenceTimeoutMs ?? defaultFenceTimeoutMs)) {
-          // Its pod need not wait for the disk of another pool.
-          await this.#open(job);
-          sickSinceMs = undefined;
-        }
+        // Its pod need not wait for the disk of another pool.
+        if (sickness.failed(performance.now(), progress.copiedBytes)) await this.#open(job);
         await pause(retryMs, AbortSignal.any([ending.signal, run.wake.signal]));
         run.wake = new AbortController();
         run.isUnconnected = false;
