@@ -18,7 +18,7 @@ import { encodeRecord, isAttributeName, longestRecordBytes, type TreeRecord } fr
 
 export interface TreeSource {
   readonly queue: DiskQueue;
-  /** Nothing changes it, or anything in it, until all has been read. */
+  /** Nothing may change it, or anything in it, until all has been read. */
   readonly root: Descriptor;
   readonly signal: AbortSignal;
 }
