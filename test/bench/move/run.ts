@@ -7,7 +7,7 @@ import { Usage } from '../../../scripts/options.ts';
 import { freePort } from '../../cluster/harness/api-server.ts';
 import { buildDriver } from '../../crash/bundle.ts';
 import { volumeOn } from '../../fleet/support/fleet.ts';
-import { everything, MovingFleet, movesOf, started } from '../../fleet/support/moving-fleet.ts';
+import { everything, MovingFleet, movesOf, raw, started } from '../../fleet/support/moving-fleet.ts';
 import { Viewer } from '../../fleet/support/viewer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestVolume } from '../../support/life.ts';
@@ -23,7 +23,6 @@ const { values } = usage.read({ options: { quick: { type: 'boolean', default: fa
 if (spawnSync('nc', ['-h']).error !== undefined) throw new Error('nc is missing: install netcat-openbsd.');
 const rounds = values.quick ? 1 : 5;
 const mebibytes = 1024;
-const raw = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
 
 using command = await buildDriver();
 await using fleet = await MovingFleet.start(command);

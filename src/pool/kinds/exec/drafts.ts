@@ -6,68 +6,64 @@ import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
-import type { Clone, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
-import type { TrashRef } from '../../indexes/trash-entry.ts';
+import type { Clone, Draft, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
 import type { ExecParts } from './backend.ts';
 
-/** The tries of this process to make something, and the ids that calls of the program run for. */
+/** The tries of this process to make something, by the directories of their drafts, and the turns of the program's calls. */
 export class Tries {
-  readonly #directories = new Set<string>();
+  /** Those whose rest is not destroyed yet. */
+  readonly #own = new Set<string>();
+  readonly #underWay = new Map<string, VolumeId | SnapshotId>();
   readonly #turns = new TurnsByKey<VolumeId | SnapshotId>();
-  readonly #onTheirWay = new Map<VolumeId | SnapshotId, number>();
 
   inTurn<T>(id: VolumeId | SnapshotId, work: () => Promise<T>): Promise<T> {
     return this.#turns.run(id, work);
   }
 
-  begin(id: VolumeId | SnapshotId, directory: string): Try {
-    this.#directories.add(directory);
-    this.#onTheirWay.set(id, (this.#onTheirWay.get(id) ?? 0) + 1);
-    let hasEnded = false;
+  /** The steps of a draft by which its try is known from its beginning to its end. */
+  stepsOf(draft: ExecDraft | ExecSnapshotDraft): Pick<Draft, 'begin' | 'commit' | 'discard'> {
+    const { directory, id } = draft;
     return {
-      end: () => {
-        if (hasEnded) return;
-        hasEnded = true;
-        const left = (this.#onTheirWay.get(id) ?? 0) - 1;
-        if (left > 0) this.#onTheirWay.set(id, left);
-        else this.#onTheirWay.delete(id);
+      begin: async () => {
+        this.#own.add(directory);
+        this.#underWay.set(directory, id);
+        await draft.begin();
+      },
+      commit: async () => {
+        await draft.commit();
+        this.#own.delete(directory);
+        this.#underWay.delete(directory);
+      },
+      discard: async () => {
+        const ref = await draft.discard();
+        this.#underWay.delete(directory);
+        return ref;
       },
     };
   }
 
   has(directory: string): boolean {
-    return this.#directories.has(directory);
+    return this.#own.has(directory);
   }
 
   forget(directory: string): void {
-    this.#directories.delete(directory);
+    this.#own.delete(directory);
   }
 
   isOnItsWay(id: VolumeId | SnapshotId): boolean {
-    return this.#onTheirWay.has(id);
+    return [...this.#underWay.values()].includes(id);
   }
-}
-
-interface Try {
-  /** Once: called again it does nothing. */
-  end(): void;
 }
 
 /** A volume on its way: an intent record, the call, and the rename by which it exists. */
 export class ExecDraft extends VolumeFileDraft<ExecParts> implements VolumeDraft {
   readonly #tries: Tries;
-  #try: Try | undefined;
   #source: Recorded | undefined;
 
   constructor(parts: ExecParts, id: VolumeId, tries: Tries) {
     super(parts, id);
     this.#tries = tries;
-  }
-
-  override async begin(): Promise<void> {
-    this.#try = this.#tries.begin(this.id, this.directory);
-    await super.begin();
   }
 
   async check({ undeleteSeconds = 0 }: VolumeRecord): Promise<void> {
@@ -94,18 +90,6 @@ export class ExecDraft extends VolumeFileDraft<ExecParts> implements VolumeDraft
     await this.#make(record, secrets);
   }
 
-  override async commit(): Promise<void> {
-    await super.commit();
-    this.#tries.forget(this.directory);
-    this.#try?.end();
-  }
-
-  override async discard(): Promise<TrashRef | undefined> {
-    const ref = await super.discard();
-    this.#try?.end();
-    return ref;
-  }
-
   async #make(record: VolumeRecord, secrets: Secrets | undefined): Promise<void> {
     await this.writeRecord(record);
     await syncDraft(this.parts, this.directory);
@@ -116,16 +100,10 @@ export class ExecDraft extends VolumeFileDraft<ExecParts> implements VolumeDraft
 /** A snapshot on its way, in the same way. */
 export class ExecSnapshotDraft extends SnapshotFileDraft<ExecParts> implements SnapshotDraft {
   readonly #tries: Tries;
-  #try: Try | undefined;
 
   constructor(parts: ExecParts, id: SnapshotId, tries: Tries) {
     super(parts, id);
     this.#tries = tries;
-  }
-
-  override async begin(): Promise<void> {
-    this.#try = this.#tries.begin(this.id, this.directory);
-    await super.begin();
   }
 
   override async takenBytes(): Promise<bigint> {
@@ -151,18 +129,6 @@ export class ExecSnapshotDraft extends SnapshotFileDraft<ExecParts> implements S
     const { layout, queue } = this.parts;
     const names = await queue.run(() => readdir(layout.drafts));
     return names.some((name) => name.startsWith(`${this.id}.`) && name !== basename(this.directory));
-  }
-
-  override async commit(): Promise<void> {
-    await super.commit();
-    this.#tries.forget(this.directory);
-    this.#try?.end();
-  }
-
-  override async discard(): Promise<TrashRef | undefined> {
-    const ref = await super.discard();
-    this.#try?.end();
-    return ref;
   }
 }
 

@@ -7,6 +7,7 @@ import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
 import { parseSnapshot, type SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import type { Provisioner, Removed, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
+import { over } from '../../layers/over.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
 import { isThere } from '../../records/gone.ts';
@@ -21,11 +22,13 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
   readonly #tries = new Tries();
 
   draft(id: VolumeId): VolumeDraft {
-    return new ExecDraft(this.parts, id, this.#tries);
+    const draft = new ExecDraft(this.parts, id, this.#tries);
+    return over<VolumeDraft>(draft, this.#tries.stepsOf(draft));
   }
 
   snapshotDraft(id: SnapshotId): SnapshotDraft {
-    return new ExecSnapshotDraft(this.parts, id, this.#tries);
+    const draft = new ExecSnapshotDraft(this.parts, id, this.#tries);
+    return over<SnapshotDraft>(draft, this.#tries.stepsOf(draft));
   }
 
   /** Before its record goes: if that fails, it is deleted again. Nothing is kept for a time. */

@@ -103,8 +103,7 @@ class IscsiTarget implements Target<Connection> {
     return context.portals.map((portal) => {
       const session = sessions.find((each) => isThrough({ portals: [portal] }, each));
       const luns = session === undefined || !isLive(session) ? [] : lunsOf([session], context);
-      const isUsed = luns.some(({ name }) => map.paths.some((path) => path.name === name));
-      return { name: `${portal.address}:${portal.port}`, isLive: isUsed };
+      return { name: `${portal.address}:${portal.port}`, isLive: luns.some((each) => hasPath([map], each)) };
     });
   }
 
@@ -139,8 +138,9 @@ class IscsiTarget implements Target<Connection> {
   }
 
   /** The kernel asks each path separately; multipathd makes the map as large as they are. It needs all paths for that. */
-  async #resize(queue: DiskQueue, { handle }: Named, { name, paths }: MultipathMap, found: readonly IscsiLun[]) {
-    const used = found.filter((each) => paths.some((path) => path.name === each.name));
+  async #resize(queue: DiskQueue, { handle }: Named, map: MultipathMap, found: readonly IscsiLun[]) {
+    const { name } = map;
+    const used = found.filter((each) => hasPath([map], each));
     const failed = (reason: string) =>
       new Unavailable(`volume ${handle}: ${name} of multipathd has not grown: ${reason}. It is tried again.`);
     const [small] = used.filter(({ sizeBytes }) => used.some((other) => other.sizeBytes > sizeBytes));
