@@ -12,11 +12,11 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
-import { CallError } from '../support/client.ts';
 import type { ContextHarness } from '../support/context-harness.ts';
 import { detachLoopDevice, loopsOver } from '../support/left-behind.ts';
 import { blockCapability, mountCapability, type TestVolume } from '../support/node-volume.ts';
 import { openExecHarness, ProgramDirectory } from '../support/programs.ts';
+import { refusedBriefly as refused } from '../support/refused.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /* FlexVolume drivers, written after the public specification, run unchanged. */
@@ -52,16 +52,6 @@ beforeEach(async () => {
 });
 afterEach(() => harness[Symbol.asyncDispose]());
 after(() => directory[Symbol.dispose]());
-
-async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
-  await assert.rejects(call, (error) => {
-    assert.ok(error instanceof CallError, String(error));
-    assert.equal(error.code, code, error.message);
-    assert.match(error.message, message);
-    assert.ok(error.message.length <= 200, error.message);
-    return true;
-  });
-}
 
 function nothingIsLeft(): void {
   assert.deepEqual([harness.mounts(), harness.notes(), loopsOver(harness.scratch.path)], [[], [], []]);

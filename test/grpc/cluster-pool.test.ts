@@ -14,6 +14,7 @@ import { CallError, connectDriver, type DriverClient } from '../support/client.t
 import { exportKind } from '../support/context-kinds.ts';
 import { openTestDirectories } from '../support/directory-pool.ts';
 import { mountCapability } from '../support/node-volume.ts';
+import { refused } from '../support/refused.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /* The home of a pool whose volumes every node can reach: here directories, which any node finds on a server. */
@@ -81,14 +82,6 @@ describe('a pool of the cluster', () => {
     await home[Symbol.asyncDispose]();
     scratch[Symbol.dispose]();
   });
-
-  async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
-    await assert.rejects(call, (error) => {
-      assert.ok(error instanceof CallError && message.test(error.message), String(error));
-      assert.equal(error.code, code);
-      return true;
-    });
-  }
 
   test('Y06: a volume has a context that says what it is, and no topology', async () => {
     const { volume } = await home.create('a', { accessibility_requirements: elsewhere });

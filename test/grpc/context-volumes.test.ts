@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import type { NodeKind, NodeSide } from '../../src/pool/node-side.ts';
 import { InvalidArgument, Unavailable } from '../../src/volume/errors.ts';
-import { CallError } from '../support/client.ts';
 import { ContextHarness } from '../support/context-harness.ts';
 import { exportKind, lunKind } from '../support/context-kinds.ts';
 import { Frozen } from '../support/frozen.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
+import { refused } from '../support/refused.ts';
 
 /* Volumes that a node knows from volume_context alone, as a person writes it into a PersistentVolume. */
 
@@ -23,15 +23,6 @@ beforeEach(async () => {
 afterEach(() => harness[Symbol.asyncDispose]());
 
 const shared = mountCapability('MULTI_NODE_MULTI_WRITER', [], 'nfs');
-
-async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
-  await assert.rejects(call, (error) => {
-    assert.ok(error instanceof CallError, String(error));
-    assert.equal(error.code, code, error.message);
-    assert.match(error.message, message);
-    return true;
-  });
-}
 
 describe('a volume of a context', () => {
   for (const handle of ['an export', '../../etc/passwd', 'server##share##', 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa']) {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, fsyncSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Random, testSeed } from '../support/random.ts';
 import { Scratch } from '../support/scratch.ts';
+import { deviceOf, digestOf, write } from './devices.ts';
 import { Broker, MovingNode, order } from './two-nodes.ts';
 import { describedTree, makeWildTree, requireTree } from './wild-tree.ts';
 
@@ -62,24 +62,6 @@ class CutNetwork implements AsyncDisposable {
   }
 }
 
-/** Attached as a device, until it is disposed of. */
-async function device(node: MovingNode) {
-  const { pool } = await node.pools.require(id);
-  const attached = await pool.attach(id, { persistent: true });
-  assert.ok(attached.kind === 'device');
-  await attached.release();
-  return { path: attached.devicePath, [Symbol.asyncDispose]: () => pool.detach(attached) };
-}
-
-function write(path: string, bytes: Buffer, offsetBytes: number): void {
-  const file = openSync(path, 'r+');
-  writeSync(file, bytes, 0, bytes.length, offsetBytes);
-  fsyncSync(file);
-  closeSync(file);
-}
-
-const digestOf = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex');
-
 test('a move through a network that is cut in each of its rounds, and at its end: the same bytes, in one place', async (t) => {
   const random = new Random(testSeed());
   t.diagnostic(`HOLDFAST_TEST_SEED=${random.seed}`);
@@ -101,23 +83,23 @@ test('a move through a network that is cut in each of its rounds, and at its end
   network.nextCut = () => random.pick(lengths) ?? 0;
   let before: string;
   {
-    await using shown = await device(a);
-    write(shown.path, randomBytes(20 * mib), 5 * mib);
+    await using shown = await deviceOf(a, id);
+    write(shown.devicePath, randomBytes(20 * mib), BigInt(5 * mib));
     await order(a, b, id, undefined, network.port);
     // Each round has changes to copy.
     for (let round = 0; round < 4; round++) {
       await eventually(() => assert.equal(b.sight(id).progress?.phase, 'waiting'), 120_000);
-      write(shown.path, randomBytes(4 * mib), random.integer(0, 56) * mib);
-      write(shown.path, Buffer.alloc(mib), random.integer(0, 60) * mib);
+      write(shown.devicePath, randomBytes(4 * mib), BigInt(random.integer(0, 56) * mib));
+      write(shown.devicePath, Buffer.alloc(mib), BigInt(random.integer(0, 60) * mib));
     }
-    before = digestOf(shown.path);
+    before = digestOf(shown.devicePath);
   }
   assert.equal((await b.ended(id)).job.state, 'done');
   network.nextCut = () => Number.POSITIVE_INFINITY;
   t.diagnostic(`cut: ${[...cuts].map(([phase, count]) => `${count} ${phase}`).join(', ')}`);
   {
-    await using shown = await device(b);
-    assert.equal(digestOf(shown.path), before);
+    await using shown = await deviceOf(b, id);
+    assert.equal(digestOf(shown.devicePath), before);
   }
   await eventually(() => assert.equal(a.leavings.jobs()[0]?.state, 'done'), 60_000);
   assert.equal(await a.pools.find(id), undefined);

@@ -1,18 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  unlinkSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { readdirSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
 import { controllerService } from '../../src/controller/service.ts';
@@ -27,6 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { type ImageTestOptions, openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
+import { deviceOf, digestOf, write } from './devices.ts';
 import { movesOf } from './two-pools.ts';
 
 const mib = 1n << 20n;
@@ -103,28 +93,11 @@ class Node implements AsyncDisposable {
 }
 
 /** Attached as a device, until it is disposed of. */
-async function device(node: Node, volumeId: VolumeId = id) {
-  const { pool } = await node.pools.require(volumeId);
-  const attached = await pool.attach(volumeId, { persistent: true });
-  assert.ok(attached.kind === 'device');
-  await attached.release();
-  const { devicePath } = attached;
-  return {
-    devicePath,
-    [Symbol.asyncDispose]: () => pool.detach(attached),
-  };
-}
-
-function write(path: string, bytes: Buffer, offsetBytes: bigint): void {
-  const file = openSync(path, 'r+');
-  writeSync(file, bytes, 0, bytes.length, Number(offsetBytes));
-  fsyncSync(file);
-  closeSync(file);
-}
+const device = (node: Node, volumeId: VolumeId = id) => deviceOf(node, volumeId);
 
 async function digest(node: Node): Promise<string> {
   await using shown = await device(node);
-  return createHash('sha256').update(readFileSync(shown.devicePath)).digest('hex');
+  return digestOf(shown.devicePath);
 }
 
 function allocated(scratch: Scratch): bigint {

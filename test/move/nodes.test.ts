@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
+import { deviceOf, digestOf, write } from './devices.ts';
 import { Broker, introduce, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
@@ -15,24 +16,11 @@ const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 96n * m
 const { id } = spec;
 
 /** Attached as a device, until it is disposed of. */
-async function device(node: MovingNode, volumeId: VolumeId = id) {
-  const { pool } = await node.pools.require(volumeId);
-  const attached = await pool.attach(volumeId, { persistent: true });
-  assert.ok(attached.kind === 'device');
-  await attached.release();
-  return { devicePath: attached.devicePath, [Symbol.asyncDispose]: () => pool.detach(attached) };
-}
-
-function write(path: string, bytes: Buffer, offsetBytes: bigint): void {
-  const file = openSync(path, 'r+');
-  writeSync(file, bytes, 0, bytes.length, Number(offsetBytes));
-  fsyncSync(file);
-  closeSync(file);
-}
+const device = (node: MovingNode, volumeId: VolumeId = id) => deviceOf(node, volumeId);
 
 async function digest(node: MovingNode): Promise<string> {
   await using shown = await device(node);
-  return createHash('sha256').update(readFileSync(shown.devicePath)).digest('hex');
+  return digestOf(shown.devicePath);
 }
 
 async function filled(node: MovingNode): Promise<void> {

@@ -79,6 +79,12 @@ export class TestVolume {
     return this.#node().NodeExpandVolume({ volume_id: this.id, volume_path, capacity_range });
   }
 
+  /** Stages and publishes it. */
+  async up(volume_context: StageChanges['volume_context']): Promise<void> {
+    await this.stage({ volume_context });
+    await this.publish({ volume_context });
+  }
+
   /** Undoes both, as the end of every test that left nothing in between. */
   async down(): Promise<void> {
     await this.unpublish();

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { SysfsTree } from '../../../test/support/sysfs-tree.ts';
 import { iscsiSessions } from './iscsi.ts';
 
 const target = 'iqn.2026-01.dev.holdfast:target';
@@ -33,36 +32,29 @@ function lunFiles(host: number, id: number, lun: number, name: string, dev: stri
   return { [`${directory}/dev`]: `${dev}\n`, [`${directory}/size`]: `${sectors}\n` };
 }
 
+let tree: SysfsTree;
 let root: string;
 
 before(() => {
-  root = mkdtempSync(join(tmpdir(), 'sysfs-'));
-  const make = (path: string) => mkdirSync(dirname(join(root, path)), { recursive: true });
-  const link = (path: string, to: string) => {
-    make(path);
-    symlinkSync(join(root, to), join(root, path));
-  };
-  for (const [path, text] of Object.entries(files)) {
-    make(path);
-    writeFileSync(join(root, path), text);
-  }
+  tree = new SysfsTree(files);
+  root = tree.root;
   for (const [host, id] of [
     [2, 1],
     [3, 2],
     [4, 3],
   ] as const) {
-    link(`class/iscsi_session/session${id}`, `${session(host, id)}/iscsi_session/session${id}`);
-    link(`${session(host, id)}/iscsi_session/session${id}/device`, session(host, id));
+    tree.link(`class/iscsi_session/session${id}`, `${session(host, id)}/iscsi_session/session${id}`);
+    tree.link(`${session(host, id)}/iscsi_session/session${id}/device`, session(host, id));
   }
   for (const [disk, map] of [
     ['sda', 'dm-1'],
     ['sdb', 'dm-0'],
   ] as const) {
-    link(`block/${disk}/holders/${map}`, `devices/virtual/block/${map}`);
-    link(`block/${map}`, `devices/virtual/block/${map}`);
+    tree.link(`block/${disk}/holders/${map}`, `devices/virtual/block/${map}`);
+    tree.link(`block/${map}`, `devices/virtual/block/${map}`);
   }
 });
-after(() => rmSync(root, { recursive: true }));
+after(() => tree[Symbol.dispose]());
 
 describe('sessions of iSCSI in sysfs', () => {
   test('are those of the target that is meant, with their side, portal, host and units', () => {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { SysfsTree } from '../../../test/support/sysfs-tree.ts';
 import { isMapWithoutPaths, multipathMapOf, multipathMapOver, namesActivePath, partitionsOf } from './multipath.ts';
 
 const wwid = '36001405aabbccddeeff0011223344556';
@@ -39,30 +37,23 @@ function mapped(name: string, dev: string, uuid: string) {
   return { [`block/${name}/dev`]: dev, [`block/${name}/size`]: '655360\n', [`block/${name}/dm/uuid`]: `${uuid}\n` };
 }
 
+let tree: SysfsTree;
 let root: string;
 
 before(() => {
-  root = mkdtempSync(join(tmpdir(), 'sysfs-'));
-  const make = (path: string) => mkdirSync(dirname(join(root, path)), { recursive: true });
-  const link = (path: string, to: string) => {
-    make(path);
-    symlinkSync(join(root, to), join(root, path));
-  };
-  for (const [path, text] of Object.entries(files)) {
-    make(path);
-    writeFileSync(join(root, path), text);
-  }
+  tree = new SysfsTree(files);
+  root = tree.root;
   for (const path of Object.keys(files).filter((each) => each.endsWith('/dev'))) {
     const name = path.split('/')[1] ?? '';
-    link(`class/block/${name}`, `block/${name}`);
-    link(`dev/block/${files[path]?.trim()}`, `block/${name}`);
+    tree.link(`class/block/${name}`, `block/${name}`);
+    tree.link(`dev/block/${files[path]?.trim()}`, `block/${name}`);
   }
   for (const [below, above] of builtOn) {
-    link(`block/${below}/holders/${above}`, `block/${above}`);
-    link(`block/${above}/slaves/${below}`, `block/${below}`);
+    tree.link(`block/${below}/holders/${above}`, `block/${above}`);
+    tree.link(`block/${above}/slaves/${below}`, `block/${below}`);
   }
 });
-after(() => rmSync(root, { recursive: true }));
+after(() => tree[Symbol.dispose]());
 
 describe('the status of a map', () => {
   test('shows if a path works; the state of a group does not say it', () => {

@@ -5,10 +5,10 @@ import { once } from 'node:events';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { CallError } from '../../support/client.ts';
 import { ContextHarness } from '../../support/context-harness.ts';
 import { eventually } from '../../support/eventually.ts';
 import { mountCapability, type TestVolume } from '../../support/node-volume.ts';
+import { refusedBriefly as refused } from '../../support/refused.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { cgroupOf, clients, leftOf, nothing, openGlusterKind, server } from './gluster-node.ts';
 
@@ -34,21 +34,6 @@ function nothingIsLeft(): void {
   assert.deepEqual([harness.mounts(), harness.notes(), leftOf(harness.scratch)], [[], [], nothing]);
 }
 
-async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
-  await assert.rejects(call, (error) => {
-    assert.ok(error instanceof CallError, String(error));
-    assert.equal(error.code, code, error.message);
-    assert.match(error.message, message);
-    assert.ok(error.message.length <= 200, error.message);
-    return true;
-  });
-}
-
-async function up(volume: TestVolume, volume_context = context()): Promise<void> {
-  await volume.stage({ volume_context });
-  await volume.publish({ volume_context });
-}
-
 /** Waits until the condition says so. */
 async function conditionIs(volume: TestVolume, message: RegExp): Promise<void> {
   await eventually(async () => assert.match((await volume.stats()).volume_condition?.message ?? '', message), 120_000);
@@ -65,8 +50,8 @@ describe('a volume on GlusterFS', () => {
   test('is staged and published twice, outlives the driver outside of its cgroup, and leaves nothing', async () => {
     const volume = harness.volume('gv', shared);
     const volume_context = context();
-    await up(volume);
-    await up(volume);
+    await volume.up(context());
+    await volume.up(context());
     const second = join(volume.pod, 'second');
     await volume.publish({ volume_context, target_path: second });
     writeFileSync(join(volume.target, 'file'), 'data');
@@ -89,7 +74,7 @@ describe('a volume on GlusterFS', () => {
   test('may be a directory, which no link leads out of, and none is followed to', async () => {
     mkdirSync(`${bricks}/outside`, { recursive: true });
     const whole = harness.volume('whole', shared);
-    await up(whole);
+    await whole.up(context());
     mkdirSync(join(whole.target, 'apps/data'), { recursive: true });
     writeFileSync(join(whole.target, 'apps/data/file'), 'inside');
     for (const [name, to] of [
@@ -100,7 +85,7 @@ describe('a volume on GlusterFS', () => {
       symlinkSync(to, join(whole.target, name));
     }
     const part = harness.volume('part', shared);
-    await up(part, context({ subDir: 'apps/data' }));
+    await part.up(context({ subDir: 'apps/data' }));
     assert.equal(readFileSync(join(part.target, 'file'), 'utf8'), 'inside');
     await part.down();
     for (const subDir of ['link', 'up', 'near', 'near/x', 'file']) {
@@ -135,7 +120,7 @@ describe('a volume on GlusterFS', () => {
 
   test('is reached by its second server if the first is away', async () => {
     const volume = harness.volume('second', shared);
-    await up(volume, context({ servers: '10.88.0.77,10.88.0.1' }));
+    await volume.up(context({ servers: '10.88.0.77,10.88.0.1' }));
     await volume.down();
     nothingIsLeft();
   });
@@ -144,7 +129,7 @@ describe('a volume on GlusterFS', () => {
 describe('mounts that somebody has unmounted', () => {
   test('take no volume from a pod: a stage is refused as long as it has the volume', async () => {
     const volume = harness.volume('by-hand', shared);
-    await up(volume);
+    await volume.up(context());
     const own = harness.mounts().filter((path) => path.startsWith(join(harness.kubelet, 'mounts')));
     assert.equal(own.length, 1);
     execFileSync('umount', [...own, volume.staging]);
@@ -155,7 +140,7 @@ describe('mounts that somebody has unmounted', () => {
     );
     writeFileSync(join(volume.target, 'file'), 'data');
     await volume.unpublish();
-    await up(volume);
+    await volume.up(context());
     assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), 'data');
     await volume.down();
     nothingIsLeft();
@@ -197,7 +182,7 @@ describe('a client that is killed', () => {
   test('is told, and the next publish or stage starts another one; the pods of before can be ended', async () => {
     const volume = harness.volume('killed', shared);
     const volume_context = context();
-    await up(volume);
+    await volume.up(context());
     writeFileSync(join(volume.target, 'kept'), 'kept');
     process.kill(client(), 'SIGKILL');
     await conditionIs(volume, /process that served this mount has ended: end the pod/);
@@ -221,7 +206,7 @@ describe('a client that is killed', () => {
 
   test('is gone at the end, too, and nothing else of its volume stays', async () => {
     const volume = harness.volume('gone', shared);
-    await up(volume);
+    await volume.up(context());
     process.kill(client(), 'SIGKILL');
     await harness.restart([await openGlusterKind(harness.scratch)]);
     await volume.down();
@@ -230,7 +215,7 @@ describe('a client that is killed', () => {
 
   test('that is stopped and does not listen holds up no call, and the volume can be left', async () => {
     const volume = harness.volume('stopped', shared);
-    await up(volume);
+    await volume.up(context());
     process.kill(client(), 'SIGSTOP');
     const read = once(spawn('ls', ['-l', volume.target], { stdio: 'ignore' }), 'exit');
     await conditionIs(volume, /do not answer/);
@@ -245,8 +230,8 @@ describe('servers that fail', () => {
   test('cut off: calls end with a reason, the volume can be left, and is there again later', async () => {
     const volume = harness.volume('cut', shared);
     const left = harness.volume('left', shared);
-    await up(volume);
-    await up(left, context({ volume: 'gv1' }));
+    await volume.up(context());
+    await left.up(context({ volume: 'gv1' }));
     writeFileSync(join(volume.target, 'kept'), 'kept');
     server('cut');
     const read = once(spawn('ls', ['-l', volume.target], { stdio: 'ignore' }), 'exit');
@@ -263,7 +248,7 @@ describe('servers that fail', () => {
 
   test('bricks that are killed: the condition says so, a stage is refused, and a volume that waits can be left', async () => {
     const volume = harness.volume('bricks', shared);
-    await up(volume);
+    await volume.up(context());
     server('bricks-stop');
     await conditionIs(volume, /bricks do not answer \(Transport endpoint is not connected\)/);
     const other = harness.volume('other', shared);
@@ -275,7 +260,7 @@ describe('servers that fail', () => {
 
   test('restarted under load: a writer that tries again goes on, and what it synced is there', async () => {
     const volume = harness.volume('load', shared);
-    await up(volume);
+    await volume.up(context());
     const stop = harness.scratch.join('stop');
     const log = harness.scratch.join('written');
     const loop = `n=0; until [ -e ${stop} ]; do n=$((n+1)); until echo $n >>${volume.target}/log && sync ${volume.target}/log; do :; done 2>/dev/null; echo $n >${log}; done`;

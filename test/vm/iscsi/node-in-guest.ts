@@ -4,25 +4,19 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { iscsiLogout } from '../../../src/command/iscsiadm.ts';
-import { deleteLun, type IscsiSession, iscsiSessions, scanLun } from '../../../src/kernel/block/iscsi.ts';
+import { deleteLun, type IscsiSession, scanLun } from '../../../src/kernel/block/iscsi.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { iscsiNodeKind } from '../../../src/pool/kinds/iscsi/kind.ts';
-import { CallError } from '../../support/client.ts';
 import { ContextHarness } from '../../support/context-harness.ts';
 import { eventually } from '../../support/eventually.ts';
-import { blockCapability, mountCapability, type TestVolume } from '../../support/node-volume.ts';
+import { blockCapability, mountCapability } from '../../support/node-volume.ts';
+import { refused } from '../../support/refused.ts';
+import { directory, endSessions, iqn, nothingKept, sessions, target } from './guest.ts';
 
-const iqn = 'iqn.2026-01.dev.holdfast:target';
-const directory = '/target';
 const portals = '127.0.0.1:3260';
 type Context = Readonly<Record<string, string>>;
 const contextOf = (lun: string): Context => ({ kind: 'iscsi', iqn, portals, lun, replacementTimeout: '5' });
 
-const script = fileURLToPath(new URL('../../../test/vm/iscsi/target.sh', import.meta.url));
-const target = (...words: string[]) => execFileSync('sh', [script, ...words], { encoding: 'utf8', stdio: 'pipe' });
-const sessions = (): IscsiSession[] => iscsiSessions(iqn);
 const lunsOf = (each: IscsiSession) => each.luns.map(({ lun }) => lun);
 const xfs = mountCapability('SINGLE_NODE_WRITER', [], 'xfs');
 const ext4 = mountCapability('SINGLE_NODE_WRITER', [], 'ext4');
@@ -42,35 +36,14 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await harness[Symbol.asyncDispose]();
-  // A test that fails leaves its sessions to the next one otherwise.
-  for (const { id, ifaceName = '' } of sessions()) await iscsiLogout({ before: [] }, { iface: ifaceName, id });
+  await endSessions();
 });
-
-async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
-  await assert.rejects(call, (error) => {
-    assert.ok(error instanceof CallError && message.test(error.message), String(error));
-    assert.equal(error.code, code);
-    return true;
-  });
-}
 
 /** Nothing of any volume is left on the node. */
 async function nothingLeft(): Promise<void> {
-  assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
   await eventually(() => assert.deepEqual(sessions(), []));
   assert.deepEqual(existsSync('/etc/iscsi/nodes') ? readdirSync('/etc/iscsi/nodes') : [], []);
-  const directoryOfNotes = harness.scratch.join('data/iscsi');
-  assert.deepEqual(existsSync(directoryOfNotes) ? readdirSync(directoryOfNotes) : [], []);
-  // A logout of a target that is gone may end a moment after its session.
-  await eventually(() => {
-    const running = execFileSync('sh', ['-c', 'cat /proc/[0-9]*/comm 2>/dev/null || true'], { encoding: 'utf8' });
-    assert.doesNotMatch(running, /iscsiadm/);
-  });
-}
-
-async function up(volume: TestVolume, volume_context: Context): Promise<void> {
-  await volume.stage({ volume_context });
-  await volume.publish({ volume_context });
+  await nothingKept(harness);
 }
 
 describe('a node with open-iscsi', () => {
@@ -90,9 +63,9 @@ describe('a logical unit', () => {
   test('is logged in to while its volume is staged, and a target as long as one of its volumes is', async () => {
     const one = harness.volume('one', xfs);
     const other = harness.volume('other', ext4);
-    await up(one, contextOf('1'));
+    await one.up(contextOf('1'));
     assert.deepEqual(sessions().map(lunsOf), [['1']]);
-    await up(other, contextOf('2'));
+    await other.up(contextOf('2'));
     assert.deepEqual(sessions().map(lunsOf), [['1', '2']]);
     writeFileSync(join(one.target, 'file'), 'data');
     await one.down();
@@ -104,7 +77,7 @@ describe('a logical unit', () => {
     assert.equal((await other.stats()).volume_condition?.abnormal, false);
     await other.down();
     await nothingLeft();
-    await up(one, contextOf('1'));
+    await one.up(contextOf('1'));
     assert.equal(readFileSync(join(one.target, 'file'), 'utf8'), 'data');
     await one.down();
     await nothingLeft();
@@ -112,7 +85,7 @@ describe('a logical unit', () => {
 
   test('is let go by a driver that was started since, also if it was not mounted any more', async () => {
     const volume = harness.volume('iqn-like:handle/1', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     await harness.restart();
     await volume.stats();
     await volume.unpublish();
@@ -125,7 +98,7 @@ describe('a logical unit', () => {
 
   test('is a raw block device', async () => {
     const volume = harness.volume('raw', blockCapability());
-    await up(volume, contextOf('2'));
+    await volume.up(contextOf('2'));
     await harness.restart();
     await volume.down();
     await nothingLeft();
@@ -133,7 +106,7 @@ describe('a logical unit', () => {
 
   test('grows when its target has grown it, and is told if that has not', async () => {
     const volume = harness.volume('grows', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     await refused(volume.expand(1n << 30n), 'OUT_OF_RANGE', /grow it on the target first/);
     target('grow', directory, 'first', '640M');
     assert.deepEqual(await volume.expand(640n << 20n), { capacity_bytes: 640n << 20n });
@@ -175,7 +148,7 @@ describe('a logical unit', () => {
     const volume = harness.volume('portal lost', xfs);
     const volume_context = { ...contextOf('1'), portals: `${lost},${other}`, replacementTimeout: '86400' };
     const used = () => sessions().map(({ portal }) => portal?.address);
-    await up(volume, volume_context);
+    await volume.up(volume_context);
     assert.deepEqual(used(), [lost]);
     const path = join(volume.target, 'portal');
     writeFileSync(path, 'acknowledged', { flush: true });
@@ -187,7 +160,7 @@ describe('a logical unit', () => {
     await volume.unpublish();
     await eventually(async () => void (await volume.unstage()), 300_000);
     await nothingLeft();
-    await up(volume, volume_context);
+    await volume.up(volume_context);
     assert.deepEqual(used(), [other]);
     assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
     await volume.down();
@@ -196,12 +169,12 @@ describe('a logical unit', () => {
 
   test('is refused if it is another one than the PersistentVolume names, and if it becomes one', async () => {
     const volume = harness.volume('reused', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     const [first] = sessions()[0]?.luns ?? [];
     const wwid = readFileSync(`/sys/block/${first?.name}/device/wwid`, 'utf8').trim();
     await volume.down();
     const volume_context = { ...contextOf('1'), wwid };
-    await up(volume, volume_context);
+    await volume.up(volume_context);
     // The target gives the number away while the volume is in use.
     await volume.unpublish();
     execFileSync('umount', [volume.staging]);
@@ -214,7 +187,7 @@ describe('a logical unit', () => {
     await nothingLeft();
     target('unmap', '1');
     target('map', '1', 'first');
-    await up(volume, volume_context);
+    await volume.up(volume_context);
     await volume.down();
     await nothingLeft();
   });
@@ -224,7 +197,7 @@ describe('a logical unit', () => {
     const [host] = sessions();
     await eventually(() => assert.deepEqual(sessions().map(lunsOf), [['1', '2']]));
     const volume = harness.volume('shared', ext4);
-    await up(volume, contextOf('2'));
+    await volume.up(contextOf('2'));
     assert.equal(sessions().length, 2);
     await volume.down();
     assert.deepEqual(
@@ -243,7 +216,7 @@ describe('a logical unit', () => {
     await refused(stage, 'FAILED_PRECONDITION', /is the same logical unit as .* its ext4 is in use there/);
     assert.equal(sessions().length, 1);
     execFileSync('umount', [place]);
-    await up(volume, contextOf('2'));
+    await volume.up(contextOf('2'));
     await volume.down();
     target('host-logout');
     await nothingLeft();
@@ -251,7 +224,7 @@ describe('a logical unit', () => {
 
   test('keeps its session while somebody else has another unit mounted through it', async () => {
     const volume = harness.volume('beside', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     const [session] = sessions();
     assert.ok(session !== undefined);
     await scanLun(new DiskQueue('host', 1), session, '2');
@@ -319,7 +292,7 @@ describe('a target that goes away', () => {
     test(`is let go long before the kernel gives it up: ${cut}`, async () => {
       const volume = harness.volume('dead', xfs);
       const volume_context = { ...contextOf('1'), replacementTimeout: '86400' };
-      await up(volume, volume_context);
+      await volume.up(volume_context);
       const path = join(volume.target, 'file');
       writeFileSync(path, 'acknowledged', { flush: true });
       // Not later: to make a file may need the target, and the driver runs in this process.
@@ -330,7 +303,7 @@ describe('a target that goes away', () => {
       await eventually(async () => void (await volume.unstage()), 300_000);
       await nothingLeft();
       target(mend);
-      await up(volume, contextOf('1'));
+      await volume.up(contextOf('1'));
       assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
       await volume.down();
       await nothingLeft();
@@ -340,7 +313,7 @@ describe('a target that goes away', () => {
   test('is reported, continues when it is back, also with another iscsid, and is let go if it stays away', async () => {
     const volume = harness.volume('cut', xfs);
     const volume_context = { ...contextOf('1'), replacementTimeout: '120' };
-    await up(volume, volume_context);
+    await volume.up(volume_context);
     target('iscsid', 'stop');
     target('iscsid', 'start');
     target('stop');
@@ -358,7 +331,7 @@ describe('a target that goes away', () => {
 
   test('is unmounted after the kernel has given it up', async () => {
     const volume = harness.volume('given up', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     target('stop');
     await eventually(
       () =>

@@ -2,32 +2,26 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { iscsiLogout } from '../../../src/command/iscsiadm.ts';
-import { type IscsiSession, iscsiSessions, scanLun } from '../../../src/kernel/block/iscsi.ts';
+import { scanLun } from '../../../src/kernel/block/iscsi.ts';
 import { multipathMapOver } from '../../../src/kernel/block/multipath.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { sysfsNames, sysfsText } from '../../../src/kernel/file/sysfs.ts';
 import { iscsiNodeKind } from '../../../src/pool/kinds/iscsi/kind.ts';
-import { CallError } from '../../support/client.ts';
 import { ContextHarness } from '../../support/context-harness.ts';
 import { eventually } from '../../support/eventually.ts';
 import { blockCapability, mountCapability, type TestVolume } from '../../support/node-volume.ts';
+import { refused } from '../../support/refused.ts';
+import { directory, endSessions, iqn, nothingKept, sessions, target } from './guest.ts';
 
-const iqn = 'iqn.2026-01.dev.holdfast:target';
-const directory = '/target';
 const [first, second] = ['127.0.0.1', '10.99.0.1'];
 type Context = Readonly<Record<string, string>>;
 const contextOf = (lun: string, more: Context = {}): Context => {
   return { kind: 'iscsi', iqn, portals: `${first},${second}`, lun, ...more };
 };
 
-const script = fileURLToPath(new URL('../../../test/vm/iscsi/target.sh', import.meta.url));
-const target = (...words: string[]) => execFileSync('sh', [script, ...words], { encoding: 'utf8', stdio: 'pipe' });
-const sessions = (): IscsiSession[] => iscsiSessions(iqn);
 const names = () => sessions().flatMap(({ luns }) => luns.map(({ name }) => name));
 /** For each map the paths in it. */
 const maps = () => {
@@ -55,33 +49,13 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await harness[Symbol.asyncDispose]();
-  // A test that fails leaves its sessions to the next one otherwise.
-  for (const { id, ifaceName = '' } of sessions()) await iscsiLogout({ before: [] }, { iface: ifaceName, id });
+  await endSessions();
   await eventually(() => void execFileSync('multipath', ['-F'], { stdio: 'pipe' }));
 });
 
-async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
-  await assert.rejects(call, (error) => {
-    assert.ok(error instanceof CallError && message.test(error.message), String(error));
-    assert.equal(error.code, code);
-    return true;
-  });
-}
-
 async function nothingLeft(): Promise<void> {
-  assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
   await eventually(() => assert.deepEqual([sessions(), maps()], [[], []]), longMs);
-  const directoryOfNotes = harness.scratch.join('data/iscsi');
-  assert.deepEqual(existsSync(directoryOfNotes) ? readdirSync(directoryOfNotes) : [], []);
-  await eventually(() => {
-    const running = execFileSync('sh', ['-c', 'cat /proc/[0-9]*/comm 2>/dev/null || true'], { encoding: 'utf8' });
-    assert.doesNotMatch(running, /iscsiadm/);
-  });
-}
-
-async function up(volume: TestVolume, volume_context: Context): Promise<void> {
-  await volume.stage({ volume_context });
-  await volume.publish({ volume_context });
+  await nothingKept(harness);
 }
 
 const condition = async (volume: TestVolume) => (await volume.stats()).volume_condition?.message ?? '';
@@ -126,7 +100,7 @@ class Writer implements AsyncDisposable {
 describe('a volume with two portals on a node with multipathd', () => {
   test('uses both of them through one map, and is let go', async () => {
     const [one, other] = [harness.volume('one', xfs), harness.volume('other', ext4)];
-    await up(one, contextOf('1'));
+    await one.up(contextOf('1'));
     assert.equal(sessions().length, 2);
     assert.deepEqual(maps(), [names().sort()]);
     assert.deepEqual(
@@ -134,7 +108,7 @@ describe('a volume with two portals on a node with multipathd', () => {
       ['5', '5'],
     );
     assert.match(await condition(one), /^The target is connected/);
-    await up(other, contextOf('2'));
+    await other.up(contextOf('2'));
     assert.equal(names().length, 4);
     assert.deepEqual(
       maps().map((each) => each.length),
@@ -147,7 +121,7 @@ describe('a volume with two portals on a node with multipathd', () => {
     assert.equal(maps().length, 1);
     await other.down();
     await nothingLeft();
-    await up(one, contextOf('1'));
+    await one.up(contextOf('1'));
     assert.equal(readFileSync(join(one.target, 'file'), 'utf8'), 'data');
     await one.down();
     await nothingLeft();
@@ -155,7 +129,7 @@ describe('a volume with two portals on a node with multipathd', () => {
 
   test('goes on when a portal is lost, and uses it again', async () => {
     const volume = harness.volume('failover', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     const path = join(volume.target, 'numbers');
     await using writer = new Writer(path);
     await writer.goesOn();
@@ -171,7 +145,7 @@ describe('a volume with two portals on a node with multipathd', () => {
     const { last } = writer;
     await volume.down();
     await nothingLeft();
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     const numbers = readFileSync(path, 'utf8').trim().split('\n').map(Number);
     assert.ok((numbers.at(-1) ?? 0) >= last);
     assert.deepEqual(
@@ -185,13 +159,13 @@ describe('a volume with two portals on a node with multipathd', () => {
   test('uses one if the other is away, and both the next time', async () => {
     target('second-down');
     const volume = harness.volume('missing', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     assert.equal(sessions().length, 1);
     assert.equal(await condition(volume), `1 of 2 paths to the target are down: ${second}:3260.`);
     await volume.down();
     await nothingLeft();
     target('second-up');
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     assert.equal(sessions().length, 2);
     await volume.down();
     await nothingLeft();
@@ -199,7 +173,7 @@ describe('a volume with two portals on a node with multipathd', () => {
 
   test('is a raw block device', async () => {
     const volume = harness.volume('raw', blockCapability());
-    await up(volume, contextOf('2'));
+    await volume.up(contextOf('2'));
     assert.equal(maps().length, 1);
     await harness.restart();
     await volume.down();
@@ -208,7 +182,7 @@ describe('a volume with two portals on a node with multipathd', () => {
 
   test('is let go with the partitions that kpartx makes of it, and not while something holds its map', async () => {
     const volume = harness.volume('partitions', blockCapability());
-    await up(volume, contextOf('2'));
+    await volume.up(contextOf('2'));
     const [map] = names().flatMap((name) => multipathMapOver(name) ?? []);
     assert.ok(map !== undefined);
     const table = `0 8192 linear ${map.devicePath} 0`;
@@ -226,7 +200,7 @@ describe('a volume with two portals on a node with multipathd', () => {
 
   test('grows when its target has grown it', async () => {
     const volume = harness.volume('grows', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     await refused(volume.expand(1n << 30n), 'OUT_OF_RANGE', /grow it on the target first/);
     target('grow', directory, 'first', '640M');
     assert.deepEqual(await volume.expand(640n << 20n), { capacity_bytes: 640n << 20n });
@@ -248,7 +222,7 @@ describe('a volume with two portals on a node with multipathd', () => {
       target('multipathd', 'stop');
       target('multipathd', 'start', ...always(retry));
       const volume = harness.volume('lost', xfs);
-      await up(volume, contextOf('1'));
+      await volume.up(contextOf('1'));
       const path = join(volume.target, 'file');
       writeFileSync(path, 'acknowledged', { flush: true });
       writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
@@ -258,7 +232,7 @@ describe('a volume with two portals on a node with multipathd', () => {
       await eventually(async () => void (await volume.unstage()), 300_000);
       await nothingLeft();
       target('speak');
-      await up(volume, contextOf('1'));
+      await volume.up(contextOf('1'));
       assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
       await volume.down();
       await nothingLeft();
@@ -269,8 +243,8 @@ describe('a volume with two portals on a node with multipathd', () => {
     target('multipathd', 'stop');
     target('multipathd', 'start', ...always('no_path_retry queue'));
     const [lost, other] = [harness.volume('lost alone', xfs), harness.volume('waits', ext4)];
-    await up(lost, contextOf('1'));
-    await up(other, contextOf('2'));
+    await lost.up(contextOf('1'));
+    await other.up(contextOf('2'));
     await using writer = new Writer(join(other.target, 'numbers'));
     await writer.goesOn();
     writeFileSync(join(lost.target, 'dirty'), 'not acknowledged');
@@ -290,7 +264,7 @@ describe('a volume with two portals on a node with multipathd', () => {
     target('multipathd', 'stop');
     target('multipathd', 'start', ...always('no_path_retry queue'));
     const volume = harness.volume('raw lost', blockCapability());
-    await up(volume, contextOf('2'));
+    await volume.up(contextOf('2'));
     target('silence');
     await eventually(async () => assert.match(await condition(volume), /No connection to the target/), longMs);
     await eventually(async () => void (await volume.down()), 300_000);
@@ -302,7 +276,7 @@ describe('a volume with two portals on a node with multipathd', () => {
     const pid = Number(readFileSync('/run/multipathd.pid', 'utf8'));
     process.kill(pid, 'SIGSTOP');
     const volume = harness.volume('hangs', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     assert.deepEqual([sessions().length, maps()], [1, []]);
     process.kill(pid, 'SIGCONT');
     await volume.down();
@@ -311,13 +285,13 @@ describe('a volume with two portals on a node with multipathd', () => {
 
   test('has one device if its map is gone, and multipathd makes no other', async () => {
     const volume = harness.volume('no map', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     await volume.unpublish();
     execFileSync('umount', [volume.staging]);
     target('multipathd', 'stop');
     execFileSync('multipath', ['-F'], { stdio: 'pipe' });
     assert.deepEqual([names().length, maps()], [2, []]);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     assert.deepEqual([names().length, maps()], [1, []]);
     await volume.down();
     await nothingLeft();
@@ -347,7 +321,7 @@ describe('a volume with two portals on a node with multipathd', () => {
 
   test('stays while multipathd is stopped, says so, and leaves nothing', async () => {
     const volume = harness.volume('no daemon', xfs);
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     const path = join(volume.target, 'numbers');
     await using writer = new Writer(path);
     target('multipathd', 'stop');
@@ -361,7 +335,7 @@ describe('a volume with two portals on a node with multipathd', () => {
     await volume.down();
     await nothingLeft();
     // Without it one portal is used, as on a node that has no multipathd.
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     assert.equal(sessions().length, 1);
     assert.deepEqual(maps(), []);
     await volume.down();
@@ -378,20 +352,20 @@ describe('a volume with two portals on a node with multipathd', () => {
     const volume = harness.volume('never', xfs);
     const once = contextOf('1', { multipath: 'false' });
     // It knows the unit of earlier tests, and may take the device at any moment; the kubelet tries again, too.
-    await eventually(async () => void (await up(volume, once)), longMs);
+    await eventually(async () => void (await volume.up(once)), longMs);
     assert.equal(sessions().length, 1);
     await volume.down();
     await nothingLeft();
     target('multipathd', 'stop');
     target('multipathd', 'start', 'find_multipaths greedy');
     const other = harness.volume('has the session', ext4);
-    await eventually(async () => void (await up(other, { ...once, lun: '2' })), longMs);
+    await eventually(async () => void (await other.up({ ...once, lun: '2' })), longMs);
     const [session] = sessions();
     assert.ok(session !== undefined);
     await scanLun(new DiskQueue('host', 1), session, '1');
     const taken = () => multipathMapOver(sessions()[0]?.luns.find(({ lun }) => lun === '1')?.name ?? '');
     await eventually(() => assert.ok(taken() !== undefined), longMs);
-    await up(volume, once);
+    await volume.up(once);
     assert.match(readFileSync('/proc/self/mountinfo', 'utf8'), new RegExp(`${taken()?.devicePath} `));
     assert.equal(sessions().length, 1);
     await volume.down();
@@ -399,7 +373,7 @@ describe('a volume with two portals on a node with multipathd', () => {
     await nothingLeft();
     target('multipathd', 'stop');
     target('multipathd', 'start', '}', 'blacklist {', 'device {', 'vendor "LIO-ORG"', 'product ".*"', '}');
-    await up(volume, contextOf('1'));
+    await volume.up(contextOf('1'));
     assert.deepEqual([sessions().length, maps()], [1, []]);
     await volume.down();
     await nothingLeft();

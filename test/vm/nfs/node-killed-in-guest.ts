@@ -1,12 +1,12 @@
 /** Runs in the virtual machine: the node service is killed before and after each step of the life of a volume on NFS. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { CrashPoint } from '../../../src/volume/step.ts';
 import { testExport } from '../../support/nfs-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { dieAndBeUndone } from '../network-disk/killed.ts';
 
 const { host: server, share } = testExport;
 const subDir = 'legacy/data';
@@ -38,12 +38,7 @@ describe('a node service with a volume on NFS that is killed', () => {
   for (const point of points) {
     test(`${point.when} ${point.step} ${point.pass}: the next one leaves nothing, and the data as it is`, () => {
       using scratch = new Scratch('killed');
-      const run = (...words: string[]) => spawnSync(process.execPath, [mortal, scratch.path, ...words]);
-      const killed = run('up', context, JSON.stringify(point));
-      assert.equal(killed.signal, 'SIGKILL', `${killed.stdout}${killed.stderr}`);
-      const { status, stderr, stdout } = run('down', context);
-      assert.equal(status, 0, `${stdout}${stderr}`);
-      assert.deepEqual(JSON.parse(stdout.toString()), { mounts: [], notes: [] });
+      dieAndBeUndone(mortal, scratch, context, point);
       const exports = scratch.join('data', 'exports', server);
       assert.deepEqual(existsSync(exports) ? readdirSync(exports) : [], []);
       assert.equal(readFileSync(`${onServer}/file`, 'utf8'), 'precious');

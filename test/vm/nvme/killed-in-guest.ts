@@ -1,11 +1,12 @@
 /** Runs in the virtual machine: the node service is killed before and after each step of a volume's life. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { nvmeSubsystem } from '../../../src/kernel/block/nvme.ts';
 import type { CrashPoint } from '../../../src/volume/step.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { dieAndBeUndone } from '../network-disk/killed.ts';
 
 const nqn = 'nqn.2026-01.dev.holdfast:target';
 const uuid = '11111111-1111-4111-8111-111111111111';
@@ -41,12 +42,7 @@ describe('a node service that is killed', () => {
   for (const point of points) {
     test(`${point.when} ${point.step} ${point.pass}: the next one leaves nothing`, () => {
       using scratch = new Scratch('killed');
-      const run = (...words: string[]) => spawnSync(process.execPath, [mortal, scratch.path, ...words]);
-      const killed = run('up', context, JSON.stringify(point));
-      assert.equal(killed.signal, 'SIGKILL', `${killed.stdout}${killed.stderr}`);
-      const { status, stderr, stdout } = run('down', context);
-      assert.equal(status, 0, `${stdout}${stderr}`);
-      assert.deepEqual(JSON.parse(stdout.toString()), { mounts: [], notes: [] });
+      dieAndBeUndone(mortal, scratch, context, point);
       assert.deepEqual(nvmeSubsystem(nqn), { nqn, controllers: [], namespaces: [] });
     });
   }

@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { connectNvme, disconnectNvme, nvmeSubsystem } from '../../../src/kernel/block/nvme.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { nvmeTcpNodeKind } from '../../../src/pool/kinds/nvme-tcp/kind.ts';
-import { CallError } from '../../support/client.ts';
 import { ContextHarness } from '../../support/context-harness.ts';
 import { eventually } from '../../support/eventually.ts';
-import { blockCapability, mountCapability, type TestVolume } from '../../support/node-volume.ts';
+import { blockCapability, mountCapability } from '../../support/node-volume.ts';
+import { refused } from '../../support/refused.ts';
 
 const nqn = 'nqn.2026-01.dev.holdfast:target';
 const uuids = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'] as const;
@@ -41,31 +41,18 @@ afterEach(async () => {
   for (const controller of controllers()) await disconnectNvme(new DiskQueue('after', 1), controller);
 });
 
-async function refused(call: Promise<unknown>, code: string, message: RegExp): Promise<void> {
-  await assert.rejects(call, (error) => {
-    assert.ok(error instanceof CallError && message.test(error.message), String(error));
-    assert.equal(error.code, code);
-    return true;
-  });
-}
-
 /** Nothing of any volume is left on the node. */
 async function nothingLeft(): Promise<void> {
   assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
   await eventually(() => assert.deepEqual(controllers(), []));
 }
 
-async function up(volume: TestVolume, uuid: string): Promise<void> {
-  await volume.stage({ volume_context: contextOf(uuid) });
-  await volume.publish({ volume_context: contextOf(uuid) });
-}
-
 describe('a namespace', () => {
   test('is connected while its volume is staged, and a subsystem as long as one of its volumes is', async () => {
     const one = harness.volume('one', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
     const other = harness.volume('other', mountCapability('SINGLE_NODE_WRITER', [], 'ext4'));
-    await up(one, first);
-    await up(other, second);
+    await one.up(contextOf(first));
+    await other.up(contextOf(second));
     assert.equal(controllers().length, 1);
     writeFileSync(join(one.target, 'file'), 'data');
     await one.down();
@@ -77,7 +64,7 @@ describe('a namespace', () => {
     await other.stats();
     await other.down();
     await nothingLeft();
-    await up(one, first);
+    await one.up(contextOf(first));
     assert.equal(readFileSync(join(one.target, 'file'), 'utf8'), 'data');
     await one.down();
     await nothingLeft();
@@ -85,7 +72,7 @@ describe('a namespace', () => {
 
   test('is let go by a driver that was started since, also if it was not mounted any more', async () => {
     const volume = harness.volume('iqn-like:handle/1', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
-    await up(volume, first);
+    await volume.up(contextOf(first));
     await harness.restart();
     await volume.stats();
     await volume.unpublish();
@@ -98,7 +85,7 @@ describe('a namespace', () => {
 
   test('is a raw block device', async () => {
     const volume = harness.volume('raw', blockCapability());
-    await up(volume, second);
+    await volume.up(contextOf(second));
     await harness.restart();
     await volume.down();
     await nothingLeft();
@@ -106,7 +93,7 @@ describe('a namespace', () => {
 
   test('grows when its target has grown it, and is told if that has not', async () => {
     const volume = harness.volume('grows', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
-    await up(volume, first);
+    await volume.up(contextOf(first));
     await refused(volume.expand(1n << 30n), 'OUT_OF_RANGE', /grow it on the target first/);
     target('grow', directory, '1', '640M');
     assert.deepEqual(await volume.expand(640n << 20n), { capacity_bytes: 640n << 20n });
@@ -189,7 +176,7 @@ describe('a namespace', () => {
     const [traddr, trsvcid] = ['127.0.0.1', '4420'];
     await connectNvme(queue, { nqn, transport: 'tcp', traddr, trsvcid, hostnqn, hostid });
     const volume = harness.volume('shared', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
-    await up(volume, first);
+    await volume.up(contextOf(first));
     assert.equal(controllers().length, 2);
     await volume.down();
     assert.deepEqual(
@@ -218,7 +205,7 @@ describe('a namespace', () => {
 
   test('stays connected while somebody else has another namespace mounted through the connection', async () => {
     const volume = harness.volume('beside', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
-    await up(volume, first);
+    await volume.up(contextOf(first));
     const other = nvmeSubsystem(nqn).namespaces.find(({ uuid }) => uuid === second.replaceAll('-', ''));
     const place = harness.scratch.join('place');
     execFileSync('mkdir', [place]);
@@ -233,7 +220,7 @@ describe('a namespace', () => {
 
   test('is not let go while its filesystem lives on in another mount namespace', async () => {
     const volume = harness.volume('elsewhere', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
-    await up(volume, first);
+    await volume.up(contextOf(first));
     const elsewhere = spawn('unshare', ['--mount', '--propagation', 'private', 'sleep', 'infinity'], {
       stdio: 'ignore',
     });
@@ -267,7 +254,7 @@ describe('a namespace', () => {
       await eventually(async () => void (await volume.unstage()), 300_000);
       await nothingLeft();
       target(mend);
-      await up(volume, first);
+      await volume.up(contextOf(first));
       assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
       await volume.down();
       await nothingLeft();
@@ -276,7 +263,7 @@ describe('a namespace', () => {
 
   test('is unmounted after the kernel has given its target up', async () => {
     const volume = harness.volume('given up', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));
-    await up(volume, first);
+    await volume.up(contextOf(first));
     target('stop');
     await eventually(() => assert.deepEqual(controllers(), []), 300_000);
     await harness.restart();
@@ -302,7 +289,7 @@ describe('a namespace', () => {
     writeFileSync(join(volume.target, 'file'), 'still there');
     await volume.down();
     await nothingLeft();
-    await up(volume, first);
+    await volume.up(contextOf(first));
     target('stop');
     // The kernel gives the target up after ctrlLossTmo; an unmount waits for that.
     await volume.down();

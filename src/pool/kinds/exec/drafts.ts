@@ -12,7 +12,7 @@ import type { ExecParts } from './backend.ts';
 
 /** The tries of this process to make something, by the directories of their drafts, and the turns of the program's calls. */
 export class Tries {
-  /** Those whose rest is not destroyed yet. */
+  /** Drafts whose rest is not destroyed yet. */
   readonly #own = new Set<string>();
   readonly #underWay = new Map<string, VolumeId | SnapshotId>();
   readonly #turns = new TurnsByKey<VolumeId | SnapshotId>();
