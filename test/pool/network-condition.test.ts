@@ -50,20 +50,28 @@ describe('the condition of a volume on a network', () => {
     assert.equal(await conditionOf({ connections }), 'abnormal: 1 of 2 paths to the target are down: nvme1.');
     const none = 'abnormal: No connection to the target of this volume works now.';
     assert.equal(await conditionOf({ connections: () => [one('nvme1', false)] }), none);
-    assert.equal(await conditionOf({ connections: () => [], pathsOf: () => [one('10.0.0.1:3260', false)] }), none);
+    assert.equal(
+      await conditionOf({ connections: () => [], pathsOf: async () => [one('10.0.0.1:3260', false)] }),
+      none,
+    );
   });
 
   test('names a path that the volume should have and has not', async () => {
-    const pathsOf = () => [one('10.0.0.1:3260', true), one('10.0.0.2:3260', false)];
+    const pathsOf = async () => [one('10.0.0.1:3260', true), one('10.0.0.2:3260', false)];
     assert.equal(
       await conditionOf({ connections: () => [one('session1', true)], pathsOf }),
       'abnormal: 1 of 2 paths to the target are down: 10.0.0.2:3260.',
     );
   });
 
-  test('names a fault of the node, if all paths work', async () => {
+  test('names a fault of the node, also beside paths that do not work', async () => {
     const connections = () => [one('session1', true)];
     const faultOf = async () => 'multipathd does not run.';
     assert.equal(await conditionOf({ connections, faultOf }), 'abnormal: multipathd does not run.');
+    const pathsOf = async () => [one('10.0.0.1:3260', true), one('10.0.0.2:3260', false)];
+    assert.equal(
+      await conditionOf({ connections, pathsOf, faultOf }),
+      'abnormal: 1 of 2 paths to the target are down: 10.0.0.2:3260. multipathd does not run.',
+    );
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { SysfsTree } from '../../../test/support/sysfs-tree.ts';
-import { isMapWithoutPaths, multipathMapOf, multipathMapOver, namesActivePath, partitionsOf } from './multipath.ts';
+import { activePathsIn, isMapWithoutPaths, multipathMapOf, multipathMapOver, partitionsOf } from './multipath.ts';
 
 const wwid = '36001405aabbccddeeff0011223344556';
 /** Files below /sys, as Linux 6.1 has them: a map over two paths, a partition on it, one without paths, and no maps. */
@@ -56,11 +56,12 @@ before(() => {
 after(() => tree[Symbol.dispose]());
 
 describe('the status of a map', () => {
-  test('shows if a path works; the state of a group does not say it', () => {
-    assert.equal(namesActivePath('2 0 1 0 2 1 A 0 1 2 8:0 F 1 0 1 E 0 1 2 8:16 A 0 0 1'), true);
-    assert.equal(namesActivePath('2 0 0 0 1 1 A 0 2 0 8:0 F 1 8:16 A 0'), true);
-    assert.equal(namesActivePath('2 3 1 0 2 1 A 0 1 2 8:0 F 1 0 1 A 0 1 2 8:16 F 2 0 1'), false);
-    assert.equal(namesActivePath('2 3 0 0 0 0'), false);
+  test('names the paths that work; the state of a group does not say it', () => {
+    const [first, second] = map.paths.map(({ device }) => device);
+    assert.deepEqual(activePathsIn('2 0 1 0 2 1 A 0 1 2 8:0 F 1 0 1 E 0 1 2 8:16 A 0 0 1'), [second]);
+    assert.deepEqual(activePathsIn('2 0 0 0 1 1 A 0 2 0 8:0 A 1 8:16 A 0'), [first, second]);
+    assert.deepEqual(activePathsIn('2 3 1 0 2 1 A 0 1 2 8:0 F 1 0 1 A 0 1 2 8:16 F 2 0 1'), []);
+    assert.deepEqual(activePathsIn('2 3 0 0 0 0'), []);
   });
 });
 

@@ -125,17 +125,20 @@ export async function removeMapWhenUnused(queue: DiskQueue, { wwid }: Named): Pr
   await mapper.removeWhenUnused(queue, { uuid: uuidPrefix + wwid });
 }
 
-/** Answers if a map has a path that works, as device-mapper has it. Gone is false. */
-export async function hasActivePath(queue: DiskQueue, { wwid }: Pick<MultipathMap, 'wwid'>): Promise<boolean> {
+/** The paths of a map that work, as device-mapper has them. None if the map is gone. */
+export async function activePathsOf(
+  queue: DiskQueue,
+  { wwid }: Pick<MultipathMap, 'wwid'>,
+): Promise<readonly DeviceNumber[]> {
   const mapper = await DeviceMapper.open(queue);
   // An exact status would wait for the reads and writes that wait for a path.
   const status = await mapper.status(queue, { uuid: uuidPrefix + wwid }, false);
-  return status !== undefined && namesActivePath(status.text);
+  return status === undefined ? [] : activePathsIn(status.text);
 }
 
 /** @param text a status: `2 0 1 0 1 1 A 0 2 2 8:0 F 1 0 1 8:16 A 0 0 1`; the group's state has the same letters. */
-export function namesActivePath(text: string): boolean {
-  return /(^| )[0-9]+:[0-9]+ A( |$)/.test(text);
+export function activePathsIn(text: string): readonly DeviceNumber[] {
+  return [...text.matchAll(/(?<=^| )([0-9]+:[0-9]+) A(?= |$)/g)].flatMap(([, path]) => parseDeviceNumber(path) ?? []);
 }
 
 /** Reads and writes fail from now on while no path works; they do not wait. Gone is fine. */

@@ -103,14 +103,13 @@ export class NetworkDiskSide<C> implements NodeSide {
     if (!connections.some(({ isLive }) => isLive)) {
       return abnormal('No connection to the target of this volume works now.');
     }
-    const paths = this.#target.pathsOf?.(volume, this.#note) ?? connections;
-    const down = paths.filter(({ isLive }) => !isLive);
-    if (down.length > 0) {
-      const names = down.map(({ name }) => name).join(', ');
-      return abnormal(`${down.length} of ${paths.length} paths to the target are down: ${names}.`);
-    }
-    const fault = await this.#target.faultOf?.(this.#queue, volume, this.#note);
-    return fault === undefined ? { abnormal: false, message: 'The target is connected.' } : abnormal(fault);
+    const paths = (await this.#target.pathsOf?.(this.#queue, volume, this.#note)) ?? connections;
+    const down = paths.filter(({ isLive }) => !isLive).map(({ name }) => name);
+    const lost =
+      down.length === 0 ? [] : [`${down.length} of ${paths.length} paths to the target are down: ${down.join(', ')}.`];
+    const fault = (await this.#target.faultOf?.(this.#queue, volume, this.#note)) ?? [];
+    const faults = lost.concat(fault);
+    return faults.length === 0 ? { abnormal: false, message: 'The target is connected.' } : abnormal(faults.join(' '));
   }
 
   get #note(): ConnectionNote<C> {

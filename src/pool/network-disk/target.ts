@@ -58,8 +58,14 @@ export interface Target<C> {
   giveUp?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<boolean>;
   connections(note: ConnectionNote<C>): readonly TargetConnection[];
 
+  /** For volumes that may be without a connection while the target has one. @returns undefined: this one has those of the target */
+  isServed?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<boolean | undefined>;
   /** For volumes that use several connections at once: those that they should have; undefined: this one does not. */
-  pathsOf?(volume: Named, note: ConnectionNote<C>): readonly Omit<TargetConnection, 'isOurs'>[] | undefined;
+  pathsOf?(
+    queue: DiskQueue,
+    volume: Named,
+    note: ConnectionNote<C>,
+  ): Promise<readonly Omit<TargetConnection, 'isOurs'>[] | undefined>;
   /** A fault of the node that its connections do not show, as a sentence. */
   faultOf?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<string | undefined>;
 

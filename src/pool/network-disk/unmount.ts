@@ -4,6 +4,7 @@ import { unmountAt } from '../../kernel/mount/mount.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { PoolLog } from '../log.ts';
 import type { UnmountPlace, VolumeOnNode } from '../node-side.ts';
+import type { ConnectionNote } from './connection-notes.ts';
 import type { Target } from './target.ts';
 import type { TargetState } from './target-state.ts';
 
@@ -21,6 +22,9 @@ const silentAfterMs = 20_000;
 const lookEveryMs = 500;
 const lossMessage =
   'a target does not answer: its volumes are unmounted without the data that was not yet written to it';
+
+const volumeLossMessage =
+  'a target does not serve a volume any more: it is unmounted without the data that was not yet written to it';
 
 type Named = Pick<VolumeOnNode, 'context' | 'handle'>;
 
@@ -50,31 +54,41 @@ export async function unmountVolume<C>(
   }
 }
 
-/** Returns once the connections of a silent server are ended. @throws Unavailable if they must not be */
+/**
+ * Returns once the connections of a silent server are ended, or a volume that it does not serve is given up.
+ * @throws Unavailable if they must not be
+ */
 async function endWhenSilent<C>(options: UnmountOptions<C>, volume: Named, signal: AbortSignal): Promise<void> {
-  const { state, target } = options;
+  const { beside, state, target } = options;
   let silentSinceMs: number | undefined;
   for (;;) {
     await delay(lookEveryMs);
     if (signal.aborted) return;
-    const isSilent = !target.connections(state.notes.note).some(({ isLive }) => isLive);
+    const { note } = state.notes;
+    const isSilent = !isConnected(target, note) || (await target.isServed?.(beside, volume, note)) === false;
     silentSinceMs = isSilent ? (silentSinceMs ?? performance.now()) : undefined;
-    if (silentSinceMs !== undefined && performance.now() - silentSinceMs >= silentAfterMs) {
-      return await giveUpServer(options, volume);
-    }
+    if (silentSinceMs === undefined || performance.now() - silentSinceMs < silentAfterMs) continue;
+    if (await giveUpServer(options, volume)) return;
+    silentSinceMs = undefined;
   }
 }
 
-async function giveUpServer<C>({ beside, log, state, target }: UnmountOptions<C>, volume: Named): Promise<void> {
+function isConnected<C>(target: Target<C>, note: ConnectionNote<C>): boolean {
+  return target.connections(note).some(({ isLive }) => isLive);
+}
+
+/** @returns false: the volume is served again */
+async function giveUpServer<C>({ beside, log, state, target }: UnmountOptions<C>, volume: Named): Promise<boolean> {
   const { leaving, notes } = state;
   const { handle } = volume;
   const user = notes.note.users.find((each) => !leaving.has(each));
   const foreign = target.connections(notes.note).find(({ isOurs }) => !isOurs);
-  const giveUp = () => target.giveUp?.(beside, volume, notes.note);
-  if (user !== undefined && foreign === undefined && (await giveUp()) === true) {
-    log.warn({ volume_id: handle, [target.nameKey]: target.name }, lossMessage);
-    return;
+  const isAlone = user === undefined && !isConnected(target, notes.note);
+  if (!isAlone && foreign === undefined && (await target.giveUp?.(beside, volume, notes.note)) === true) {
+    log.warn({ volume_id: handle, [target.nameKey]: target.name }, volumeLossMessage);
+    return true;
   }
+  if (isConnected(target, notes.note)) return false;
   if (user !== undefined || foreign !== undefined) {
     const who = user === undefined ? `${foreign?.name}, which this driver has not connected,` : `volume ${user}`;
     throw new Unavailable(
@@ -83,4 +97,5 @@ async function giveUpServer<C>({ beside, log, state, target }: UnmountOptions<C>
   }
   log.warn({ volume_id: handle, [target.nameKey]: target.name }, lossMessage);
   await target.disconnect(beside, notes.note);
+  return true;
 }

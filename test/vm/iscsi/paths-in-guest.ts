@@ -16,7 +16,7 @@ import { blockCapability, mountCapability, type TestVolume } from '../../support
 import { refused } from '../../support/refused.ts';
 import { directory, endSessions, iqn, nothingKept, sessions, target } from './guest.ts';
 
-const [first, second] = ['127.0.0.1', '10.99.0.1'];
+const [first, second, third] = ['127.0.0.1', '10.99.0.1', '10.99.0.2'];
 type Context = Readonly<Record<string, string>>;
 const contextOf = (lun: string, more: Context = {}): Context => {
   return { kind: 'iscsi', iqn, portals: `${first},${second}`, lun, ...more };
@@ -260,6 +260,50 @@ describe('a volume with two portals on a node with multipathd', () => {
     await nothingLeft();
   });
 
+  test('is unmounted when its target lets in the node and has not the unit any more', async () => {
+    target('multipathd', 'stop');
+    target('multipathd', 'start', ...always('no_path_retry queue'));
+    const volume = harness.volume('no unit', xfs);
+    await volume.up(contextOf('1'));
+    const path = join(volume.target, 'file');
+    writeFileSync(path, 'acknowledged', { flush: true });
+    writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
+    target('unmap', '1');
+    const down = `2 of 2 paths to the target are down: ${first}:3260, ${second}:3260.`;
+    await eventually(async () => assert.equal(await condition(volume), down), longMs);
+    await volume.unpublish();
+    await eventually(async () => void (await volume.unstage()), 300_000);
+    await nothingLeft();
+    target('map', '1', 'first');
+    await volume.up(contextOf('1'));
+    assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
+    await volume.down();
+    await nothingLeft();
+  });
+
+  test('is unmounted when its portals are lost, and the target has another one, which another volume uses', async () => {
+    target('multipathd', 'stop');
+    target('multipathd', 'start', ...always('no_path_retry queue'));
+    target('third-up');
+    const [lost, other] = [harness.volume('lost portals', xfs), harness.volume('third portal', ext4)];
+    await lost.up(contextOf('1', { portals: `${second},${third}` }));
+    await other.up(contextOf('2', { portals: first, multipath: 'false' }));
+    await using writer = new Writer(join(other.target, 'numbers'));
+    await writer.goesOn();
+    writeFileSync(join(lost.target, 'dirty'), 'not acknowledged');
+    target('second-down');
+    target('third-down');
+    await eventually(async () => assert.match(await condition(lost), /^2 of 2 paths/), longMs);
+    await lost.unpublish();
+    await eventually(async () => void (await lost.unstage()), 300_000);
+    assert.deepEqual(maps(), []);
+    await writer.goesOn();
+    await writer[Symbol.asyncDispose]();
+    await other.down();
+    await nothingLeft();
+    target('second-up');
+  });
+
   test('is let go as a raw block device when both portals are lost', async () => {
     target('multipathd', 'stop');
     target('multipathd', 'start', ...always('no_path_retry queue'));
@@ -328,7 +372,8 @@ describe('a volume with two portals on a node with multipathd', () => {
     assert.match(await condition(volume), /multipathd of the node does not run/);
     target('second-down');
     await writer.goesOn();
-    await eventually(async () => assert.match(await condition(volume), /^1 of 2 paths/), longMs);
+    const both = /^1 of 2 paths to the target are down: [0-9.:]+\. multipathd of the node does not run/;
+    await eventually(async () => assert.match(await condition(volume), both), longMs);
     await writer.goesOn();
     await writer[Symbol.asyncDispose]();
     target('second-up');

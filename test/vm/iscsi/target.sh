@@ -7,6 +7,7 @@
 # target.sh grow DIRECTORY NAME SIZE
 # target.sh stop|start                              takes the portal away and puts it back
 # target.sh second-up|second-down                   a second portal, 10.99.0.1, whose packets are lost once it is down
+# target.sh third-up|third-down                     a third one, 10.99.0.2
 # target.sh silence|speak                           drops all packets, and no longer
 # target.sh chap USER PASSWORD TARGET_USER TARGET_PASSWORD | open      wants CHAP; target names: it proves itself, or '-'
 # target.sh host-login | host-logout                a session of the host, with its own record
@@ -20,6 +21,7 @@ config=/sys/kernel/config/target
 group=$config/iscsi/$iqn/tpgt_1
 portal=${TARGET_ADDRESS:-127.0.0.1}:3260
 second=10.99.0.1
+third=10.99.0.2
 
 case "$1" in
   install)
@@ -76,6 +78,11 @@ case "$1" in
     ip address add $second/32 dev lo
     mkdir -p "$group/np/$second:3260"
     ;;
+  third-up)
+    ip address add $third/32 dev lo
+    mkdir -p "$group/np/$third:3260"
+    ;;
+  third-down) ip address delete $third/32 dev lo ;;
   second-down) ip address delete $second/32 dev lo ;;
   silence) ip link set lo down ;;
   speak) ip link set lo up ;;

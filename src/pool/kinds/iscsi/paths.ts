@@ -3,8 +3,8 @@ import { askMultipathd, type MultipathRunner } from '../../../command/multipathd
 import { permanentNameOf } from '../../../kernel/block/disk-identity.ts';
 import { deleteLun, type IscsiLun, scanLun } from '../../../kernel/block/iscsi.ts';
 import {
+  activePathsOf,
   failWithoutPaths,
-  hasActivePath,
   type MultipathMap,
   multipathMapOver,
   removeMapWhenUnused,
@@ -12,7 +12,7 @@ import {
   removePartitions,
 } from '../../../kernel/block/multipath.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { FailedPrecondition } from '../../../volume/errors.ts';
+import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
 import { isHeld } from '../../network-disk/held.ts';
 import type { ConnectOptions } from '../../network-disk/target.ts';
@@ -54,6 +54,12 @@ export async function connectPaths(
     if (multipath === true) {
       const reason = runner === undefined ? 'does not run' : 'makes no map of the unit (is it in its blacklist?)';
       throw new FailedPrecondition(`volume ${handle}: multipath is "true", but multipathd of this node ${reason}.`);
+    }
+    const [silent] = mapsOver(luns());
+    if (silent !== undefined) {
+      throw new Unavailable(
+        `volume ${handle}: multipathd of this node makes no map of its unit, and ${silent.name} has lost all paths. It is tried again; see systemctl status multipathd, and end the use of that map.`,
+      );
     }
     const live = lunsOf(sessions().filter(isLive), context);
     await leaveOne(options.queue, [...live, ...luns().filter((each) => !live.some(({ name }) => name === each.name))]);
@@ -157,7 +163,7 @@ export async function removeMaps(
 export async function heldMapOf(queue: DiskQueue, maps: readonly MultipathMap[]): Promise<MultipathMap | undefined> {
   for (const map of maps) {
     // A udev that reads a partition has it open.
-    if (!(await hasActivePath(queue, map))) await stopWaiting(queue, map);
+    if ((await activePathsOf(queue, map)).length === 0) await stopWaiting(queue, map);
     await removePartitions(queue, map);
     if (await isHeld(queue, map.devicePath)) return map;
   }

@@ -3,7 +3,7 @@ import { IscsiError, iscsiLogout } from '../../../command/iscsiadm.ts';
 import { askMultipathd } from '../../../command/multipathd.ts';
 import { permanentNameOf } from '../../../kernel/block/disk-identity.ts';
 import { deleteLun, type IscsiLun, type IscsiSession, rescanLun, scanLun } from '../../../kernel/block/iscsi.ts';
-import type { MultipathMap } from '../../../kernel/block/multipath.ts';
+import { activePathsOf, type MultipathMap } from '../../../kernel/block/multipath.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { sameDevice } from '../../../kernel/device.ts';
 import { Aborted, FailedPrecondition, type HoldfastError, NotFound, Unavailable } from '../../../volume/errors.ts';
@@ -66,8 +66,7 @@ class IscsiTarget implements Target<Connection> {
 
   /** Below a map nothing waits in a session for longer than multipathd lets it (fast_io_fail_tmo). */
   async giveUp(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<boolean> {
-    const { lun } = parseIscsiContext(volume.context);
-    const maps = isUsedByAnother(note, volume.handle, lun) ? [] : ownMaps(this.#ownLuns(note, lun));
+    const maps = this.#mapsOf(volume, note);
     for (const map of maps) await stopWaiting(queue, map);
     return maps.length > 0;
   }
@@ -95,22 +94,45 @@ class IscsiTarget implements Target<Connection> {
     return ourSessions(this.name, note).map((each) => ({ name: each.name, isLive: isLive(each), isOurs: true }));
   }
 
-  pathsOf(volume: Named, note: IscsiNote): Omit<TargetConnection, 'isOurs'>[] | undefined {
+  /** A session may live without the unit, or be another volume's: then all paths below a map are lost. */
+  async isServed(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<boolean | undefined> {
+    const maps = this.#mapsOf(volume, note);
+    for (const map of maps) if ((await activePathsOf(queue, map)).length > 0) return true;
+    return maps.length === 0 ? undefined : false;
+  }
+
+  async pathsOf(
+    queue: DiskQueue,
+    volume: Named,
+    note: IscsiNote,
+  ): Promise<Omit<TargetConnection, 'isOurs'>[] | undefined> {
     const context = parseIscsiContext(volume.context);
     const sessions = ourSessions(this.name, note);
     const [map] = mapsOver(lunsOf(sessions, context));
     if (map === undefined) return undefined;
+    const active = await activePathsOf(queue, map);
     return context.portals.map((portal) => {
       const session = sessions.find((each) => isThrough({ portals: [portal] }, each));
       const luns = session === undefined || !isLive(session) ? [] : lunsOf([session], context);
-      return { name: `${portal.address}:${portal.port}`, isLive: luns.some((each) => hasPath([map], each)) };
+      return {
+        name: `${portal.address}:${portal.port}`,
+        isLive: luns.some((each) => active.some((path) => sameDevice(path, each.device))),
+      };
     });
   }
 
   async faultOf(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<string | undefined> {
-    if (mapsOver(this.#lunsOf(volume, note)).length === 0 || (await multipathRunner(queue)) !== undefined)
+    const paths = await this.pathsOf(queue, volume, note);
+    if (paths === undefined) return undefined;
+    const runner = await multipathRunner(queue);
+    if (runner === undefined) {
+      return 'multipathd of the node does not run: a path that is lost is not used again. Start it (systemctl start multipathd).';
+    }
+    // systemd may listen for it: then the question starts it.
+    if (paths.every(({ isLive }) => isLive) || (await askMultipathd(runner, ['show', 'daemon'])) !== undefined) {
       return undefined;
-    return 'multipathd of the node does not run: a path that is lost is not used again. Start it (systemctl start multipathd).';
+    }
+    return 'multipathd of the node does not answer: a path that is lost may not be used again. See systemctl status multipathd.';
   }
 
   devicesOf(volume: Named, note: IscsiNote): readonly NetworkDevice[] {
