@@ -5,8 +5,10 @@ export interface MultipathRunner {
   readonly before: readonly string[];
 }
 
-/** The program waits 4 s for the daemon (uxsock_timeout), and prints nothing if that hangs. */
-const timeoutMs = 15_000;
+/** The program waits 4 s for a daemon that hangs (uxsock_timeout). */
+const usualTimeoutMs = 15_000;
+/** Its words then, and for a daemon that ends meanwhile. */
+const noAnswer = /^(timeout|error -?[0-9]+) (receiving|sending) packet/;
 
 /** Directories of Debian and of others: in the driver's container PATH is that of the image. */
 const environment = { PATH: '/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin' };
@@ -19,11 +21,13 @@ const environment = { PATH: '/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr
 export async function askMultipathd(
   { before }: MultipathRunner,
   words: readonly [string, ...string[]],
+  timeoutMs = usualTimeoutMs,
 ): Promise<string | undefined> {
   const [program, ...rest] = [...before, 'multipathd', ...words];
   try {
     const { stdout } = await run(program ?? '', rest, { accept: [0, 1], environment, timeoutMs });
-    return stdout.trim() === '' ? undefined : stdout.trim();
+    const answer = stdout.trim();
+    return answer === '' || noAnswer.test(answer) ? undefined : answer;
   } catch (error) {
     if (error instanceof CommandError) return undefined;
     throw error;

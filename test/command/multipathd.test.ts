@@ -26,7 +26,8 @@ describe('a command for multipathd', () => {
 
   test('has no answer if the daemon hangs, or the program is missing or killed', async () => {
     using scratch = new Scratch('multipathd');
-    assert.equal(await answers('echo timeout receiving packet >&2; exit 1', scratch), undefined);
+    assert.equal(await answers('echo timeout receiving packet; exit 1', scratch), undefined);
+    assert.equal(await answers('echo error -104 receiving packet; exit 1', scratch), undefined);
     assert.equal(await answers('exit 127', scratch), undefined);
     assert.equal(await answers('echo ok; kill -9 $$', scratch), undefined);
     assert.equal(await askMultipathd({ before: [scratch.join('none')] }, ['show', 'daemon']), undefined);

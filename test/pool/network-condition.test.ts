@@ -17,14 +17,16 @@ const volume: VolumeOnNode = {
 };
 const one = (name: string, isLive: boolean): TargetConnection => ({ name, isLive, isOurs: true });
 
-type Part = Pick<Target<never>, 'connections' | 'pathsOf' | 'faultOf'>;
+const disk = { name: 'sda', devicePath: '/dev/sda', device: { major: 8, minor: 0 }, sizeBytes: 1n };
+
+type Part = Pick<Target<never>, 'connections'> & Partial<Pick<Target<never>, 'devicesOf' | 'pathsOf' | 'faultOf'>>;
 
 async function conditionOf(part: Part): Promise<string> {
   using scratch = new Scratch('condition');
   const done = async () => undefined;
   const target: Target<never> = {
     ...{ name: 'iqn.a', nameKey: 'iqn', noun: 'logical unit', lossKey: 'replacementTimeout' },
-    ...{ connect: done, disconnect: done, rescan: done, devicesOf: () => [], devicesOfOurs: () => [] },
+    ...{ connect: done, disconnect: done, rescan: done, devicesOf: () => [disk], devicesOfOurs: () => [] },
     notThere: () => assert.fail(),
     isTwice: () => assert.fail(),
     ...part,
@@ -61,6 +63,14 @@ describe('the condition of a volume on a network', () => {
     assert.equal(
       await conditionOf({ connections: () => [one('session1', true)], pathsOf }),
       'abnormal: 1 of 2 paths to the target are down: 10.0.0.2:3260.',
+    );
+  });
+
+  test('says that the volume has no device, while its target is connected', async () => {
+    const connections = () => [one('session1', true)];
+    assert.equal(
+      await conditionOf({ connections, devicesOf: () => [] }),
+      'abnormal: This node has no device of the volume any more.',
     );
   });
 

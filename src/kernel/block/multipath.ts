@@ -141,6 +141,19 @@ export function activePathsIn(text: string): readonly DeviceNumber[] {
   return [...text.matchAll(/(?<=^| )([0-9]+:[0-9]+) A(?= |$)/g)].flatMap(([, path]) => parseDeviceNumber(path) ?? []);
 }
 
+/** Reads and writes try a path again that was lost. multipathd does this when the path works. Gone is fine. */
+export async function reinstatePath(
+  queue: DiskQueue,
+  { wwid }: Pick<MultipathMap, 'wwid'>,
+  { device: { major, minor } }: Pick<WayToDisk, 'device'>,
+): Promise<void> {
+  const mapper = await DeviceMapper.open(queue);
+  const message = `reinstate_path ${major}:${minor}`;
+  await mapper.tell(queue, { uuid: uuidPrefix + wwid }, message).catch((error: unknown) => {
+    if (!isErrno(error, 'ENXIO', 'EINVAL')) throw error;
+  });
+}
+
 /** Reads and writes fail from now on while no path works; they do not wait. Gone is fine. */
 export async function failWithoutPaths(queue: DiskQueue, { wwid }: Named): Promise<void> {
   const mapper = await DeviceMapper.open(queue);

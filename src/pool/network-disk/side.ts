@@ -26,6 +26,8 @@ export class NetworkDiskSide<C> implements NodeSide {
   readonly #queue: DiskQueue;
   /** For what must go on while calls wait for the target. */
   readonly #beside: DiskQueue;
+  /** For looks that must not wait for those. */
+  readonly #looks: DiskQueue;
   readonly #target: Target<C>;
   readonly #state: TargetState<C>;
 
@@ -34,6 +36,7 @@ export class NetworkDiskSide<C> implements NodeSide {
     this.#context = context;
     this.#queue = context.queue;
     this.#beside = context.queue.beside('disconnect', 1);
+    this.#looks = context.queue.beside('look', 1);
     this.#target = target;
     this.#state = state;
   }
@@ -77,7 +80,8 @@ export class NetworkDiskSide<C> implements NodeSide {
 
   async unmount(volume: VolumeOnNode, place: UnmountPlace): Promise<void> {
     const { log, queue } = this.#context;
-    const options = { target: this.#target, queue, beside: this.#beside, state: this.#state, log };
+    const [beside, looks, state, target] = [this.#beside, this.#looks, this.#state, this.#target];
+    const options = { target, queue, beside, looks, state, log };
     await unmountVolume(options, volume, place);
   }
 
@@ -103,6 +107,7 @@ export class NetworkDiskSide<C> implements NodeSide {
     if (!connections.some(({ isLive }) => isLive)) {
       return abnormal('No connection to the target of this volume works now.');
     }
+    if (this.#devicesOf(volume).length === 0) return abnormal('This node has no device of the volume any more.');
     const paths = (await this.#target.pathsOf?.(this.#queue, volume, this.#note)) ?? connections;
     const down = paths.filter(({ isLive }) => !isLive).map(({ name }) => name);
     const lost =

@@ -13,6 +13,8 @@ export interface UnmountOptions<C> {
   readonly queue: DiskQueue;
   /** Unmounts that wait for the server take all places of the other. */
   readonly beside: DiskQueue;
+  /** For looks that must not wait for those. */
+  readonly looks: DiskQueue;
   readonly state: TargetState<C>;
   readonly log: PoolLog;
 }
@@ -40,55 +42,69 @@ export async function unmountVolume<C>(
 ): Promise<void> {
   const { queue, state } = options;
   const { handle } = volume;
-  const unmounting = queue.rescue((open) => unmountAt(open, parent, name));
   const over = new AbortController();
+  const unmounting = queue.rescue((open) => unmountAt(open, parent, name));
   state.leaving.add(handle);
+  const watching = endWhenSilent(options, volume, over.signal);
   try {
-    await Promise.race([unmounting, endWhenSilent(options, volume, over.signal)]);
+    await Promise.race([unmounting, watching]);
     await unmounting;
   } finally {
     state.leaving.delete(handle);
     over.abort();
     // It continues if the wait for it was given up.
     unmounting.catch(() => undefined);
+    // Else the volume could be given up that is staged again by then.
+    await watching.catch(() => undefined);
   }
 }
 
 /**
- * Returns once the connections of a silent server are ended, or a volume that it does not serve is given up.
+ * Returns once the connections of a silent server are ended. A volume that its server does not serve is given up again and
+ * again: multipathd may let it wait for the server once more.
  * @throws Unavailable if they must not be
  */
 async function endWhenSilent<C>(options: UnmountOptions<C>, volume: Named, signal: AbortSignal): Promise<void> {
-  const { beside, state, target } = options;
+  const { looks, state, target } = options;
   let silentSinceMs: number | undefined;
-  for (;;) {
-    await delay(lookEveryMs);
-    if (signal.aborted) return;
+  let end: End = 'served';
+  while (end !== 'disconnected') {
+    if (await isAborted(lookEveryMs, signal)) return;
     const { note } = state.notes;
-    const isSilent = !isConnected(target, note) || (await target.isServed?.(beside, volume, note)) === false;
+    const isSilent = !isConnected(target, note) || (await target.isServed?.(looks, volume, note)) === false;
     silentSinceMs = isSilent ? (silentSinceMs ?? performance.now()) : undefined;
+    if (signal.aborted) return;
     if (silentSinceMs === undefined || performance.now() - silentSinceMs < silentAfterMs) continue;
-    if (await giveUpServer(options, volume)) return;
+    end = await giveUpServer(options, volume, end);
     silentSinceMs = undefined;
   }
 }
+
+function isAborted(afterMs: number, signal: AbortSignal): Promise<boolean> {
+  return delay(afterMs, signal.aborted, { signal }).catch(() => true);
+}
+
+type End = 'disconnected' | 'given up' | 'served';
 
 function isConnected<C>(target: Target<C>, note: ConnectionNote<C>): boolean {
   return target.connections(note).some(({ isLive }) => isLive);
 }
 
-/** @returns false: the volume is served again */
-async function giveUpServer<C>({ beside, log, state, target }: UnmountOptions<C>, volume: Named): Promise<boolean> {
+async function giveUpServer<C>(
+  { beside, log, state, target }: UnmountOptions<C>,
+  volume: Named,
+  before: End,
+): Promise<End> {
   const { leaving, notes } = state;
   const { handle } = volume;
   const user = notes.note.users.find((each) => !leaving.has(each));
   const foreign = target.connections(notes.note).find(({ isOurs }) => !isOurs);
   const isAlone = user === undefined && !isConnected(target, notes.note);
   if (!isAlone && foreign === undefined && (await target.giveUp?.(beside, volume, notes.note)) === true) {
-    log.warn({ volume_id: handle, [target.nameKey]: target.name }, volumeLossMessage);
-    return true;
+    if (before !== 'given up') log.warn({ volume_id: handle, [target.nameKey]: target.name }, volumeLossMessage);
+    return 'given up';
   }
-  if (isConnected(target, notes.note)) return false;
+  if (isConnected(target, notes.note)) return 'served';
   if (user !== undefined || foreign !== undefined) {
     const who = user === undefined ? `${foreign?.name}, which this driver has not connected,` : `volume ${user}`;
     throw new Unavailable(
@@ -97,5 +113,5 @@ async function giveUpServer<C>({ beside, log, state, target }: UnmountOptions<C>
   }
   log.warn({ volume_id: handle, [target.nameKey]: target.name }, lossMessage);
   await target.disconnect(beside, notes.note);
-  return true;
+  return 'disconnected';
 }

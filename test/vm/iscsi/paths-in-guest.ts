@@ -304,6 +304,34 @@ describe('a volume with two portals on a node with multipathd', () => {
     target('second-up');
   });
 
+  test('keeps what was written if its paths are back, and multipathd hangs', async () => {
+    target('multipathd', 'stop');
+    target('multipathd', 'start', ...always('no_path_retry queue'));
+    const pid = Number(readFileSync('/run/multipathd.pid', 'utf8'));
+    const volume = harness.volume('paths back', xfs);
+    await volume.up(contextOf('1'));
+    const [map] = names().flatMap((name) => multipathMapOver(name) ?? []);
+    assert.ok(map !== undefined);
+    process.kill(pid, 'SIGSTOP');
+    try {
+      for (const { device } of map.paths) {
+        execFileSync('dmsetup', ['message', map.devicePath, '0', `fail_path ${device.major}:${device.minor}`]);
+      }
+      const lost = /^2 of 2 paths to the target are down: .*multipathd of the node does not answer/;
+      assert.match(await condition(volume), lost);
+      writeFileSync(join(volume.target, 'late'), 'not acknowledged');
+      await volume.unpublish();
+      await eventually(async () => void (await volume.unstage()), 300_000);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await nothingLeft();
+    await volume.up(contextOf('1'));
+    assert.equal(readFileSync(join(volume.target, 'late'), 'utf8'), 'not acknowledged');
+    await volume.down();
+    await nothingLeft();
+  });
+
   test('is let go as a raw block device when both portals are lost', async () => {
     target('multipathd', 'stop');
     target('multipathd', 'start', ...always('no_path_retry queue'));

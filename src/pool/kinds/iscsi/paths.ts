@@ -85,11 +85,12 @@ async function mapOf(
   }
   const sinceMs = performance.now();
   while (performance.now() - sinceMs < waitMs) {
-    const [lun] = lunsOf(sessions(), context);
+    const luns = lunsOf(sessions(), context);
+    const [map] = mapsOver(luns);
+    if (map !== undefined) return map;
+    const [lun] = luns;
     // The target has no such unit: that is found out later, too.
     if (lun === undefined && performance.now() - sinceMs > unitWaitMs) return undefined;
-    const map = lun && multipathMapOver(lun.name);
-    if (map !== undefined) return map;
     if (lun !== undefined && !(await askForMap(queue, runner, lun))) return undefined;
     await delay(pauseMs);
   }
@@ -163,11 +164,17 @@ export async function removeMaps(
 export async function heldMapOf(queue: DiskQueue, maps: readonly MultipathMap[]): Promise<MultipathMap | undefined> {
   for (const map of maps) {
     // A udev that reads a partition has it open.
-    if ((await activePathsOf(queue, map)).length === 0) await stopWaiting(queue, map);
+    if (!(await hasActivePath(queue, [map]))) await stopWaiting(queue, map);
     await removePartitions(queue, map);
     if (await isHeld(queue, map.devicePath)) return map;
   }
   return undefined;
+}
+
+/** Answers if one of the maps has a path that works. */
+export async function hasActivePath(queue: DiskQueue, maps: readonly MultipathMap[]): Promise<boolean> {
+  for (const map of maps) if ((await activePathsOf(queue, map)).length > 0) return true;
+  return false;
 }
 
 /** multipathd would let reads and writes wait again when it changes the map; it may not run. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { IscsiRunner } from '../../../command/iscsiadm.ts';
-import type { MultipathRunner } from '../../../command/multipathd.ts';
+import { askMultipathd, type MultipathRunner } from '../../../command/multipathd.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../../kernel/call/errno.ts';
 import { hostProgram, intoHost, isContained } from '../../host-program.ts';
@@ -30,6 +30,15 @@ export async function multipathRunner(queue: DiskQueue): Promise<MultipathRunner
   if (!(await isContained(queue))) return { before: [] };
   if ((await hostProgram(queue, namesOf('multipathd'))) === undefined) return undefined;
   return { before: intoHost(['mnt', 'net', 'ipc', 'uts']) };
+}
+
+/** A condition waits for the answer, and has 3 s. */
+const answerWithinMs = 1_500;
+
+/** Answers if multipathd works. Where systemd listens in its place, the question starts it. */
+export async function isMultipathdAnswering(queue: DiskQueue): Promise<boolean> {
+  const runner = await multipathRunner(queue);
+  return runner !== undefined && (await askMultipathd(runner, ['show', 'daemon'], answerWithinMs)) !== undefined;
 }
 
 /** Answers if a program of the host listens on one of these unix sockets; `@` stands for an abstract one. */

@@ -3,7 +3,7 @@ import { IscsiError, iscsiLogout } from '../../../command/iscsiadm.ts';
 import { askMultipathd } from '../../../command/multipathd.ts';
 import { permanentNameOf } from '../../../kernel/block/disk-identity.ts';
 import { deleteLun, type IscsiLun, type IscsiSession, rescanLun, scanLun } from '../../../kernel/block/iscsi.ts';
-import { activePathsOf, type MultipathMap } from '../../../kernel/block/multipath.ts';
+import { activePathsOf, type MultipathMap, reinstatePath } from '../../../kernel/block/multipath.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { sameDevice } from '../../../kernel/device.ts';
 import { Aborted, FailedPrecondition, type HoldfastError, NotFound, Unavailable } from '../../../volume/errors.ts';
@@ -18,14 +18,16 @@ import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, target
 import { parseIscsiContext } from './context.ts';
 import { identityIn, isUsedByAnother, placed, refusalOfPaths } from './identity.ts';
 import { devicesAbove, devicesFor, foreignPathOf, hasPath, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
-import { connectPaths, heldMapOf, removeMaps, stopWaiting } from './paths.ts';
+import { connectPaths, hasActivePath, heldMapOf, removeMaps, stopWaiting } from './paths.ts';
 import { ifaceName } from './record.ts';
-import { iscsiRunner, missingProgram, multipathRunner } from './runner.ts';
+import { iscsiRunner, isMultipathdAnswering, missingProgram, multipathRunner } from './runner.ts';
 
 type Named = Pick<VolumeOnNode, 'context' | 'handle'>;
 
 /** A session that was logged out goes a moment later. */
 const gonePausesMs: readonly number[] = Array.from({ length: 40 }, () => 100);
+/** A path whose unit is gone is lost again sooner. */
+const triedAgainMs = 2_000;
 
 export async function openIscsiSide(context: NodeSideContext): Promise<NodeSide> {
   const { dataDirectory, log, queue, server } = context;
@@ -66,9 +68,24 @@ class IscsiTarget implements Target<Connection> {
 
   /** Below a map nothing waits in a session for longer than multipathd lets it (fast_io_fail_tmo). */
   async giveUp(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<boolean> {
-    const maps = this.#mapsOf(volume, note);
+    const maps = this.#mapsInUse(volume, note);
+    if (await this.#tryPathsAgain(queue, maps, note)) return false;
     for (const map of maps) await stopWaiting(queue, map);
     return maps.length > 0;
+  }
+
+  /** Without multipathd a path stays lost when its session is back. @returns true: one works */
+  async #tryPathsAgain(queue: DiskQueue, maps: readonly MultipathMap[], note: IscsiNote): Promise<boolean> {
+    if (await isMultipathdAnswering(queue)) return false;
+    const live = ourSessions(this.name, note)
+      .filter(isLive)
+      .flatMap(({ luns }) => luns);
+    for (const map of maps) {
+      const back = map.paths.filter((path) => live.some(({ name }) => name === path.name));
+      for (const path of back) await reinstatePath(queue, map, path);
+    }
+    await delay(triedAgainMs);
+    return await hasActivePath(queue, maps);
   }
 
   async #logOut(queue: DiskQueue, sessions: readonly IscsiSession[], note: IscsiNote): Promise<void> {
@@ -96,9 +113,8 @@ class IscsiTarget implements Target<Connection> {
 
   /** A session may live without the unit, or be another volume's: then all paths below a map are lost. */
   async isServed(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<boolean | undefined> {
-    const maps = this.#mapsOf(volume, note);
-    for (const map of maps) if ((await activePathsOf(queue, map)).length > 0) return true;
-    return maps.length === 0 ? undefined : false;
+    const maps = this.#mapsInUse(volume, note);
+    return maps.length === 0 ? undefined : await hasActivePath(queue, maps);
   }
 
   async pathsOf(
@@ -128,10 +144,7 @@ class IscsiTarget implements Target<Connection> {
     if (runner === undefined) {
       return 'multipathd of the node does not run: a path that is lost is not used again. Start it (systemctl start multipathd).';
     }
-    // systemd may listen for it: then the question starts it.
-    if (paths.every(({ isLive }) => isLive) || (await askMultipathd(runner, ['show', 'daemon'])) !== undefined) {
-      return undefined;
-    }
+    if (paths.every(({ isLive }) => isLive) || (await isMultipathdAnswering(queue))) return undefined;
     return 'multipathd of the node does not answer: a path that is lost may not be used again. See systemctl status multipathd.';
   }
 
@@ -240,6 +253,12 @@ class IscsiTarget implements Target<Connection> {
   /** The devices of a number, through any portal. */
   #ownLuns(note: IscsiNote, lun: string): IscsiLun[] {
     return ourSessions(this.name, note).flatMap(({ luns }) => luns.filter((each) => each.lun === lun));
+  }
+
+  /** The maps of this volume alone through which it is read and written. One without paths beside a device is older. */
+  #mapsInUse(volume: Named, note: IscsiNote): MultipathMap[] {
+    const isDevice = this.#lunsOf(volume, note).length > 0;
+    return this.#mapsOf(volume, note).filter(({ paths }) => !isDevice || paths.length > 0);
   }
 
   /** The maps that are of this volume alone, also without paths. */
