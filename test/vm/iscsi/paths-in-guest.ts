@@ -312,6 +312,8 @@ describe('a volume with two portals on a node with multipathd', () => {
     await volume.up(contextOf('1'));
     const [map] = names().flatMap((name) => multipathMapOver(name) ?? []);
     assert.ok(map !== undefined);
+    // Later it would wait for a path.
+    writeFileSync(join(volume.target, 'late'), 'not acknowledged');
     process.kill(pid, 'SIGSTOP');
     try {
       for (const { device } of map.paths) {
@@ -319,7 +321,6 @@ describe('a volume with two portals on a node with multipathd', () => {
       }
       const lost = /^2 of 2 paths to the target are down: .*multipathd of the node does not answer/;
       assert.match(await condition(volume), lost);
-      writeFileSync(join(volume.target, 'late'), 'not acknowledged');
       await volume.unpublish();
       await eventually(async () => void (await volume.unstage()), 300_000);
     } finally {
