@@ -150,7 +150,7 @@ describe('mounts that somebody has unmounted', () => {
 describe('a file that a process has open although its mount is gone', () => {
   test('keeps the client, at an unstage and at the next stage, with the mount of the driver and without it', async () => {
     const volume = harness.volume('open', shared);
-    await up(volume);
+    await volume.up(context());
     const script = `exec 3>"$0/file"; echo; while read line; do echo $line >&3; echo; done`;
     const writer = spawn('sh', ['-c', script, volume.target], { stdio: ['pipe', 'pipe', 'inherit'] });
     const ended = once(writer, 'exit');
@@ -160,7 +160,7 @@ describe('a file that a process has open although its mount is gone', () => {
       execFileSync('umount', ['--lazy', volume.target]);
       await volume.unpublish();
       await refused(volume.unstage(), 'UNAVAILABLE', message);
-      await up(volume);
+      await volume.up(context());
       await volume.unpublish();
       const own = harness.mounts().filter((path) => path.startsWith(join(harness.kubelet, 'mounts')));
       execFileSync('umount', ['--lazy', ...own, volume.staging]);
