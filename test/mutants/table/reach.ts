@@ -359,8 +359,22 @@ export const reachMutants: readonly Mutant[] = [
     name: 'a group of paths is no path that works',
     file: 'src/kernel/block/multipath.ts',
     killer: 'src/kernel/block/multipath.test.ts',
-    text: '/(^| )[0-9]+:[0-9]+ A( |$)/',
-    replacement: '/ A /',
+    text: '/(?<=^| )([0-9]+:[0-9]+) A(?= |$)/g',
+    replacement: '/([0-9]+:[0-9]+).* A/g',
+  },
+  {
+    name: 'a multipathd that hangs has not answered',
+    file: 'src/command/multipathd.ts',
+    killer: 'test/command/multipathd.test.ts',
+    text: "answer === '' || noAnswer.test(answer)",
+    replacement: "answer === ''",
+  },
+  {
+    name: 'a volume whose device is gone is not called connected',
+    file: 'src/pool/network-disk/side.ts',
+    killer: 'test/pool/network-condition.test.ts',
+    text: 'this.#devicesOf(volume).length === 0) return abnormal',
+    replacement: 'this.#devicesOf(volume).length < 0) return abnormal',
   },
   {
     name: 'a device that something holds is not left',
@@ -379,7 +393,7 @@ export const reachMutants: readonly Mutant[] = [
     name: 'a path that the volume should have is missed',
     file: 'src/pool/network-disk/side.ts',
     killer: 'test/pool/network-condition.test.ts',
-    text: 'this.#target.pathsOf?.(volume, this.#note) ?? connections',
+    text: '(await this.#target.pathsOf?.(this.#queue, volume, this.#note)) ?? connections',
     replacement: 'connections',
   },
   {
