@@ -143,7 +143,7 @@ export async function attributesOf(queue: DiskQueue, entry: Descriptor): Promise
     invoke(queue, listxattrCall, [entry.asPath, into, length], entry.path);
   const has = await list(null, 0).catch((error) => {
     // A filesystem without any.
-    if (isErrno(error, 'ENOTSUP', 'EOPNOTSUPP')) return 0;
+    if (isErrno(error, 'ENOTSUP')) return 0;
     throw error;
   });
   if (has === 0) return [];
@@ -171,7 +171,7 @@ export async function writeAttribute(queue: DiskQueue, entry: Descriptor, name: 
 /** It may have none of this name. @param file open to be read */
 export async function removeAttribute(queue: DiskQueue, file: Descriptor, name: string): Promise<void> {
   await invoke(queue, fremovexattrCall, [file, name], file.path).catch((error: unknown) => {
-    if (!isErrno(error, 'ENODATA', 'ENOTSUP', 'EOPNOTSUPP')) throw error;
+    if (!isErrno(error, 'ENODATA', 'ENOTSUP')) throw error;
   });
 }
 

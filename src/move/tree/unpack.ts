@@ -173,7 +173,7 @@ class Unpacker implements AsyncDisposable {
     if (this.#entry !== undefined) throw unreadable('an entry of it has no end');
     await this.#make(top.directory, record).catch((error) => {
       // For example, a symlink with a longer target than XFS takes, or a file with more names than ext4 does.
-      if (!isErrno(error, 'EFBIG', 'EINVAL', 'EMLINK', 'ENAMETOOLONG', 'ENOTSUP', 'EOPNOTSUPP')) throw error;
+      if (!isErrno(error, 'EFBIG', 'EINVAL', 'EMLINK', 'ENAMETOOLONG', 'ENOTSUP')) throw error;
       throw cannotKeep(shortPath(`${top.directory.path}/${treeName(record.name).text}`), error);
     });
   }
@@ -263,9 +263,9 @@ class Unpacker implements AsyncDisposable {
     await writeAttribute(this.#target.queue, entry, name, value).catch((error) => {
       const text = name.toString('utf8');
       // A label of SELinux that this node does not know: the container runtime gives the files their labels.
-      if (text === 'security.selinux' && isErrno(error, 'EINVAL', 'EPERM', 'EACCES', 'ENOTSUP', 'EOPNOTSUPP')) return;
+      if (text === 'security.selinux' && isErrno(error, 'EINVAL', 'EPERM', 'EACCES', 'ENOTSUP')) return;
       // ext4 says so of one that is too long for it.
-      if (!isErrno(error, 'ENOTSUP', 'EOPNOTSUPP', 'E2BIG', 'ERANGE', 'ENOSPC')) throw error;
+      if (!isErrno(error, 'ENOTSUP', 'E2BIG', 'ERANGE', 'ENOSPC')) throw error;
       throw cannotKeep(`the extended attribute ${text.slice(0, 40)} of ${shortPath(entry.path)}`, error);
     });
   }
