@@ -1,6 +1,5 @@
 import { constants } from 'node:fs';
-import { mkdir, readFile, rmdir, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, rmdir } from 'node:fs/promises';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
@@ -9,11 +8,10 @@ import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { treeCopyBytes } from '../../../volume/size.ts';
 import type { IncomingRoom, IncomingTreeDraft, Provisioner, Recorded, Transfer } from '../../backend.ts';
-import type { TrashRef } from '../../indexes/trash-entry.ts';
-import { replaceFile } from '../../records/durable-file.ts';
 import { isThere } from '../../records/gone.ts';
+import { IncomingFileDraft } from '../../records/incoming-draft.ts';
 import { refuseMountsInside } from '../../records/mounts-inside.ts';
-import { FileMarks, moveMarkName } from '../../records/move-marks.ts';
+import { FileMarks } from '../../records/move-marks.ts';
 import type { DirectoryParts } from './directory-backend.ts';
 import { DirectoryVolumeDraft, makeData } from './drafts.ts';
 
@@ -49,22 +47,16 @@ function openTree({ queue }: DirectoryParts, path: string): Promise<Descriptor> 
   return openFile(queue, path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
 }
 
-/** The name in a draft's directory of the note about its content. */
-const noteName = 'incoming.json';
+/** The name in a draft's directory of that with the entries that wait for more names. */
 const linksName = 'links';
 
-/** A directory on its way from another pool: a draft with a persistent name. */
-class IncomingDirectory implements IncomingTreeDraft {
+/** A directory on its way from another pool. */
+class IncomingDirectory extends IncomingFileDraft<DirectoryParts> implements IncomingTreeDraft {
   readonly kind = 'tree';
-  readonly #parts: DirectoryParts;
-  readonly #drafts: Pick<Provisioner, 'discardDrafts'>;
-  readonly #draft: DirectoryVolumeDraft;
   #limitBytes = 0n;
 
   constructor(parts: DirectoryParts, drafts: Pick<Provisioner, 'discardDrafts'>, id: VolumeId) {
-    this.#parts = parts;
-    this.#drafts = drafts;
-    this.#draft = new DirectoryVolumeDraft(parts, id, true);
+    super(parts, new DirectoryVolumeDraft(parts, id, true), drafts);
   }
 
   get limitBytes(): bigint {
@@ -72,71 +64,40 @@ class IncomingDirectory implements IncomingTreeDraft {
   }
 
   async begin({ sizeBytes }: IncomingRoom): Promise<void> {
-    const { layout, queue, syncs } = this.#parts;
-    const { data, directory } = this.#draft;
-    await this.#draft.begin();
+    const { queue } = this.parts;
+    const { data, directory } = this.draft;
+    await this.draft.begin();
     // With a note it is whole; one without is never met here again.
-    if (!(await isThere(queue, data))) await makeData(this.#parts, directory, treeCopyBytes(sizeBytes));
+    if (!(await isThere(queue, data))) await makeData(this.parts, directory, treeCopyBytes(sizeBytes));
     await this.resize(sizeBytes);
-    await queue.run(() => mkdir(this.#path(linksName), { mode: 0o700, recursive: true }));
-    await syncs.sync(queue, directory);
-    await syncs.sync(queue, layout.drafts);
+    await queue.run(() => mkdir(this.pathOf(linksName), { mode: 0o700, recursive: true }));
+    await this.syncBegun();
   }
 
   async resize(sizeBytes: bigint): Promise<void> {
     this.#limitBytes = treeCopyBytes(sizeBytes);
-    await this.#parts.projects?.limitIn(this.#draft.directory, this.#limitBytes);
+    await this.parts.projects?.limitIn(this.draft.directory, this.#limitBytes);
   }
 
   open(): Promise<Descriptor> {
-    return openTree(this.#parts, this.#draft.data);
+    return openTree(this.parts, this.draft.data);
   }
 
   openLinks(): Promise<Descriptor> {
-    return openTree(this.#parts, this.#path(linksName));
-  }
-
-  async readNote(): Promise<string | undefined> {
-    return this.#parts.queue.run(() => readFile(this.#path(noteName), 'utf8')).catch(ignoreMissing);
-  }
-
-  async writeNote(text: string): Promise<void> {
-    const { queue, syncs } = this.#parts;
-    await replaceFile(queue, syncs, this.#path(noteName), text);
+    return openTree(this.parts, this.pathOf(linksName));
   }
 
   async takenBytes(): Promise<bigint> {
-    const { layout, projects } = this.#parts;
-    const place = this.#draft.isCommitted ? layout.volume(this.#draft.id) : this.#draft.directory;
+    const { layout, projects } = this.parts;
+    const place = this.draft.isCommitted ? layout.volume(this.draft.id) : this.draft.directory;
     return (await projects?.usageIn(place))?.usedBytes ?? 0n;
   }
 
   async complete(record: VolumeRecord, mark: string): Promise<void> {
-    const { projects, queue, syncs } = this.#parts;
-    const { directory } = this.#draft;
-    await emptyDirectory(queue, this.#path(linksName), () => false).catch(ignoreMissing);
-    await queue.run(() => rmdir(this.#path(linksName))).catch(ignoreMissing);
-    await projects?.limitIn(directory, record.sizeBytes);
-    await replaceFile(queue, syncs, this.#path(moveMarkName), mark);
-    await this.#draft.writeRecord(record);
-    await syncs.sync(queue, directory);
-  }
-
-  async commit(): Promise<void> {
-    await this.#draft.commit();
-  }
-
-  /** The name is free at once: the next move must not meet the data of this one. */
-  async discard(): Promise<TrashRef[]> {
-    return this.#drafts.discardDrafts(new Set([this.#draft.id]));
-  }
-
-  async forgetNote(): Promise<void> {
-    const { layout, queue } = this.#parts;
-    await queue.run(() => unlink(join(layout.volume(this.#draft.id), noteName))).catch(ignoreMissing);
-  }
-
-  #path(name: string): string {
-    return join(this.#draft.directory, name);
+    const { projects, queue } = this.parts;
+    await emptyDirectory(queue, this.pathOf(linksName), () => false).catch(ignoreMissing);
+    await queue.run(() => rmdir(this.pathOf(linksName))).catch(ignoreMissing);
+    await projects?.limitIn(this.draft.directory, record.sizeBytes);
+    await this.writeRecords(record, mark);
   }
 }

@@ -1,0 +1,68 @@
+import { readFile, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { Provisioner } from '../backend.ts';
+import type { TrashRef } from '../indexes/trash-entry.ts';
+import { replaceFile } from './durable-file.ts';
+import type { VolumeFileDraft } from './file-draft.ts';
+import type { FileParts } from './file-store.ts';
+import { moveMarkName } from './move-marks.ts';
+
+/** The name in a draft's directory of the note about its content. */
+const noteName = 'incoming.json';
+
+/** A volume on its way from another pool: a draft with a persistent name, as a copy has it. */
+export abstract class IncomingFileDraft<Parts extends FileParts> {
+  protected readonly parts: Parts;
+  protected readonly draft: VolumeFileDraft<Parts>;
+  readonly #drafts: Pick<Provisioner, 'discardDrafts'>;
+
+  constructor(parts: Parts, draft: VolumeFileDraft<Parts>, drafts: Pick<Provisioner, 'discardDrafts'>) {
+    this.parts = parts;
+    this.draft = draft;
+    this.#drafts = drafts;
+  }
+
+  async readNote(): Promise<string | undefined> {
+    return this.parts.queue.run(() => readFile(this.pathOf(noteName), 'utf8')).catch(ignoreMissing);
+  }
+
+  async writeNote(text: string): Promise<void> {
+    const { queue, syncs } = this.parts;
+    await replaceFile(queue, syncs, this.pathOf(noteName), text);
+  }
+
+  async commit(): Promise<void> {
+    await this.draft.commit();
+  }
+
+  /** The name is free at once: the next move must not meet the data of this one. */
+  async discard(): Promise<TrashRef[]> {
+    return this.#drafts.discardDrafts(new Set([this.draft.id]));
+  }
+
+  async forgetNote(): Promise<void> {
+    const { layout, queue } = this.parts;
+    await queue.run(() => unlink(join(layout.volume(this.draft.id), noteName))).catch(ignoreMissing);
+  }
+
+  /** Its directory, and all that has been made in it, is durable. */
+  protected async syncBegun(): Promise<void> {
+    const { layout, queue, syncs } = this.parts;
+    await syncs.sync(queue, this.draft.directory);
+    await syncs.sync(queue, layout.drafts);
+  }
+
+  /** Its mark and its record, durably: the last step of `complete`. */
+  protected async writeRecords(record: VolumeRecord, mark: string): Promise<void> {
+    const { queue, syncs } = this.parts;
+    await replaceFile(queue, syncs, this.pathOf(moveMarkName), mark);
+    await this.draft.writeRecord(record);
+    await syncs.sync(queue, this.draft.directory);
+  }
+
+  protected pathOf(name: string): string {
+    return join(this.draft.directory, name);
+  }
+}
