@@ -1,9 +1,10 @@
 import { webcrypto } from 'node:crypto';
+import { constants } from 'node:fs';
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
-import { openDirect, openDirectForWrites } from '../kernel/file/direct.ts';
-import { dropCached, readFully, syncFile, writeAt } from '../kernel/file/file.ts';
+import { openPastCache } from '../kernel/file/direct.ts';
+import { dropCached, readExactly, syncFile, writeAt } from '../kernel/file/file.ts';
 import { type ByteRange, nextData } from '../kernel/file/sparse.ts';
 import type { IncomingBytes } from '../pool/moves.ts';
 import { DataLoss } from '../volume/errors.ts';
@@ -91,7 +92,7 @@ interface Written {
  */
 export async function copyRanges(work: CopyWork): Promise<void> {
   const { endBytes, outside, pace, signal, targetBytes, to, toQueue } = work;
-  await using direct = await openPastCache(toQueue, to.data, openDirectForWrites);
+  await using direct = await openPastCache(toQueue, to.data, constants.O_RDWR | constants.O_NONBLOCK);
   const target: Target = { ...work, file: direct ?? to.data, memory: new PieceMemory(atOnce, Number(pieceBytes)) };
   const writes = new InFlight();
   let written: Written[] = [];
@@ -228,23 +229,6 @@ async function compareOne(
   slot.free();
 }
 
-/**
- * A page cache may have bytes that the disk has not, and each copy into it or out of it takes its time.
- * @returns undefined on a filesystem without direct reads and writes
- */
-async function openPastCache(
-  queue: DiskQueue,
-  file: Descriptor,
-  open: (queue: DiskQueue, file: Descriptor) => Promise<Descriptor>,
-): Promise<Descriptor | undefined> {
-  try {
-    return await open(queue, file);
-  } catch (error) {
-    if (!isErrno(error, 'EINVAL')) throw error;
-    return undefined;
-  }
-}
-
 interface Into {
   readonly queue: DiskQueue;
   readonly file: Descriptor;
@@ -257,8 +241,7 @@ async function read(
   { lengthBytes, offsetBytes }: ByteRange,
 ): Promise<Buffer<ArrayBuffer>> {
   const bytes = slot.memory.subarray(0, Number(lengthBytes));
-  const length = await readFully(queue, file, bytes, offsetBytes);
-  if (length < bytes.length) throw new RangeError(`${file.path} ended at ${offsetBytes + BigInt(length)}`);
+  await readExactly(queue, file, bytes, offsetBytes);
   return bytes;
 }
 
@@ -270,7 +253,7 @@ export async function digestOf(bytes: Buffer<ArrayBuffer>): Promise<Buffer> {
 /** Reads the source while the target is written. */
 export async function* piecesAhead(work: PieceWork): AsyncGenerator<Piece, void, void> {
   const { from, fromQueue: queue } = work;
-  await using direct = await openPastCache(queue, from, openDirect);
+  await using direct = await openPastCache(queue, from, constants.O_RDONLY | constants.O_NONBLOCK);
   const file = direct ?? from;
   const memory = new PieceMemory(readAhead + 1 + atOnce, Number(pieceBytes));
   const reading: Promise<Piece>[] = [];

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import koffi from 'koffi';
 import { type Descriptor, type Openable, openFile } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
+import { isErrno } from '../call/errno.ts';
 import { readInto } from './file.ts';
 
 /** Alignment that suits any disk for the memory and the position of direct reads (open(2), O_DIRECT). */
@@ -12,9 +13,17 @@ export function openDirect(queue: DiskQueue, file: Openable): Promise<Descriptor
   return openFile(queue, file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_DIRECT);
 }
 
-/** The same for writes too. */
-export function openDirectForWrites(queue: DiskQueue, file: Openable): Promise<Descriptor> {
-  return openFile(queue, file, constants.O_RDWR | constants.O_NONBLOCK | constants.O_DIRECT);
+/**
+ * The same by any flags, for files too. A page cache may have bytes that the disk has not, and each copy into it or out of
+ * it takes its time. @returns undefined on a filesystem without direct reads and writes
+ */
+export async function openPastCache(queue: DiskQueue, file: Openable, flags: number): Promise<Descriptor | undefined> {
+  try {
+    return await openFile(queue, file, flags | constants.O_DIRECT);
+  } catch (error) {
+    if (!isErrno(error, 'EINVAL')) throw error;
+    return undefined;
+  }
 }
 
 /** Memory for direct reads and writes. */

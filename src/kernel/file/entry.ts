@@ -47,8 +47,6 @@ const setxattrCall = libcCall<readonly [Lent, Uint8Array, Uint8Array, number, nu
   'int setxattr(const char *path, const void *name, void *value, size_t size, int flags)',
 );
 
-const fremovexattrCall = libcCall<readonly [Lent, string]>('int fremovexattr(int fd, const char *name)');
-
 /** A value, and all names of a file, are no longer (xattr(7)). */
 const longestAttributes = 65_536;
 /** The target of a symlink is shorter (PATH_MAX). */
@@ -166,13 +164,6 @@ export async function readAttribute(queue: DiskQueue, entry: Descriptor, name: B
 
 export async function writeAttribute(queue: DiskQueue, entry: Descriptor, name: Buffer, value: Buffer): Promise<void> {
   await invoke(queue, setxattrCall, [entry.asPath, withNul(name), value, value.length, 0], entry.path);
-}
-
-/** It may have none of this name. @param file open to be read */
-export async function removeAttribute(queue: DiskQueue, file: Descriptor, name: string): Promise<void> {
-  await invoke(queue, fremovexattrCall, [file, name], file.path).catch((error: unknown) => {
-    if (!isErrno(error, 'ENODATA', 'ENOTSUP')) throw error;
-  });
 }
 
 function pathOf(parent: Descriptor, { text }: TreeName): string {

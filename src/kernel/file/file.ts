@@ -68,9 +68,9 @@ interface FileRange {
  * @throws KernelError, RangeError if it ends before
  */
 export async function readAt(queue: DiskQueue, file: Descriptor, range: FileRange): Promise<Buffer> {
-  const found = await readAtMost(queue, file, range);
-  if (found.length === range.lengthBytes) return found;
-  throw new RangeError(`${file.path} ended at ${range.offsetBytes + found.length}`);
+  const memory = Buffer.alloc(range.lengthBytes);
+  await readExactly(queue, file, memory, BigInt(range.offsetBytes));
+  return memory;
 }
 
 /** The same for a file that may end before: then returns less. */
@@ -81,6 +81,17 @@ export async function readAtMost(
 ): Promise<Buffer> {
   const memory = Buffer.alloc(lengthBytes);
   return memory.subarray(0, await readFully(queue, file, memory, BigInt(offsetBytes)));
+}
+
+/** Fills the caller's memory. @throws KernelError, RangeError if the file ends before */
+export async function readExactly(
+  queue: DiskQueue,
+  file: Descriptor,
+  memory: Buffer,
+  offsetBytes: bigint,
+): Promise<void> {
+  const length = await readFully(queue, file, memory, offsetBytes);
+  if (length < memory.length) throw new RangeError(`${file.path} ended at ${offsetBytes + BigInt(length)}`);
 }
 
 /** Reads into the caller's memory by as many calls as it takes. @returns the number of bytes: less only at the end */
@@ -171,9 +182,15 @@ export async function syncDirectory(queue: DiskQueue, directory: Descriptor | st
     return await syncDirectory(queue, opened);
   }
   await syncFile(queue, directory);
-  await invoke(queue, fremovexattrCall, [directory, noAttribute], directory.path).catch((error: unknown) => {
-    // It has none, or its filesystem knows no such attributes, as NFS.
-    if (!isErrno(error, 'ENODATA', 'ENOTSUP', 'EPERM', 'EACCES')) throw error;
+  await removeAttribute(queue, directory, noAttribute).catch((error: unknown) => {
+    if (!isErrno(error, 'EPERM', 'EACCES')) throw error;
+  });
+}
+
+/** It may have none of this name, or a filesystem that knows no such attributes, as NFS. @param file open to be read */
+export async function removeAttribute(queue: DiskQueue, file: Descriptor, name: string): Promise<void> {
+  await invoke(queue, fremovexattrCall, [file, name], file.path).catch((error: unknown) => {
+    if (!isErrno(error, 'ENODATA', 'ENOTSUP')) throw error;
   });
 }
 

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { errnoName, isErrno } from '../../kernel/call/errno.ts';
+import { openPastCache } from '../../kernel/file/direct.ts';
 import {
   changeMode,
   changeOwner,
@@ -10,11 +11,10 @@ import {
   makeDirectoryIn,
   makeSpecialIn,
   makeSymlinkIn,
-  removeAttribute,
   treeName,
   writeAttribute,
 } from '../../kernel/file/entry.ts';
-import { dropCached, readFully, readInto, resizeFile, writeAt } from '../../kernel/file/file.ts';
+import { dropCached, readFully, readInto, removeAttribute, resizeFile, writeAt } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { makeFileIn, openEntry, openSubdirectory } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
@@ -359,21 +359,16 @@ class Batch implements AsyncDisposable {
 async function compare(queue: DiskQueue, { file, ranges }: Written, memory: PieceMemory): Promise<void> {
   if (ranges.length === 0) return;
   const flags = constants.O_RDONLY | constants.O_NOATIME;
-  let isDirect = true;
   await dropCached(queue, file);
-  await using again = await openFile(queue, file, flags | constants.O_DIRECT).catch((error) => {
-    // A filesystem without direct reads.
-    if (!isErrno(error, 'EINVAL')) throw error;
-    isDirect = false;
-    return openFile(queue, file, flags);
-  });
+  const direct = await openPastCache(queue, file, flags);
+  await using again = direct ?? (await openFile(queue, file, flags));
   for (const { digest, lengthBytes, offsetBytes } of ranges) {
     // Direct reads are of whole blocks.
-    const length = isDirect ? Number(roundUp(BigInt(lengthBytes), blockBytes)) : lengthBytes;
+    const length = direct !== undefined ? Number(roundUp(BigInt(lengthBytes), blockBytes)) : lengthBytes;
     const slot = await memory.take();
     const into = slot.memory.subarray(0, length);
     // One direct call reads all of it; the next one would not begin at a whole block, if the file ends in it.
-    const found = await (isDirect ? readInto : readFully)(queue, again, into, offsetBytes);
+    const found = await (direct !== undefined ? readInto : readFully)(queue, again, into, offsetBytes);
     const read = into.subarray(0, Math.min(found, lengthBytes));
     const isSame = (await dataDigest(read)).equals(digest);
     slot.free();
