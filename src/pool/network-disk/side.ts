@@ -108,11 +108,12 @@ export class NetworkDiskSide<C> implements NodeSide {
       return abnormal('No connection to the target of this volume works now.');
     }
     if (this.#devicesOf(volume).length === 0) return abnormal('This node has no device of the volume any more.');
-    const paths = (await this.#target.pathsOf?.(this.#queue, volume, this.#note)) ?? connections;
-    const down = paths.filter(({ isLive }) => !isLive).map(({ name }) => name);
+    const paths = await this.#target.pathsOf?.(this.#queue, volume, this.#note);
+    const wanted = paths ?? connections;
+    const down = wanted.filter(({ isLive }) => !isLive).map(({ name }) => name);
     const lost =
-      down.length === 0 ? [] : [`${down.length} of ${paths.length} paths to the target are down: ${down.join(', ')}.`];
-    const fault = (await this.#target.faultOf?.(this.#queue, volume, this.#note)) ?? [];
+      down.length === 0 ? [] : [`${down.length} of ${wanted.length} paths to the target are down: ${down.join(', ')}.`];
+    const fault = (await this.#target.faultOf?.(this.#queue, paths)) ?? [];
     const faults = lost.concat(fault);
     return faults.length === 0 ? { abnormal: false, message: 'The target is connected.' } : abnormal(faults.join(' '));
   }

@@ -25,6 +25,9 @@ export interface TargetConnection {
   readonly isOurs: boolean;
 }
 
+/** The connections that a volume should have. */
+export type VolumePaths = readonly Omit<TargetConnection, 'isOurs'>[];
+
 export interface ConnectOptions<C> {
   readonly queue: DiskQueue;
   readonly secrets: Secrets | undefined;
@@ -61,13 +64,9 @@ export interface Target<C> {
   /** For volumes that may be without a connection while the target has one. @returns undefined: this one has those of the target */
   isServed?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<boolean | undefined>;
   /** For volumes that use several connections at once: those that they should have; undefined: this one does not. */
-  pathsOf?(
-    queue: DiskQueue,
-    volume: Named,
-    note: ConnectionNote<C>,
-  ): Promise<readonly Omit<TargetConnection, 'isOurs'>[] | undefined>;
-  /** A fault of the node that its connections do not show, as a sentence. */
-  faultOf?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<string | undefined>;
+  pathsOf?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<VolumePaths | undefined>;
+  /** A fault of the node that its connections do not show, as a sentence. @param paths what `pathsOf` has returned */
+  faultOf?(queue: DiskQueue, paths: VolumePaths | undefined): Promise<string | undefined>;
 
   /** The devices that are the volume. */
   devicesOf(volume: Named, note: ConnectionNote<C>): readonly NetworkDevice[];

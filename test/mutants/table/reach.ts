@@ -393,8 +393,8 @@ export const reachMutants: readonly Mutant[] = [
     name: 'a path that the volume should have is missed',
     file: 'src/pool/network-disk/side.ts',
     killer: 'test/pool/network-condition.test.ts',
-    text: '(await this.#target.pathsOf?.(this.#queue, volume, this.#note)) ?? connections',
-    replacement: 'connections',
+    text: 'const wanted = paths ?? connections;',
+    replacement: 'const wanted = connections;',
   },
   {
     name: 'a name or password of CHAP is one line of a record',

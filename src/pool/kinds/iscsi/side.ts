@@ -11,7 +11,13 @@ import { step } from '../../../volume/step.ts';
 import type { PoolLog } from '../../log.ts';
 import { isHeld } from '../../network-disk/held.ts';
 import { NetworkDiskSide } from '../../network-disk/side.ts';
-import type { ConnectOptions, NetworkDevice, Target, TargetConnection } from '../../network-disk/target.ts';
+import type {
+  ConnectOptions,
+  NetworkDevice,
+  Target,
+  TargetConnection,
+  VolumePaths,
+} from '../../network-disk/target.ts';
 import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts';
 import { connectOne, isLive } from './connect.ts';
 import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, targets } from './connections.ts';
@@ -117,11 +123,7 @@ class IscsiTarget implements Target<Connection> {
     return maps.length === 0 ? undefined : await hasActivePath(queue, maps);
   }
 
-  async pathsOf(
-    queue: DiskQueue,
-    volume: Named,
-    note: IscsiNote,
-  ): Promise<Omit<TargetConnection, 'isOurs'>[] | undefined> {
+  async pathsOf(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<VolumePaths | undefined> {
     const context = parseIscsiContext(volume.context);
     const sessions = ourSessions(this.name, note);
     const [map] = mapsOver(lunsOf(sessions, context));
@@ -137,8 +139,7 @@ class IscsiTarget implements Target<Connection> {
     });
   }
 
-  async faultOf(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<string | undefined> {
-    const paths = await this.pathsOf(queue, volume, note);
+  async faultOf(queue: DiskQueue, paths: VolumePaths | undefined): Promise<string | undefined> {
     if (paths === undefined) return undefined;
     const runner = await multipathRunner(queue);
     if (runner === undefined) {
