@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
@@ -9,7 +9,7 @@ import { volumeSpec } from '../support/image-pool.ts';
 import { Random, testSeed } from '../support/random.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, digestOf, write } from './devices.ts';
-import { Broker, MovingNode, order } from './two-nodes.ts';
+import { Broker, introduce, MovingNode } from './two-nodes.ts';
 import { describedTree, makeWildTree, requireTree } from './wild-tree.ts';
 
 const mib = 1 << 20;
@@ -63,6 +63,14 @@ class CutNetwork implements AsyncDisposable {
   }
 }
 
+/** An order is cut off, too: the controller repeats it. */
+async function orderThrough({ port }: CutNetwork, from: MovingNode, to: MovingNode): Promise<void> {
+  const moveId = randomUUID();
+  await introduce(from, to, { id, moveId }, 'order', port);
+  const asked = { id, moveId, node: from.name, to: undefined, ticket: 'ticket', limitBytesPerSecond: undefined };
+  await eventually(async () => void (await to.mover.startFrom(asked)));
+}
+
 test('a move through a network that is cut in each of its rounds, and at its end: the same bytes, in one place', async (t) => {
   const random = new Random(testSeed());
   t.diagnostic(`HOLDFAST_TEST_SEED=${random.seed}`);
@@ -86,7 +94,7 @@ test('a move through a network that is cut in each of its rounds, and at its end
   {
     await using shown = await deviceOf(a, id);
     write(shown.devicePath, randomBytes(20 * mib), BigInt(5 * mib));
-    await order(a, b, id, undefined, network.port);
+    await orderThrough(network, a, b);
     // Each round has changes to copy.
     for (let round = 0; round < 4; round++) {
       await eventually(() => assert.equal(b.sight(id).progress?.phase, 'waiting'), 120_000);
@@ -133,7 +141,7 @@ test('a move of a directory through a network that is cut again and again: the s
   makeWildTree(from, 20);
   writeFileSync(`${from}/more`, randomBytes(2 * mib));
   const before = describedTree(from);
-  await order(a, b, id, undefined, network.port);
+  await orderThrough(network, a, b);
   await eventually(() => assert.notEqual(b.sight(id).job.state, 'running', b.sight(id).trouble ?? ''), 240_000);
   assert.deepEqual([b.sight(id).job.state, b.sight(id).job.reason], ['done', undefined]);
   network.nextCut = () => Number.POSITIVE_INFINITY;

@@ -129,6 +129,13 @@ class Node {
     return digest;
   }
 
+  /** A volume that a driver has made, which has ended. */
+  async created(): Promise<string> {
+    await using driver = await this.start();
+    using client = driver.connect();
+    return await this.volume.create(client, { pool: 'plain' });
+  }
+
   async move(id: string): Promise<Moving | undefined> {
     return (await this.admin.listMoves()).moves.find((move) => move.id === id);
   }
@@ -156,12 +163,7 @@ for (const kind of [images, directories])
     test('after each step: the volume is whole, in one pool, and the next start ends the move', async (t) => {
       using scratch = new Scratch('move-killed');
       const node = new Node(scratch, kind, command);
-      let id = '';
-      {
-        await using driver = await node.start();
-        using client = driver.connect();
-        id = await node.volume.create(client, { pool: 'plain' });
-      }
+      const id = await node.created();
       for (const [step, pass] of points) {
         for (const direction of ['there', 'back']) {
           await t.test(`${direction}: after ${step}, pass ${pass}`, async () => {
@@ -197,15 +199,11 @@ for (const kind of [images, directories])
         id = await node.volume.create(client, { pool: 'plain' });
         digest = await node.use(client, id, true);
         await node.admin.startMove(id, 'other', 1n << 19n);
-        await eventually(async () => assert.ok(BigInt((await node.move(id))?.doneBytes ?? 0) > 0n));
-        await driver.kill();
-        await driver.ended();
+        await diesCopying(driver, node, id);
       }
       {
         await using driver = await node.start();
-        await eventually(async () => assert.ok(BigInt((await node.move(id))?.doneBytes ?? 0) > 0n));
-        await driver.kill();
-        await driver.ended();
+        await diesCopying(driver, node, id);
       }
       await using driver = await node.start();
       using client = driver.connect();
@@ -218,12 +216,7 @@ for (const kind of [images, directories])
     test('after each step of its end: the volume is whole, and where it was', async (t) => {
       using scratch = new Scratch('move-killed');
       const node = new Node(scratch, kind, command);
-      let id = '';
-      {
-        await using driver = await node.start();
-        using client = driver.connect();
-        id = await node.volume.create(client, { pool: 'plain' });
-      }
+      const id = await node.created();
       for (const step of cancelPoints) {
         await t.test(`after ${step}`, async () => {
           let digest = '';
@@ -249,6 +242,13 @@ for (const kind of [images, directories])
       }
     });
   });
+
+/** Kills the driver once some bytes are copied. */
+async function diesCopying(driver: DriverProcess, node: Node, id: string): Promise<void> {
+  await eventually(async () => assert.ok(BigInt((await node.move(id))?.doneBytes ?? 0) > 0n));
+  await driver.kill();
+  await driver.ended();
+}
 
 /** Waits for the death of the driver, or the end of the move without one: a pass that this move does not have. */
 async function died(driver: DriverProcess, node: Node, id: string): Promise<void> {
