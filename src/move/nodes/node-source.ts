@@ -187,8 +187,9 @@ export class NodeSource implements MoveSource {
 }
 
 /** The chunks of an answer; a connection that ends too early is one that was lost. */
-async function* awaited(answer: IncomingMessage, title: string): AsyncGenerator<Buffer, void, void> {
-  // Silence counts only while something is awaited: a stream that is read slowly on purpose is not lost.
+async function* awaited(answer: IncomingMessage): AsyncGenerator<Buffer, void, void> {
+  const title = 'the other node';
+  // Silence is noticed here.
   answer.socket.setTimeout(0);
   const chunks: AsyncIterator<Buffer> = answer[Symbol.asyncIterator]();
   try {
@@ -207,7 +208,7 @@ async function* awaited(answer: IncomingMessage, title: string): AsyncGenerator<
 
 function textOf(answer: IncomingMessage): Promise<string> {
   const tooLong = () => new NotConnected('the other node has sent too long an answer.');
-  return readText(awaited(answer, 'the other node'), longestBodyBytes, tooLong);
+  return readText(awaited(answer), longestBodyBytes, tooLong);
 }
 
 async function refusalIn(answer: IncomingMessage): Promise<Error> {
