@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
+import { withoutOthersLoops } from '../support/child.ts';
 import { holdfast } from '../support/command.ts';
 import { assertNothingLeft, DriverProcess, driverCommand, environmentFor } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
@@ -99,7 +100,8 @@ describe('a pool that is not mounted, as no driver runs', () => {
 test('a pool that a driver has mounted in another mount namespace is read as that driver sees it', async () => {
   using scratch = new Scratch('cli');
   const options = filePool(scratch);
-  const apart = ['unshare', '--mount', '--propagation', 'private', ...driverCommand];
+  const script = `${withoutOthersLoops}\nexec "$0" "$@"`;
+  const apart = ['unshare', '--mount', '--propagation', 'private', 'sh', '-ec', script, ...driverCommand];
   await using driver = await DriverProcess.start(scratch, { ...options, command: apart });
   const made = await fill(scratch, driver);
   assert.deepEqual(scratch.mounts(), []);

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { withoutOthersLoops } from '../support/child.ts';
 import { DriverProcess, driverCommand } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /** As a container has a host path: a mount of its own, in which it sees what the host mounts later. */
 const inContainer = [
   ...['unshare', '--mount', '--propagation', 'slave', 'sh', '-ec'],
-  'mount --rbind "$0/host" "$0/inside"; exec "$@"',
+  `${withoutOthersLoops}\nmount --rbind "$0/host" "$0/inside"; exec "$@"`,
 ] as const;
 
 describe('a pool directory whose disk is not mounted yet', () => {

@@ -115,3 +115,13 @@ for line in reversed(open('/proc/self/mountinfo').readlines()):
     libc.umount2(os.fsencode(target), MNT_DETACH)
 os.execvp('sleep', ['sleep', '600'])
 `;
+
+/*
+ * First words of a shell script that unshare(1) runs in a new mount namespace: they let go of the copies of mounted loop
+ * devices, which other tests could not detach for as long as the script runs.
+ */
+export const withoutOthersLoops = [
+  'others=; while read -r _ _ _ _ target rest; do',
+  `case "\${rest##* - }" in *" /dev/loop"*) others="$target $others" ;; esac`,
+  'done </proc/self/mountinfo; [ -z "$others" ] || umount --lazy $others || :',
+].join('\n');
