@@ -19,7 +19,6 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { LostNode } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
-import { treeCopyBytes } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import { requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
@@ -35,7 +34,7 @@ import {
   removeSnapshots,
   type SourcePlan,
 } from './source.ts';
-import { moreThanItsSize } from './tree/room.ts';
+import { hasMoreThanItsSize, moreThanItsSize } from './tree/room.ts';
 
 export interface MoverOptions {
   readonly pools: Pools;
@@ -786,8 +785,8 @@ function planOf(
 /** The copy of a directory would end above its size, when all of it but a little has been copied. @throws FailedPrecondition */
 function requireItsSize({ record, state, usedBytes }: SourcePlan): void {
   // One that is fenced is on its way.
-  if (record.content.type !== 'directory' || state.why !== undefined) return;
-  if (usedBytes > treeCopyBytes(record.sizeBytes)) throw new FailedPrecondition(moreThanItsSize);
+  if (state.why !== undefined) return;
+  if (hasMoreThanItsSize(record, usedBytes)) throw new FailedPrecondition(moreThanItsSize);
 }
 
 /** @throws FailedPrecondition */

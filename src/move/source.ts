@@ -11,6 +11,7 @@ import type { Answer, Arrived, Fence, Request } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { bytesIn, dataRanges, type Piece, piecesAhead } from './copy.ts';
 import { packTree, treeEndBytes } from './tree/pack.ts';
+import { hasMoreThanItsSize } from './tree/room.ts';
 
 /** The volume at its source, as it is now. */
 export interface SourceSight {
@@ -177,7 +178,13 @@ export class PoolSource implements MoveSource {
     const { id, pool } = this.#parts;
     const sight = await this.look();
     if (sight === undefined) return undefined;
-    const [usedBytes, snapshots] = await Promise.all([this.#usedBytes(), pool.listSnapshots(undefined, undefined, id)]);
+    const snapshots = await pool.listSnapshots(undefined, undefined, id);
+    let usedBytes = await this.#usedBytes();
+    if (hasMoreThanItsSize(sight.record, usedBytes)) {
+      // Files may have been removed since it was counted.
+      await this.#moves.recount(id);
+      usedBytes = await this.#usedBytes();
+    }
     return { ...sight, pool: pool.name, usedBytes, snapshots: snapshots.length };
   }
 

@@ -319,8 +319,8 @@ export interface SpaceSource {
   moved?(from: DataRef, to: DataRef): void;
   /** Nothing of the data is left. */
   forget?(data: DataRef): void;
-  /** The data was written to since it was counted last. */
-  outdate?(data: DataRef): void;
+  /** The data was changed since it was counted last: counts it again, and waits a moment for that. */
+  recount?(data: DataRef): Promise<void>;
   /** Missing data takes nothing. */
   allocatedBytes(data: DataRef): Promise<bigint>;
   /** The part of it that others share. */

@@ -53,6 +53,8 @@ export interface PoolMoves {
 
   /** The bytes of a volume or snapshot, with those of its encryption; or its directory. @throws NotFound, DataLoss */
   read(id: VolumeId | SnapshotId): Promise<Descriptor>;
+  /** The volume may take another space than was counted last: counts it again, and waits a moment for that. */
+  recount(id: VolumeId): Promise<void>;
   /** True if `changedRanges` can tell what a later snapshot has changed, also of a volume in use. */
   readonly hasChanges: boolean;
   /** Like `Pool.changedRanges`, of all these bytes. */

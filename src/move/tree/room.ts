@@ -1,8 +1,15 @@
+import type { VolumeRecord } from '../../volume/record.ts';
+import { treeCopyBytes } from '../../volume/size.ts';
 import type { TreeRecord } from './records.ts';
 
 /** For the plan of a move, and for a copy that finds it out. */
 export const moreThanItsSize =
   'The volume has more in it than its size allows: make it larger (expand its claim), or remove files. Nothing was moved.';
+
+/** True if a copy of the volume would end before it has all of it. */
+export function hasMoreThanItsSize({ content, sizeBytes }: VolumeRecord, usedBytes: bigint): boolean {
+  return content.type === 'directory' && usedBytes > treeCopyBytes(sizeBytes);
+}
 
 /** The smallest inode of a file that filesystems have, and the block that a directory takes. */
 const inodeBytes = 512;

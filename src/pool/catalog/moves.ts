@@ -193,6 +193,11 @@ export class Moves implements PoolMoves {
     return this.#transfer.read(this.#recorded(id));
   }
 
+  async recount(id: VolumeId): Promise<void> {
+    const { space } = this.#parts.backend;
+    await space.recount?.(space.dataOfVolume(id));
+  }
+
   get hasChanges(): boolean {
     const { changedBlocks, snapshots } = this.#parts.backend.traits;
     return snapshots === 'reflink' && changedBlocks === 'delta' && this.#transfer.changedRanges !== undefined;

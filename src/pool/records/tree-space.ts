@@ -39,8 +39,8 @@ export class TreeSpace<Parts extends SpaceParts> extends FilesystemSpace<Parts> 
     this.#sizes.forget(treeIn(data));
   }
 
-  outdate(data: DataRef): void {
-    this.#sizes.outdate(treeIn(data));
+  recount(data: DataRef): Promise<void> {
+    return this.#sizes.recount(treeIn(data));
   }
 
   moved(from: DataRef, to: DataRef): void {

@@ -330,7 +330,8 @@ export class SpaceObserver {
     for (const [id, since] of live) {
       if (counts.has(id)) continue;
       this.volumes.rest(id, since);
-      this.#sources.source.outdate?.(this.#sources.source.dataOfVolume(id));
+      // Its end is not waited for.
+      void this.#sources.source.recount?.(this.#sources.source.dataOfVolume(id));
     }
   }
 

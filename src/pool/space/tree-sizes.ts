@@ -24,7 +24,7 @@ export class TreeSizes {
   readonly #onCounted: (path: string) => void;
   readonly #counted = new Map<string, Counted>();
   readonly #waiting = new Set<string>();
-  /** Paths that were written to after their count had begun. */
+  /** Paths that were changed after their count had begun. */
   readonly #outdated = new Set<string>();
   readonly #stop = new AbortController();
   #turn: Promise<void> = Promise.resolve();
@@ -38,20 +38,18 @@ export class TreeSizes {
   /** Waits a moment for a path that has never been counted: the caller may not ask again about an idle volume. */
   async of(path: string): Promise<bigint> {
     const counted = this.#counted.get(path);
-    if (!this.#waiting.has(path) && performance.now() >= (counted?.dueMs ?? 0)) {
-      this.#waiting.add(path);
-      this.#turn = this.#turn.then(() => this.#count(path));
-    }
+    if (!this.#waiting.has(path) && performance.now() >= (counted?.dueMs ?? 0)) this.#begin(path);
     if (counted !== undefined) return counted.bytes;
     await withTimeout(countTimeoutMs, this.#turn);
     return this.#counted.get(path)?.bytes ?? 0n;
   }
 
-  /** The next `of` counts it again, however short ago the last count was. */
-  outdate(path: string): void {
+  /** Counts it again, however short ago the last count was, and waits a moment for that. */
+  async recount(path: string): Promise<void> {
+    // One that has begun may have passed the change already: the next `of` begins another.
     if (this.#waiting.has(path)) this.#outdated.add(path);
-    const counted = this.#counted.get(path);
-    if (counted !== undefined) this.#counted.set(path, { ...counted, dueMs: 0 });
+    else this.#begin(path);
+    await withTimeout(countTimeoutMs, this.#turn);
   }
 
   /** A tree has another path now, and takes what it took. */
@@ -71,6 +69,11 @@ export class TreeSizes {
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#turn;
+  }
+
+  #begin(path: string): void {
+    this.#waiting.add(path);
+    this.#turn = this.#turn.then(() => this.#count(path));
   }
 
   async #count(path: string): Promise<void> {

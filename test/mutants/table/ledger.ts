@@ -214,7 +214,7 @@ export const ledgerMutants: readonly Mutant[] = [
     name: 'a volume in use is counted again when its use ends',
     file: 'src/pool/space/space-observer.ts',
     killer: 'test/pool/directory-space.test.ts',
-    text: '      this.#sources.source.outdate?.(this.#sources.source.dataOfVolume(id));\n',
+    text: '      void this.#sources.source.recount?.(this.#sources.source.dataOfVolume(id));\n',
     replacement: '',
   },
   {

@@ -819,8 +819,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a directory with more in it than its size is not begun to move',
     killer: 'test/move/directories.test.ts',
     file: 'src/move/mover.ts',
-    text: 'if (usedBytes > treeCopyBytes(record.sizeBytes))',
-    replacement: 'if (usedBytes < 0n)',
+    text: 'if (hasMoreThanItsSize(record, usedBytes)) throw',
+    replacement: 'if (usedBytes < 0n) throw',
     only: 'more in it than its size',
   },
   {
@@ -861,5 +861,13 @@ export const moveMutants: readonly Mutant[] = [
     text: 'await dropCached(queue, file);',
     replacement: '',
     only: 'compared with the disk',
+  },
+  {
+    name: 'a plan that would refuse a directory for what it takes has it counted again',
+    killer: 'test/move/directories.test.ts',
+    file: 'src/move/source.ts',
+    text: '      await this.#moves.recount(id);\n',
+    replacement: '',
+    only: 'when files were removed',
   },
 ];
