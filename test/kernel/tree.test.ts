@@ -6,7 +6,7 @@ import { openFile, openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { treeName } from '../../src/kernel/file/entry.ts';
 import { statusOf } from '../../src/kernel/file/path.ts';
 import { ProjectQuota } from '../../src/kernel/file/project-quota.ts';
-import { openSubdirectory, walkTree } from '../../src/kernel/file/tree.ts';
+import { openSubdirectory, type TreeEntry, walkTree } from '../../src/kernel/file/tree.ts';
 import { TreeLevels } from '../../src/kernel/file/tree-levels.ts';
 import { emptyDirectory, removeTree } from '../../src/kernel/file/tree-removal.ts';
 import { openDescriptors, queue, run, scratch } from './fixture.ts';
@@ -177,11 +177,20 @@ describe('walkTree', () => {
     const deep = join(directory, 'deep');
     await mkdir(deep);
     await deepDirectory(deep, 450);
+    // Beside the deep directory, before it or behind it.
+    for (let at = 0; at < 200; at++) await writeFile(join(deep, `beside-${at}`), '');
     await using deepRoot = await openReadOnly(queue, deep);
-    await assert.rejects(
-      walkTree(queue, deepRoot, async () => undefined),
-      { code: 'ELOOP' },
-    );
+    for (const isInUse of [false, true]) {
+      const kinds: string[] = [];
+      let open = 0;
+      const visit = async ({ status }: TreeEntry) => {
+        kinds.push(status.kind);
+        open = Math.max(open, (await openDescriptors()).size);
+      };
+      await walkTree(queue, deepRoot, visit, { isInUse });
+      assert.deepEqual([kinds.filter((kind) => kind === 'file').length, kinds.length], [201, 201 + 450 + 1]);
+      assert.ok(open < 100, `${open} are open`);
+    }
     await emptyDirectory(queue, deep, () => false);
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -70,6 +70,10 @@ class Node implements AsyncDisposable {
     await this.mover.stop();
     await this.pools.close();
   }
+}
+
+function commandOf(pid: number | undefined): string {
+  return readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
 }
 
 /** The directory of the volume, which is not in use. */
@@ -170,6 +174,31 @@ describe('a directory that moves between two pools of a node', () => {
     await node.mover.plan(id, 'xfs').catch(() => undefined);
     assert.deepEqual(await node.move('xfs'), ['done', undefined]);
   });
+
+  for (const [what, hold] of [
+    ['its working directory in it', 'cd "$0/inside" && exec sleep 60'],
+    ['a directory of it open', 'exec 9<"$0/inside" && exec sleep 60'],
+    ['a file of it open', 'exec 9>"$0/file" && exec sleep 60'],
+  ] as const) {
+    test(`waits for a process that has ${what}, which needs no mount to write on`, async () => {
+      using scratch = new Scratch('move-directory');
+      await using node = await Node.open(scratch);
+      await node.pools.get('host').create(spec);
+      const path = await node.path();
+      mkdirSync(join(path, 'inside'));
+      const holder = spawn('sh', ['-c', hold, path]);
+      try {
+        await eventually(() => assert.equal(commandOf(holder.pid), 'sleep'));
+        await node.mover.start(id, 'xfs', undefined);
+        const trouble = new RegExp(`is mounted nowhere, and in use by process ${holder.pid} \\(sleep\\) at `);
+        await eventually(() => assert.match(node.sight().trouble ?? '', trouble));
+        assert.equal((await node.pools.get('host').moves?.stateOf(id))?.why, undefined, 'it is not fenced');
+      } finally {
+        holder.kill('SIGKILL');
+      }
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    });
+  }
 
   test('that a process writes to all the same is copied again, and has all of it', async () => {
     using scratch = new Scratch('move-directory');

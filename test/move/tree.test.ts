@@ -70,6 +70,7 @@ const time = { seconds: 0n, nanoseconds: 0 };
 const done: TreeRecord = { type: 'done', mode: 0o755, accessed: time, modified: time };
 const end: TreeRecord = { type: 'end' };
 const file = (text: string, sizeBytes = 4n): TreeRecord => ({ type: 'file', name: name(text), link: 0, sizeBytes });
+const several = (text: string): TreeRecord => ({ type: 'file', name: name(text), link: 1, sizeBytes: 0n });
 const data = (offsetBytes: bigint, lengthBytes: number): TreeRecord => ({ type: 'data', offsetBytes, lengthBytes });
 
 describe('a tree that moves', () => {
@@ -94,6 +95,11 @@ describe('a tree that moves', () => {
     'a name with a NUL': [[file('a\0b'), done, done, end]],
     'no name': [[file(''), done, done, end]],
     'a link to what has not come': [[{ type: 'link', name: name('x'), link: 7 }, done, end]],
+    'a count of the names of what has not come': [[{ type: 'names', link: 7, names: 1 }, done, end]],
+    'fewer names of an entry than are counted': [[several('x'), done, { type: 'names', link: 1, names: 2 }, done, end]],
+    'more names of an entry than are counted': [
+      [several('x'), done, { type: 'link', link: 1, name: name('y') }, { type: 'names', link: 1, names: 1 }, done, end],
+    ],
     'an entry below a symlink': [
       [{ type: 'symlink', name: name('out'), link: 0, target: name('..') }, done, file('out/below'), done, done, end],
     ],

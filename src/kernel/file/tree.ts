@@ -1,10 +1,11 @@
 import { constants } from 'node:fs';
 import { Descriptor, invokeToOpen, openFile, openFlags } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { ignoreMissing, KernelError } from '../call/errno.ts';
+import { ignoreMissing } from '../call/errno.ts';
 import { invoke, type Lent, libcCall, systemCall } from '../call/libc.ts';
 import { type FileStatus, statusOf } from './path.ts';
 import { seekTo } from './sparse.ts';
+import { TreeLevels } from './tree-levels.ts';
 
 /*
  * Trees that belong to others: a pod may have put anything into them, and may still have a part open. So each step
@@ -18,7 +19,6 @@ const RESOLVE_NO_MAGICLINKS = 0x02n;
 const RESOLVE_NO_SYMLINKS = 0x04n;
 const RESOLVE_BENEATH = 0x08n;
 const howBytes = 24;
-const ELOOP = 40;
 
 const openat2Call = systemCall<readonly [Lent, Uint8Array, Uint8Array, number]>('openat2', 437, [
   'int',
@@ -66,10 +66,37 @@ export async function nextNames(queue: DiskQueue, directory: Descriptor): Promis
   return names.length === 0 && length > 0 ? nextNames(queue, directory) : names;
 }
 
-/** The names after a position, which is 0 or that of a name. The directory has not changed meanwhile. */
-export async function namesAfter(queue: DiskQueue, directory: Descriptor, position: bigint): Promise<PlacedName[]> {
-  await seekTo(queue, directory, position);
-  return nextNames(queue, directory);
+/** The place of a walk in a directory. */
+export interface WalkPlace {
+  names: readonly PlacedName[];
+  at: number;
+  /** The position behind the last name that was taken. */
+  after: bigint;
+}
+
+export function walkStart(): WalkPlace {
+  return { names: [], at: 0, after: 0n };
+}
+
+/** The names that are left are read again when the walk comes back. */
+export function leaveNames(place: WalkPlace): void {
+  Object.assign(place, { names: [], at: 0 });
+}
+
+/** The next name of a directory; undefined at its end. */
+export async function nextName(
+  queue: DiskQueue,
+  directory: Descriptor,
+  place: WalkPlace,
+): Promise<PlacedName | undefined> {
+  if (place.at === place.names.length) {
+    await seekTo(queue, directory, place.after);
+    place.names = await nextNames(queue, directory);
+    place.at = 0;
+  }
+  const name = place.names[place.at++];
+  if (name !== undefined) place.after = name.next;
+  return name;
 }
 
 /** Opens a directory in a directory for reading. @throws KernelError EXDEV if something is mounted on it */
@@ -109,9 +136,6 @@ export interface TreeEntry {
   readonly status: FileStatus;
 }
 
-/** Limit of nested directories: all of them are open at a time. No program makes as many. */
-const deepest = 400;
-
 export interface WalkOptions {
   readonly signal?: AbortSignal | undefined;
   /** The tree may change meanwhile: a name that is gone when its turn comes is skipped. */
@@ -129,29 +153,29 @@ export async function walkTree(
   visit: (entry: TreeEntry) => Promise<void>,
   { isInUse = false, signal }: WalkOptions = {},
 ): Promise<void> {
-  await using directory = await openFile(queue, root, O_RDONLY | O_DIRECTORY);
-  await visit({ file: directory, status: await statusOf(queue, directory) });
-  await walkBelow(directory, 1);
-
-  async function walkBelow(parent: Descriptor, depth: number): Promise<void> {
-    if (depth > deepest) throw new KernelError({ syscall: 'openat2', errno: ELOOP, path: parent.path });
-    for (;;) {
-      const names = await nextNames(queue, parent);
-      if (names.length === 0) return;
-      for (const name of names) {
-        signal?.throwIfAborted();
-        const visited = visitName(parent, name, depth);
-        await (isInUse ? visited.catch(ignoreMissing) : visited);
-      }
+  await using levels = new TreeLevels<WalkPlace>(queue);
+  await enter(await openFile(queue, root, O_RDONLY | O_DIRECTORY));
+  for (let { top } = levels; top !== undefined; top = levels.top) {
+    signal?.throwIfAborted();
+    const name = await nextName(queue, top.directory, top.state);
+    if (name === undefined) await levels.pop();
+    else {
+      const visited = visitName(top.directory, name);
+      await (isInUse ? visited.catch(ignoreMissing) : visited);
     }
   }
 
-  async function visitName(parent: Descriptor, name: TreeName, depth: number): Promise<void> {
+  async function enter(directory: Descriptor): Promise<void> {
+    await levels.push(directory, walkStart(), leaveNames);
+    await visit({ file: directory, status: await statusOf(queue, directory) });
+  }
+
+  async function visitName(parent: Descriptor, name: TreeName): Promise<void> {
     await using entry = await openEntry(queue, parent, name);
     const status = await statusOf(queue, entry);
-    if (status.kind !== 'directory' && status.kind !== 'file') return await visit({ file: entry, status });
+    if (status.kind === 'directory') return await enter(await openFile(queue, entry, O_RDONLY | O_DIRECTORY));
+    if (status.kind !== 'file') return await visit({ file: entry, status });
     await using file = await openFile(queue, entry, O_RDONLY | O_NONBLOCK);
     await visit({ file, status });
-    if (status.kind === 'directory') await walkBelow(file, depth + 1);
   }
 }

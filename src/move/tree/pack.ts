@@ -5,7 +5,7 @@ import { isErrno } from '../../kernel/call/errno.ts';
 import { attributesOf, readAttribute, targetOf } from '../../kernel/file/entry.ts';
 import { readFully } from '../../kernel/file/file.ts';
 import { type EntryStatus, entryStatusOf, type FileTime } from '../../kernel/file/path.ts';
-import { namesAfter, openEntry, type PlacedName, type TreeName } from '../../kernel/file/tree.ts';
+import { leaveNames, nextName, openEntry, type TreeName, type WalkPlace, walkStart } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
@@ -34,14 +34,10 @@ interface Seen {
 }
 
 /** The place of the walk in a directory. */
-interface Place {
+interface Place extends WalkPlace {
   readonly before: EntryStatus;
-  names: readonly PlacedName[];
-  at: number;
-  /** The next ones of them. */
+  /** The next ones of its names. */
   seen: Promise<Seen>[];
-  /** The position behind the last name that was taken. */
-  after: bigint;
 }
 
 /** The number of pieces that are read before their turn. */
@@ -98,7 +94,7 @@ class Packer {
       signal.throwIfAborted();
       const { top } = levels;
       if (top === undefined) break;
-      const name = await this.#nextName(top.directory, top.state);
+      const name = await nextName(this.#source.queue, top.directory, top.state);
       if (name === undefined) {
         const attributes = await this.#attributes(top.directory);
         requireUnchanged(top.directory, top.state.before);
@@ -106,18 +102,9 @@ class Packer {
         await levels.pop();
       } else yield* this.#entry(levels, top, name);
     }
+    for (const names of this.#links.rest()) yield* this.#add({ type: 'names', ...names });
     yield* this.#add({ type: 'end' });
     yield* this.#flush();
-  }
-
-  async #nextName(directory: Descriptor, place: Place): Promise<TreeName | undefined> {
-    if (place.at === place.names.length) {
-      place.names = await namesAfter(this.#source.queue, directory, place.after);
-      place.at = 0;
-    }
-    const name = place.names[place.at++];
-    if (name !== undefined) place.after = name.next;
-    return name;
   }
 
   /** Looks at the entry whose name was taken last, and at some that come after it. */
@@ -169,13 +156,19 @@ class Packer {
       yield* this.#add({ type: 'directory', name });
       await using entry = await openEntry(queue, parent, treeName);
       const directory = await openFile(queue, entry, readFlags | constants.O_DIRECTORY);
-      // The names that are left are read again on the way up.
-      return await levels.push(directory, newPlace(status), (far) =>
-        Object.assign(far, { names: [], at: 0, seen: [] }),
-      );
+      return await levels.push(directory, newPlace(status), (far) => {
+        leaveNames(far);
+        far.seen = [];
+      });
     }
-    const { isFirst, link } = this.#links.see(status);
-    if (!isFirst) return yield* this.#add({ type: 'link', link, name });
+    const seen = this.#links.see(status);
+    if (seen === undefined) throw changedMeanwhile(`${parent.path}/${treeName.text}`);
+    const { complete, isFirst, link } = seen;
+    if (!isFirst) {
+      yield* this.#add({ type: 'link', link, name });
+      if (complete !== undefined) yield* this.#add({ type: 'names', ...complete });
+      return;
+    }
     if (status.kind === 'file') {
       const { sizeBytes } = status;
       yield* this.#add({ type: 'file', link, sizeBytes, name });
@@ -238,7 +231,7 @@ class Packer {
 }
 
 function newPlace(before: EntryStatus): Place {
-  return { before, names: [], at: 0, seen: [], after: 0n };
+  return { ...walkStart(), before, seen: [] };
 }
 
 function nothing(): void {}

@@ -31,6 +31,8 @@ export type TreeRecord =
   | ({ readonly type: 'special'; readonly fileType: number; readonly major: number; readonly minor: number } & Named)
   /** Another name of an entry that came before. */
   | ({ readonly type: 'link' } & Named)
+  /** The number of names that an entry of several has had in this tree; more do not come. */
+  | { readonly type: 'names'; readonly link: number; readonly names: number }
   /** These three are of the entry that came last, or of the directory whose entries have ended. */
   | { readonly type: 'owner'; readonly userId: number; readonly groupId: number }
   | { readonly type: 'attribute'; readonly name: Buffer; readonly value: Buffer }
@@ -49,6 +51,7 @@ const types = [
   'attribute',
   'done',
   'end',
+  'names',
 ] as const satisfies readonly TreeRecord['type'][];
 
 /** The longest record, an extended attribute, is shorter. */
@@ -94,6 +97,8 @@ function bodyOf(record: TreeRecord): Buffer {
       return Buffer.concat([number(BigInt(record.name.length)), record.name, record.value]);
     case 'done':
       return Buffer.concat([number(BigInt(record.mode)), time(record.accessed), time(record.modified)]);
+    case 'names':
+      return Buffer.concat([number(BigInt(record.link)), number(BigInt(record.names))]);
     case 'end':
       return Buffer.alloc(0);
   }
@@ -162,6 +167,8 @@ function decode(type: TreeRecord['type'], fields: Fields): TreeRecord {
       if (mode > 0o7777) throw unreadable('a mode in it has unknown bits');
       return fields.end({ type, mode, accessed: fields.time(), modified: fields.time() });
     }
+    case 'names':
+      return fields.end({ type, link: fields.small(), names: fields.small() });
     case 'end':
       return fields.end({ type });
   }

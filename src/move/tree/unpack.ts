@@ -16,7 +16,8 @@ import {
 } from '../../kernel/file/entry.ts';
 import { dropCached, readFully, readInto, removeAttribute, resizeFile, writeAt } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
-import { makeFileIn, openEntry, openSubdirectory } from '../../kernel/file/tree.ts';
+import { entryStatusOf } from '../../kernel/file/path.ts';
+import { makeFileIn, openEntry, openSubdirectory, type TreeName } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
 import { DataLoss, FailedPrecondition, ResourceExhausted } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
@@ -171,6 +172,7 @@ class Unpacker implements AsyncDisposable {
         return this.#announce(record);
     }
     if (this.#entry !== undefined) throw unreadable('an entry of it has no end');
+    if (record.type === 'names') return await this.#requireNames(record);
     await this.#make(top.directory, record).catch((error) => {
       // For example, a symlink with a longer target than XFS takes, or a file with more names than ext4 does.
       if (!isErrno(error, 'EFBIG', 'EINVAL', 'EMLINK', 'ENAMETOOLONG', 'ENOTSUP')) throw error;
@@ -188,7 +190,7 @@ class Unpacker implements AsyncDisposable {
       await makeDirectoryIn(queue, parent, name);
       return await this.#levels.push(await openSubdirectory(queue, parent, name), {});
     }
-    const waiting = [links, treeName(Buffer.from(String(record.link)))] as const;
+    const waiting = [links, waitingName(record.link)] as const;
     if (record.type === 'link') {
       return await linkIn(queue, waiting, [parent, name]).catch((error) => {
         throw isErrno(error, 'ENOENT') ? unreadable('a name in it is of an entry that has not come') : error;
@@ -208,6 +210,17 @@ class Unpacker implements AsyncDisposable {
       this.#entry = { file, kind: record.type, sizeBytes: 0n, ...untouched() };
     }
     if (record.link !== 0) await linkIn(queue, [parent, name], waiting);
+  }
+
+  /** An entry is one here, too, with as many names as in the source. */
+  async #requireNames({ link, names }: Extract<TreeRecord, { type: 'names' }>): Promise<void> {
+    const { links, queue } = this.#target;
+    await using entry = await openEntry(queue, links, waitingName(link)).catch((error) => {
+      throw isErrno(error, 'ENOENT') ? unreadable('it counts the names of an entry that has not come') : error;
+    });
+    // One of them is for those that have not come yet.
+    const found = entryStatusOf(entry).links - 1;
+    if (found !== names) throw unreadable(`an entry of it has ${names} names, and ${found} of them have come`);
   }
 
   /** Makes a call for the entry that came last, behind its other calls; or for the directory. */
@@ -323,6 +336,11 @@ class Unpacker implements AsyncDisposable {
       await compares.ended();
     }
   }
+}
+
+/** The name under which an entry waits for more of its names. */
+function waitingName(link: number): TreeName {
+  return treeName(Buffer.from(String(link)));
 }
 
 function cannotKeep(what: string, error: unknown): FailedPrecondition {

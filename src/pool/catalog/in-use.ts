@@ -1,5 +1,5 @@
 import { findHolders } from '../../kernel/process/holders.ts';
-import { FailedPrecondition } from '../../volume/errors.ts';
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { describeHolders } from '../../volume/holder.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
@@ -48,4 +48,20 @@ export async function refuseInUse(
   const devices = await parts.backend.attacher.attached(id);
   if ((await parts.freezer.endUnseen({ id, content, attached: devices })) > 0) attached = await findUse(parts, id);
   if (attached !== undefined) throw await attachedHere(id, attached);
+}
+
+/** A look at all processes of a node takes longer than one at its mounts. */
+const processesTimeoutMs = 20_000;
+
+/**
+ * A process with a directory of the volume open, or with its working directory in it, changes the volume where it is mounted nowhere.
+ * @throws Unavailable if there is one, or there was no time to look
+ */
+export async function refuseProcessesIn(path: string, id: VolumeId): Promise<void> {
+  const { holders, isComplete } = await findHolders({ devices: [], directories: [path] }, 'all', processesTimeoutMs);
+  // This driver looks at volumes itself, e.g. at the space that they take.
+  const others = holders.filter((holder) => holder.kind !== 'process' || holder.pid !== process.pid);
+  if (others.length === 0 && isComplete) return;
+  const users = describeHolders({ holders: others, isComplete });
+  throw new Unavailable(`volume ${id} is mounted nowhere, and in use ${users}: it moves once that has ended.`);
 }

@@ -32,7 +32,7 @@ import type { Closed, CopyState, Incoming, IncomingBytes, IncomingTree, LaterCop
 import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { explainFull } from './full.ts';
-import { refuseInUse } from './in-use.ts';
+import { refuseInUse, refuseProcessesIn } from './in-use.ts';
 import { parseMark, serializeMark } from './move-mark.ts';
 import type { CatalogParts } from './parts.ts';
 
@@ -87,11 +87,21 @@ export class Moves implements PoolMoves {
     this.#closing.add(id);
     try {
       await refuseInUse(this.#parts, record);
+      if (record.content.type === 'directory') await this.#refuseProcesses(record);
       await this.#writeMark(id, closed, 'move/fence');
     } finally {
       this.#closing.delete(id);
     }
     return { record, fenceId: fence.fenceId };
+  }
+
+  async #refuseProcesses(record: VolumeRecord): Promise<void> {
+    await using root = await this.#transfer.read({ kind: 'volume', record }).catch((error) => {
+      // Something is mounted in it: the copy says so.
+      if (error instanceof FailedPrecondition) return undefined;
+      throw error;
+    });
+    if (root !== undefined) await refuseProcessesIn(root.path, record.id);
   }
 
   async open(id: VolumeId, moveId: string): Promise<void> {
