@@ -13,6 +13,10 @@ describe('volumes on a target of iSCSI', () => {
     t.diagnostic(await succeedsWithTarget('iscsi', 'node-in-guest', { prepare }));
   });
 
+  test('go on while another target is gone, and lose nothing by a restart of their own', async (t) => {
+    t.diagnostic(await succeedsWithTarget('iscsi', 'gone-in-guest', { prepare }));
+  });
+
   test('leave nothing, wherever the node service is killed, with the open-iscsi of the host of its container', async (t) => {
     t.diagnostic(await succeedsWithTarget('iscsi', 'killed-in-guest', { prepare, contained: true }));
   });

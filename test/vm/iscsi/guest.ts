@@ -15,15 +15,27 @@ export const directory = '/target';
 
 const script = fileURLToPath(new URL('../../../test/vm/iscsi/target.sh', import.meta.url));
 
-/** Has the target do something: the words of target.sh. @returns what it printed */
-export const target = (...words: string[]) =>
-  execFileSync('sh', [script, ...words], { encoding: 'utf8', stdio: 'pipe' });
+/** Has a target do something: the words of target.sh. @returns what it printed */
+export function targetOf(which: { readonly address: string; readonly iqn: string }, ...words: string[]): string {
+  const env = { ...process.env, TARGET_ADDRESS: which.address, TARGET_IQN: which.iqn };
+  return execFileSync('sh', [script, ...words], { env, encoding: 'utf8', stdio: 'pipe' });
+}
 
-export const sessions = (): IscsiSession[] => iscsiSessions(iqn);
+export const target = (...words: string[]) => targetOf({ iqn, address: '127.0.0.1' }, ...words);
+
+export const sessions = (iqns: readonly string[] = [iqn]): IscsiSession[] =>
+  iqns.flatMap((name) => iscsiSessions(name));
 
 /** A test that fails leaves its sessions to the next one otherwise. */
-export async function endSessions(): Promise<void> {
-  for (const { id, ifaceName = '' } of sessions()) await iscsiLogout({ before: [] }, { iface: ifaceName, id });
+export async function endSessions(iqns?: readonly string[]): Promise<void> {
+  for (const { id, ifaceName = '' } of sessions(iqns)) await iscsiLogout({ before: [] }, { iface: ifaceName, id });
+}
+
+/** Nothing of any volume is left on the node. */
+export async function nothingLeft(harness: ContextHarness, iqns?: readonly string[]): Promise<void> {
+  await eventually(() => assert.deepEqual(sessions(iqns), []));
+  assert.deepEqual(existsSync('/etc/iscsi/nodes') ? readdirSync('/etc/iscsi/nodes') : [], []);
+  await nothingKept(harness);
 }
 
 /** Neither mounts nor notes of any volume are left, and no program of open-iscsi runs. */

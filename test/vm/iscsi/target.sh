@@ -1,5 +1,6 @@
 #!/bin/sh
 # The kernel's iSCSI target (LIO) on the loopback device of the virtual machine, or on TARGET_ADDRESS, and the initiator's programs.
+# TARGET_IQN: another target than the first one.
 # target.sh install DIRECTORY_OF_OPEN_ISCSI [NAME]  puts it where a package would, and starts iscsid
 # target.sh make                                    the target and its portal, open to every initiator
 # target.sh backing DIRECTORY NAME FILESYSTEM       an image of 320 MiB, as a backing store with a fixed serial number
@@ -9,6 +10,7 @@
 # target.sh second-up|second-down                   a second portal, 10.99.0.1, whose packets are lost once it is down
 # target.sh third-up|third-down                     a third one, 10.99.0.2
 # target.sh silence|speak                           drops all packets, and no longer
+# target.sh cut|heal                                drops the packets of TARGET_ADDRESS, and no longer; heal comes first
 # target.sh chap USER PASSWORD TARGET_USER TARGET_PASSWORD | open      wants CHAP; target names: it proves itself, or '-'
 # target.sh host-login | host-logout                a session of the host, with its own record
 # target.sh iscsid stop|start
@@ -16,7 +18,7 @@
 # target.sh multipathd stop|start [LINE...]                  with these lines among the defaults of multipath.conf
 set -eu
 PATH="$PATH:/usr/sbin:/sbin"
-iqn=iqn.2026-01.dev.holdfast:target
+iqn=${TARGET_IQN:-iqn.2026-01.dev.holdfast:target}
 config=/sys/kernel/config/target
 group=$config/iscsi/$iqn/tpgt_1
 portal=${TARGET_ADDRESS:-127.0.0.1}:3260
@@ -86,6 +88,8 @@ case "$1" in
   second-down) ip address delete $second/32 dev lo ;;
   silence) ip link set lo down ;;
   speak) ip link set lo up ;;
+  cut) ip address delete "$TARGET_ADDRESS/32" dev lo ;;
+  heal) ip address replace "$TARGET_ADDRESS/32" dev lo ;;
   chap)
     # The kernel takes a line break for a part of the word.
     set_auth() { printf %s "$2" >"$group/auth/$1"; }

@@ -1,16 +1,18 @@
 #!/bin/sh
 # The kernel's NVMe target over TCP, on the loopback device of the virtual machine, or on TARGET_ADDRESS.
+# TARGET_NQN, TARGET_PORT (2): another subsystem than the first one, and a directory for its port.
 # target.sh make DIRECTORY                    the subsystem and its port
 # target.sh namespace DIRECTORY NSID UUID FILESYSTEM     a namespace of 320 MiB in it
 # target.sh grow DIRECTORY NSID SIZE
 # target.sh stop|start                        takes the port away and puts it back
 # target.sh second-start|second-stop          the same with a second port, 4422
 # target.sh silence|speak                     drops all packets, and no longer
+# target.sh cut|heal                          drops the packets of TARGET_ADDRESS, and no longer; heal comes first
 set -eu
-nqn=nqn.2026-01.dev.holdfast:target
+nqn=${TARGET_NQN:-nqn.2026-01.dev.holdfast:target}
 nvmet=/sys/kernel/config/nvmet
 subsystem=$nvmet/subsystems/$nqn
-port=$nvmet/ports/1
+port=$nvmet/ports/${TARGET_PORT:-1}
 second=$nvmet/ports/2
 
 # make_port DIRECTORY NUMBER
@@ -47,6 +49,8 @@ case "$1" in
     ;;
   silence) ip link set lo down ;;
   speak) ip link set lo up ;;
+  cut) ip address delete "$TARGET_ADDRESS/32" dev lo ;;
+  heal) ip link set lo up && ip address replace "$TARGET_ADDRESS/32" dev lo ;;
   stop) rm $port/subsystems/$nqn ;;
   start) ln -s $subsystem $port/subsystems/$nqn ;;
   second-start)
