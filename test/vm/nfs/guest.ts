@@ -15,6 +15,7 @@ export const programs = [
   'faults-in-guest',
   'lock-in-guest',
   'killed-in-guest',
+  'taken-over-in-guest',
   'mortal',
   'node-killed-in-guest',
   'mortal-node',
