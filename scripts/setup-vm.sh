@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, the NFS server, nfs-ganesha, open-iscsi, multipath-tools, GlusterFS, Samba, nbdkit, a newer and an older LVM, unpacked beside
 # nothing of the system's own. Quick when there is nothing to do. Prints the kernel's directory.
+# setup-vm.sh newer-kernel: that of a newer Debian's kernel, which few tests want, and fetches it.
 set -euo pipefail
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 export LC_ALL=C
@@ -26,36 +27,71 @@ needed_packages() {
   # Of the bench alone.
   command -v fio >/dev/null || echo fio
   command -v xz >/dev/null || echo xz-utils
+  command -v zstd >/dev/null || echo zstd
   command -v setpriv >/dev/null || echo util-linux
 }
 
 draft=
-# The kernel is unpacked and never installed: a machine's own kernel is none of our business.
-unpack_kernel() { # directory
-  local package version offset
+make_draft() {
   draft="$(mktemp -d "$cache/draft-XXXXXX")"
   chmod 755 "$draft"
-  apt-cache show linux-image-amd64 >/dev/null 2>&1 || apt-get -q update >/dev/null
+}
+
+# The kernel is unpacked and never installed: a machine's own kernel is none of our business.
+unpack_kernel() { # directory [release of Debian]
+  local package version image
+  make_draft
+  if [ "$#" -gt 1 ]; then
+    make_apt "$2"
+    export APT_CONFIG="$draft/apt/conf"
+    apt-get -q update >"$draft/log" 2>&1 || fail "$(cat "$draft/log")"
+  else
+    apt-cache show linux-image-amd64 >/dev/null 2>&1 || apt-get -q update >/dev/null
+  fi
   package="$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: //p')"
   [ -n "$package" ] || fail "apt knows no linux-image-amd64: the virtual machine needs Debian's kernel"
   say "fetching $package"
   (cd "$draft" && apt-get -q download "$package" >log 2>&1) || fail "$(cat "$draft/log")"
+  unset APT_CONFIG
   dpkg-deb -x "$draft/$package"_*.deb "$draft/tree"
+  # A newer one has its modules in /usr, compressed.
+  [ -d "$draft/tree/lib/modules" ] || { mkdir -p "$draft/tree/lib" && mv "$draft/tree/usr/lib/modules" "$draft/tree/lib/"; }
+  find "$draft/tree/lib/modules" -name '*.ko.xz' -print0 | xargs -r0 -P2 -n100 xz -d
   version="$(ls "$draft/tree/lib/modules")"
   depmod -b "$draft/tree" "$version"
   # Unpacked here, and not by the machine at each of its starts: that took it 3 seconds.
-  offset="$(grep -aobP '\xfd7zXZ\x00' "$draft/tree/boot/vmlinuz-$version" | sed -n '1s/:.*//p')"
-  # What follows the compressed part makes xz complain at its end.
-  tail -c +"$((offset + 1))" "$draft/tree/boot/vmlinuz-$version" | xz -dc >"$draft/tree/vmlinux" 2>/dev/null || true
-  [ "$(head -c 4 "$draft/tree/vmlinux" | tail -c 3)" = ELF ] || fail "cannot unpack vmlinuz-$version"
+  image="$draft/tree/boot/vmlinuz-$version"
+  unpack_image "$image" '\xfd7zXZ\x00' xz >"$draft/tree/vmlinux"
+  is_elf "$draft/tree/vmlinux" || unpack_image "$image" '\x28\xb5\x2f\xfd' zstd >"$draft/tree/vmlinux"
+  is_elf "$draft/tree/vmlinux" || fail "cannot unpack vmlinuz-$version"
   rm -rf "$draft/tree/usr" "$draft/tree/boot"
   mv -T "$draft/tree" "$1"
+  rm -rf "$draft"
+}
+
+is_elf() { [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]; }
+
+# What follows the compressed part makes the program complain at its end.
+unpack_image() { # vmlinuz, the first bytes of what is compressed, program
+  local offset
+  offset="$(grep -aobP "$2" "$1" | sed -n '1s/:.*//p' || true)"
+  [ -z "$offset" ] || tail -c +"$((offset + 1))" "$1" | "$3" -dc 2>/dev/null || true
+}
+
+# apt of another Debian, which keeps its state of that in the draft: APT_CONFIG=$draft/apt/conf.
+make_apt() { # release of Debian
+  local apt="$draft/apt"
+  mkdir -p "$apt/state" "$apt/lists/partial" "$apt/cache/archives/partial"
+  touch "$apt/status"
+  printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian %s main\n' "$1" >"$apt/sources.list"
+  printf '%s\n' "Dir::State \"$apt/state\";" "Dir::State::Lists \"$apt/lists\";" "Dir::State::status \"$apt/status\";" \
+    "Dir::Cache \"$apt/cache\";" "Dir::Etc::SourceList \"$apt/sources.list\";" 'Dir::Etc::SourceParts "/dev/null";' \
+    'Acquire::Languages "none";' >"$apt/conf"
 }
 
 # udev is unpacked as well: one that is installed would be started, and look at the devices of all tests here.
 unpack_udev() { # directory
-  draft="$(mktemp -d "$cache/draft-XXXXXX")"
-  chmod 755 "$draft"
+  make_draft
   apt-cache show udev >/dev/null 2>&1 || apt-get -q update >/dev/null
   say 'fetching udev'
   (cd "$draft" && apt-get -q download udev >log 2>&1) || fail "$(cat "$draft/log")"
@@ -75,8 +111,7 @@ multipath_packages='multipath-tools kpartx libaio1 libedit2 libbsd0 libmd0 libjs
 unpack_packages() { # directory, what it is, package...
   local directory="$1" what="$2"
   shift 2
-  draft="$(mktemp -d "$cache/draft-XXXXXX")"
-  chmod 755 "$draft"
+  make_draft
   mkdir "$draft/packages"
   apt-cache show "$1" >/dev/null 2>&1 || apt-get -q update >/dev/null
   say "fetching $what"
@@ -91,8 +126,7 @@ unpack_packages() { # directory, what it is, package...
 exec_packages='samba cifs-utils nbdkit nbd-client jq'
 unpack_exec() { # directory
   local packages directory
-  draft="$(mktemp -d "$cache/draft-XXXXXX")"
-  chmod 755 "$draft"
+  make_draft
   mkdir -p "$draft/packages" "$draft/tree/usr"
   apt-cache show samba >/dev/null 2>&1 || apt-get -q update >/dev/null
   say 'fetching Samba and nbdkit'
@@ -109,26 +143,18 @@ unpack_exec() { # directory
   rm -rf "$draft"
 }
 
-# The LVM of a newer and of an older Debian, with its libraries and its loader, for tests of differences in its output and commands. apt
-# keeps its state of that release in a separate directory.
+# The LVM of a newer and of an older Debian, with its libraries and its loader, for tests of differences in its output and commands.
 newer_release=trixie
 older_release=bullseye
 older_packages='lvm2 libdevmapper1.02.1 libdevmapper-event1.02.1 libaio1 libblkid1 libudev1 libsystemd0 libedit2 libselinux1 libc6 libpcre2-8-0 libtinfo6 libbsd0 libmd0 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1'
 newer_packages='lvm2 libdevmapper1.02.1 libdevmapper-event1.02.1 libaio1t64 libblkid1 libudev1 libsystemd0 libedit2 libselinux1 libc6 libcap2 libpcre2-8-0 libtinfo6 libbsd0 libmd0 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1'
 unpack_lvm() { # directory release packages
-  local apt
-  draft="$(mktemp -d "$cache/draft-XXXXXX")"
-  chmod 755 "$draft"
-  apt="$draft/apt"
-  mkdir -p "$apt/state" "$apt/lists/partial" "$apt/cache/archives/partial" "$draft/packages" "$draft/tree/bin"
-  touch "$apt/status"
-  printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian %s main\n' "$2" >"$apt/sources.list"
-  printf '%s\n' "Dir::State \"$apt/state\";" "Dir::State::Lists \"$apt/lists\";" "Dir::State::status \"$apt/status\";" \
-    "Dir::Cache \"$apt/cache\";" "Dir::Etc::SourceList \"$apt/sources.list\";" 'Dir::Etc::SourceParts "/dev/null";' \
-    'Acquire::Languages "none";' >"$apt/conf"
+  make_draft
+  mkdir -p "$draft/packages" "$draft/tree/bin"
+  make_apt "$2"
   say "fetching the LVM of Debian $2"
   # shellcheck disable=SC2086
-  (cd "$draft/packages" && APT_CONFIG="$apt/conf" apt-get -q update >../log 2>&1 && APT_CONFIG="$apt/conf" apt-get -q download $3 >>../log 2>&1) ||
+  (export APT_CONFIG="$draft/apt/conf" && cd "$draft/packages" && apt-get -q update >../log 2>&1 && apt-get -q download $3 >>../log 2>&1) ||
     fail "$(cat "$draft/log")"
   for package in "$draft"/packages/*.deb; do dpkg-deb -x "$package" "$draft/tree"; done
   rm -rf "$draft/tree/usr/share"
@@ -165,4 +191,8 @@ kernel="$cache/kernel"
 [ -x "$cache/exec/sbin/smbd" ] || unpack_exec "$cache/exec"
 [ -x "$cache/lvm-newer/bin/lvm" ] || unpack_lvm "$cache/lvm-newer" "$newer_release" "$newer_packages"
 [ -x "$cache/lvm-older/bin/lvm" ] || unpack_lvm "$cache/lvm-older" "$older_release" "$older_packages"
+if [ "${1:-}" = newer-kernel ]; then
+  kernel="$cache/kernel-newer"
+  [ -s "$kernel/vmlinux" ] || unpack_kernel "$kernel" "$newer_release"
+fi
 echo "$kernel"

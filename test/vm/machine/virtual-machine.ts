@@ -42,6 +42,8 @@ export interface MachineOptions {
   readonly network?: Network;
   /** How many NVMe disks can be plugged in while it runs: none, unless it says so. */
   readonly nvmePorts?: number;
+  /** The kernel of the next Debian. */
+  readonly hasNewerKernel?: boolean;
   /** Has SCSI, into which Google's disks can be plugged while it runs. */
   readonly hasScsi?: boolean;
 }
@@ -81,7 +83,11 @@ export class VirtualMachine implements AsyncDisposable {
     this.#options = options;
     this.disks = options.disks ?? [];
     this.consolePath = options.scratch.join('console.log');
-    this.#kernel = execFileSync('bash', [setup], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
+    const wanted = options.hasNewerKernel ? ['newer-kernel'] : [];
+    this.#kernel = execFileSync('bash', [setup, ...wanted], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }).trim();
     this.udevDirectory = join(dirname(this.#kernel), 'udev');
     this.nfsDirectory = join(dirname(this.#kernel), 'nfs');
     this.iscsiDirectory = join(dirname(this.#kernel), 'iscsi');

@@ -13,6 +13,7 @@ interface GuestOptions {
   readonly prepare?: (vm: VirtualMachine) => string;
   /** In a separate mount namespace, as in a container that sees the processes of its node. */
   readonly contained?: true;
+  readonly hasNewerKernel?: boolean;
   /** With udev, which has seen all devices before. */
   readonly udev?: true;
 }
@@ -21,12 +22,12 @@ interface GuestOptions {
 export async function succeedsWithTarget(
   area: 'gluster' | 'iscsi' | 'nvme',
   name: string,
-  { contained, prepare, udev }: GuestOptions = {},
+  { contained, hasNewerKernel = false, prepare, udev }: GuestOptions = {},
 ): Promise<string> {
   const directory = await bundlePrograms(area, [name, 'mortal']);
   using scratch = new Scratch('vm');
   using disk = new VolatileDisk(scratch, { name: 'target', sizeBytes: 2 * 2 ** 30 });
-  await using vm = await bootVirtualMachine({ scratch, disks: [disk] });
+  await using vm = await bootVirtualMachine({ scratch, disks: [disk], hasNewerKernel });
   await vm.run('mkfs.ext4 -q /dev/vda && mkdir -p /target && mount /dev/vda /target');
   if (udev) await startUdev(vm);
   if (prepare !== undefined) await vm.run(prepare(vm));

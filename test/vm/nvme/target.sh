@@ -4,6 +4,7 @@
 # target.sh make DIRECTORY                    the subsystem and its port
 # target.sh namespace DIRECTORY NSID UUID FILESYSTEM     a namespace of 320 MiB in it
 # target.sh grow DIRECTORY NSID SIZE
+# target.sh allow HOST_NQN KEY TARGET_KEY     lets only this host in, with these keys of in-band authentication; '-': none
 # target.sh stop|start                        takes the port away and puts it back
 # target.sh second-start|second-stop          the same with a second port, 4422
 # target.sh silence|speak                     drops all packets, and no longer
@@ -46,6 +47,14 @@ case "$1" in
   grow)
     truncate -s "$4" "$2/$3.img"
     echo 1 >$subsystem/namespaces/$3/revalidate_size
+    ;;
+  allow)
+    host=$nvmet/hosts/$2
+    mkdir -p "$host"
+    printf %s "$3" >"$host/dhchap_key"
+    [ "$4" = - ] || printf %s "$4" >"$host/dhchap_ctrl_key"
+    echo 0 >$subsystem/attr_allow_any_host
+    [ -e "$subsystem/allowed_hosts/$2" ] || ln -s "$host" "$subsystem/allowed_hosts/"
     ;;
   silence) ip link set lo down ;;
   speak) ip link set lo up ;;
