@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
-import type { DriverClient } from './client.ts';
+import type { CallOptions, DriverClient } from './client.ts';
 
 type Capability = Draft<wire.VolumeCapability>;
 type Mode = wire.VolumeCapabilityAccessModeMode;
@@ -47,9 +47,9 @@ export class TestVolume {
     this.capability = capability;
   }
 
-  stage(changes: StageChanges = {}) {
+  stage(changes: StageChanges = {}, options?: CallOptions) {
     const { capability: volume_capability, id: volume_id, staging: staging_target_path } = this;
-    return this.#node().NodeStageVolume({ volume_id, staging_target_path, volume_capability, ...changes });
+    return this.#node().NodeStageVolume({ volume_id, staging_target_path, volume_capability, ...changes }, options);
   }
 
   unstage(staging_target_path = this.staging) {

@@ -27,6 +27,8 @@ const volume_context = {
 const script = fileURLToPath(new URL('../../../test/vm/nvme/target.sh', import.meta.url));
 const target = (...words: string[]) => execFileSync('sh', [script, ...words], { encoding: 'utf8' });
 const controllers = () => nvmeSubsystem(nqn).controllers;
+/** The kubelet waits so long for an answer. The kernel needs 60 s to notice that its key was refused. */
+const kubeletMs = 120_000;
 const xfs = mountCapability('SINGLE_NODE_WRITER', [], 'xfs');
 
 /** As `nvme gen-dhchap-key` makes one (NVMe Base Specification 2.0, 8.13.5.8). */
@@ -66,7 +68,8 @@ function noKeyIsShown(): void {
 }
 
 describe('a target that wants in-band authentication', () => {
-  const stage = (secrets: Record<string, string>) => harness.volume('keyed', xfs).stage({ volume_context, secrets });
+  const stage = (secrets: Record<string, string>) =>
+    harness.volume('keyed', xfs).stage({ volume_context, secrets }, { deadlineMs: kubeletMs });
 
   test('lets a host in that has the right key, and no other; it is let in again after a restart', async () => {
     target('allow', hostNqn, hostKey, '-');
