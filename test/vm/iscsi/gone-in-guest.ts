@@ -16,6 +16,7 @@ const iqns = Object.values(both).map(({ iqn }) => iqn);
 describeGone({
   kind: iscsiNodeKind,
   going: contextOf('going'),
+  alsoGoing: { ...contextOf('going'), lun: '2' },
   staying: contextOf('staying'),
   make: () => {
     target('going', 'heal');

@@ -30,6 +30,7 @@ const controllers = () => Object.values(both).flatMap(({ nqn }) => nvmeSubsystem
 describeGone({
   kind: nvmeTcpNodeKind,
   going: contextOf('going'),
+  alsoGoing: { ...contextOf('going'), uuid: '33333333-3333-4333-8333-333333333333' },
   staying: contextOf('staying'),
   make: () => {
     target('going', 'heal');
