@@ -189,6 +189,11 @@ export interface NodeKind {
   shows(volume: VolumeOnNode, seen: Seen): 'whole' | 'part' | undefined;
   /** The address of the server of a volume. */
   serverOf(volume: VolumeOnNode): string;
+  /**
+   * For devices that PersistentVolumes name: the disk, as far as the context tells. Two volumes that are one disk are not used on a
+   * node at the same time: the mount, or the unstage, of one would be the other's.
+   */
+  diskOf?(volume: VolumeOnNode): string;
   /** The volumes that wait for each other, as far as they are not all those of one server. */
   fateOf?(volume: VolumeOnNode): string;
   /** For kinds that keep a volume mounted for the driver alone: tells such mounts. */

@@ -214,6 +214,60 @@ describe('a device of a context', () => {
   });
 });
 
+describe('two PersistentVolumes that name one disk', () => {
+  const once = mountCapability('SINGLE_NODE_WRITER', [], 'ext4');
+
+  test('are used one at a time, also by a driver that was started since', async () => {
+    const volume_context = { image: harness.image('lun.img') };
+    const [first, second] = [harness.volume('first', once), harness.volume('second', once)];
+    await first.stage({ volume_context });
+    const words =
+      /^volume second is the same disk as volume first, which is in use on this node at .*: end that use first/;
+    await refused(second.stage({ volume_context }), 'FAILED_PRECONDITION', words);
+    await harness.restart();
+    await refused(second.stage({ volume_context }), 'FAILED_PRECONDITION', words);
+    await second.unstage();
+    await first.publish({ volume_context });
+    assert.equal((await first.stats()).volume_condition?.abnormal, false);
+    await first.down();
+    await second.stage({ volume_context });
+    await second.unstage();
+    assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  });
+
+  test('are not both used if the second comes while the first is on its way', async () => {
+    const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const slow: NodeKind = {
+      ...lunKind,
+      async open(context) {
+        const side = await lunKind.open(context);
+        return {
+          ...side,
+          async attach(...call) {
+            reached.resolve();
+            await gate.promise;
+            return await side.attach(...call);
+          },
+        };
+      },
+    };
+    await harness.restart([slow]);
+    const volume_context = { image: harness.image('lun.img') };
+    const [first, second] = [harness.volume('first', once), harness.volume('second', once)];
+    const staged = first.stage({ volume_context });
+    await reached.promise;
+    const stage = second.stage({ volume_context });
+    try {
+      await refused(stage, 'FAILED_PRECONDITION', /^volume second is the same disk as volume first/);
+    } finally {
+      gate.resolve();
+    }
+    await staged;
+    await first.unstage();
+    assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+  });
+});
+
 describe('a volume that this version of the driver cannot read', () => {
   const once = mountCapability('SINGLE_NODE_WRITER', [], 'ext4');
 

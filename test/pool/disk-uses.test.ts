@@ -134,11 +134,14 @@ describe('a disk of a network that is on the node through two devices', () => {
     await again();
   });
 
-  test('is used if the other is idle, and as another volume through the same device', async () => {
+  test('is used if the other is idle, and by one volume at a time through the same device', async () => {
     using devices = new Devices();
     const side = await targetOf(devices, new DiskUses(devices.root), devices.add('unit', wwid));
     devices.add('unit', wwid);
     await attach(side, 'a');
+    await attach(side, 'a');
+    await assert.rejects(attach(side, 'b'), refused(/volume a uses it/));
+    await side.detach(volume('a'));
     await attach(side, 'b');
   });
 

@@ -57,6 +57,7 @@ export const lunKind: NodeKind = {
     return shown ? 'whole' : undefined;
   },
   serverOf: () => 'here',
+  diskOf: ({ context }) => requireKey(context, 'image'),
   async open({ queue }): Promise<NodeSide> {
     return {
       name: 'lun here',

@@ -42,6 +42,7 @@ export function cloudNodeKind({ finder, form, noun, serialOf }: CloudNodeOptions
       return isIt ? seenOnDevice({ mount }) : undefined;
     },
     serverOf: diskOf,
+    diskOf,
     async open(context) {
       const { openCloudSide } = await import('./attached/side.ts');
       const options = {

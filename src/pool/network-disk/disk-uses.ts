@@ -1,6 +1,6 @@
 import { devicesNamed, permanentNameOf } from '../../kernel/block/disk-identity.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
+import { sameDevice } from '../../kernel/device.ts';
 import { liveFilesystem } from '../../kernel/mount/mounted-device.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { isHeld } from './held.ts';
@@ -10,13 +10,12 @@ interface Use {
   /** The permanent name of the disk. */
   readonly disk: string;
   readonly name: string;
-  readonly device: DeviceNumber;
 }
 
 export type UsedDevice = Pick<NetworkDevice, 'device' | 'name' | 'paths'> & Pick<Target<unknown>, 'noun'>;
 
 /**
- * The disks that this driver's volumes are, each through one device. A second device of the same disk comes with a session of
+ * The disks that this driver's volumes are, each of one volume and through one device. A second device of the same disk comes with a session of
  * the host, or with another target or portal of one array. The kernel knows them as two disks, and lets both be mounted: two
  * filesystems with separate caches then destroy each other.
  */
@@ -42,10 +41,10 @@ export class DiskUses {
       );
     // Nothing is waited for between the look and the entry: of two volumes that come at once, one is refused.
     for (const [user, use] of this.#uses) {
-      if (user === handle || use.disk !== disk || sameDevice(use.device, device)) continue;
+      if (user === handle || use.disk !== disk) continue;
       throw refusal(use.name, `volume ${user} uses it`);
     }
-    this.#uses.set(handle, { disk, name, device });
+    this.#uses.set(handle, { disk, name });
     for (const other of await devicesNamed(queue, disk, this.#root)) {
       if (own.some((each) => sameDevice(other.device, each.device))) continue;
       const devicePath = `/dev/${other.name}`;

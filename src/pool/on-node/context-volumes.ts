@@ -8,6 +8,7 @@ import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { isBtrfs } from '../../kernel/mount/mounts-of-device.ts';
 import { DataLoss, FailedPrecondition, HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
+import { Turns } from '../../volume/flow/turns.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../../volume/handle.ts';
 import { shortPath } from '../../volume/short-path.ts';
@@ -28,7 +29,7 @@ import {
 } from '../node-side.ts';
 import type { Attached, AttachOptions, Condition } from '../pool.ts';
 import { kindOfContext } from '../volume-context.ts';
-import { fateOfNote, isAt, serversOf, volumeOf } from './noted-volume.ts';
+import { diskOfNote, fateOfNote, isAt, serversOf, volumeOf } from './noted-volume.ts';
 import type { Server, Servers, ServerUse } from './servers.ts';
 import { type VolumeNote, VolumeNotes } from './volume-notes.ts';
 
@@ -58,6 +59,10 @@ export interface UsedServer {
 export class ContextVolumes implements VolumeSource {
   readonly #options: ContextVolumesOptions;
   readonly #notes: VolumeNotes;
+  /** Two volumes that are one disk, and come at once: one is refused. */
+  readonly #holding = new Turns();
+  /** Noted by this process: they may be on their way to their device. */
+  readonly #held = new Set<VolumeHandle>();
 
   private constructor(options: ContextVolumesOptions, notes: VolumeNotes) {
     this.#options = options;
@@ -123,7 +128,27 @@ export class ContextVolumes implements VolumeSource {
     if (!(access instanceof ContextVolume)) return;
     const { paths = [] } = this.#notes.read(volume.handle) ?? {};
     const place = await this.#resolved(path);
-    if (!paths.includes(place)) await this.#notes.write({ kind: access.kind, volume, paths: [...paths, place] });
+    if (paths.includes(place) && this.#held.has(volume.handle)) return;
+    await this.#holding.run(async () => {
+      await this.#requireAlone(access.kind, volume);
+      if (!paths.includes(place)) await this.#notes.write({ kind: access.kind.name, volume, paths: [...paths, place] });
+      this.#held.add(volume.handle);
+    });
+  }
+
+  /** @throws FailedPrecondition if another volume that is in use on this node is the same disk */
+  async #requireAlone(kind: NodeKind, volume: VolumeOnNode): Promise<void> {
+    const disk = kind.diskOf?.(volume);
+    if (disk === undefined) return;
+    for (const note of this.#notes.all()) {
+      const { handle } = note.volume;
+      if (handle === volume.handle || note.kind !== kind.name || diskOfNote(note, kind) !== disk) continue;
+      if (!this.#held.has(handle) && !(await this.#isUsed(note))) continue;
+      const [where] = note.paths;
+      throw new FailedPrecondition(
+        `volume ${volume.handle} is the same disk as volume ${handle}, which is in use on this node${where === undefined ? '' : ` at ${shortPath(where)}`}: end that use first, or remove one of the two PersistentVolumes.`,
+      );
+    }
   }
 
   async letGo(handle: VolumeHandle, path: string): Promise<void> {
@@ -191,6 +216,7 @@ export class ContextVolumes implements VolumeSource {
       await access.forget();
     }
     await this.#notes.remove(note.volume.handle);
+    this.#held.delete(note.volume.handle);
     if (!this.#isShared(kind, note)) this.#options.servers.forget(kind, volumeOf(kind, note.volume));
   }
 
@@ -301,8 +327,8 @@ class ContextVolume implements VolumeAccess {
     this.#server = server;
   }
 
-  get kind(): string {
-    return this.#kind.name;
+  get kind(): NodeKind {
+    return this.#kind;
   }
 
   get handle(): VolumeHandle {

@@ -46,10 +46,15 @@ export function fateOfNote(note: VolumeNote, kind: NodeKind | undefined): string
   return ifReadable(note, kind, fateOf);
 }
 
+/** The disk that a noted volume is; undefined: as above, or its kind cannot tell. */
+export function diskOfNote(note: VolumeNote, kind: NodeKind): string | undefined {
+  return ifReadable(note, kind, (known, volume) => known.diskOf?.(volume));
+}
+
 function ifReadable(
   note: VolumeNote,
   kind: NodeKind | undefined,
-  read: (kind: NodeKind, volume: VolumeOnNode) => string,
+  read: (kind: NodeKind, volume: VolumeOnNode) => string | undefined,
 ): string | undefined {
   try {
     return kind && read(kind, volumeOf(kind, note.volume));

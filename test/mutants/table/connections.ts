@@ -142,4 +142,18 @@ export const connectionMutants: readonly Mutant[] = [
     replacement: 'path.join(path.dirname(socketPath), `_',
     only: 'whoever watches the directory',
   },
+  {
+    name: 'a disk that two PersistentVolumes name is used by one of them',
+    file: 'src/pool/on-node/context-volumes.ts',
+    killer: 'test/grpc/context-volumes.test.ts',
+    text: '      await this.#requireAlone(access.kind, volume);\n',
+    replacement: '',
+  },
+  {
+    name: 'of two PersistentVolumes of one disk that come at once one is refused',
+    file: 'src/pool/on-node/context-volumes.ts',
+    killer: 'test/grpc/context-volumes.test.ts',
+    text: 'this.#held.add(volume.handle);',
+    replacement: '',
+  },
 ];

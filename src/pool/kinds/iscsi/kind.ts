@@ -24,6 +24,10 @@ export const iscsiNodeKind: NodeKind = {
     return seenOnDevice({ mount });
   },
   serverOf: ({ context }) => parseIscsiContext(context).iqn,
+  diskOf({ context }) {
+    const { iqn, lun } = parseIscsiContext(context);
+    return `${iqn} ${lun}`;
+  },
   async open(context) {
     const { openIscsiSide } = await import('./side.ts');
     return openIscsiSide(context);

@@ -24,6 +24,10 @@ export const nvmeTcpNodeKind: NodeKind = {
     return seenOnDevice({ mount });
   },
   serverOf: ({ context }) => parseNvmeContext(context).nqn,
+  diskOf({ context }) {
+    const { identity, nqn } = parseNvmeContext(context);
+    return `${nqn} ${identity.kind} ${identity.digits}`;
+  },
   async open(context) {
     const { openNvmeSide } = await import('./side.ts');
     return openNvmeSide(context);
