@@ -22,6 +22,9 @@ export interface LuksFormat {
 export interface LuksOpen {
   readonly devicePath: string;
   readonly name: string;
+  /** `luks`: any version, for disks that other programs have encrypted. */
+  readonly type?: 'luks' | 'luks2';
+  readonly isReadonly?: boolean;
 }
 
 /** No key, or a wrong one (cryptsetup(8), return codes). */
@@ -69,9 +72,10 @@ export function formatArguments(format: LuksFormat, key: KeyMaterial): string[] 
  * The key of the data stays out of the kernel's keyring, which a container may not share with the node: so the device
  * grows without a key. Reads and writes are encrypted in the calling thread, as disks are quick today.
  */
-export function openArguments({ devicePath, name }: LuksOpen): string[] {
+export function openArguments({ devicePath, isReadonly = false, name, type = 'luks2' }: LuksOpen): string[] {
   const device = ['--disable-keyring', '--allow-discards', '--perf-no_read_workqueue', '--perf-no_write_workqueue'];
-  return [...quiet, 'open', '--type', 'luks2', ...device, ...fromInput, devicePath, name];
+  const access = isReadonly ? ['--readonly'] : [];
+  return [...quiet, 'open', '--type', type, ...device, ...access, ...fromInput, devicePath, name];
 }
 
 /** Standard input has the present key first, then the new one. */

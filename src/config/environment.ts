@@ -6,6 +6,7 @@ import { InvalidArgument } from '../volume/errors.ts';
 import {
   type CrashPoint,
   cloudStepNames,
+  firstEncryptionStepNames,
   glusterStepNames,
   moveStepNames,
   programStepNames,
@@ -203,6 +204,7 @@ export class EnvironmentReader {
       ...volumeNoteStepNames,
       ...moveStepNames,
       ...targetStepNames,
+      ...firstEncryptionStepNames,
       ...cloudStepNames,
       ...programStepNames,
       ...glusterStepNames,

@@ -31,6 +31,7 @@ import { nfsKind } from './kinds/nfs/kind.ts';
 import { nfsNodeKind } from './kinds/nfs/node.ts';
 import { nvmeTcpNodeKind } from './kinds/nvme-tcp/kind.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
+import { encryptable } from './layers/luks/named/kind.ts';
 import { type MatchSection, sectionsMatching } from './location/match/criteria.ts';
 import { type Member, readMembers } from './location/match/members.ts';
 import type { OtherPools } from './location/match/one-disk.ts';
@@ -66,15 +67,15 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
 };
 
 /** The kinds whose volumes any node of the cluster can reach, as nodes know them. */
-const nodeKinds: readonly NodeKind[] = [nfsNodeKind, nvmeTcpNodeKind, iscsiNodeKind];
+const nodeKinds: readonly NodeKind[] = [nfsNodeKind, encryptable(nvmeTcpNodeKind), encryptable(iscsiNodeKind)];
 
 /** The kinds whose volumes a cloud attaches to nodes. */
 const cloudNodeKinds: readonly ((finder?: DiskFinder) => NodeKind)[] = [ebsNodeKind, gceNodeKind];
 
 /** The same, with programs that the configuration names. Only their contexts are read: nothing is run. */
 export function nodeKindsWith(programs: Programs): readonly NodeKind[] {
-  const clouds = cloudNodeKinds.map((kind) => kind());
-  return [...nodeKinds, glusterNodeKind(undefined), ...clouds, execNodeKind(programs, undefined)];
+  const clouds = cloudNodeKinds.map((kind) => encryptable(kind()));
+  return [...nodeKinds, glusterNodeKind(undefined), ...clouds, encryptable(execNodeKind(programs, undefined))];
 }
 
 export interface OpenNodeKindsOptions extends ExecNodeOptions {
@@ -89,8 +90,8 @@ export async function openNodeKinds(options: OpenNodeKindsOptions): Promise<read
   return [
     ...nodeKinds,
     glusterNodeKind(await openGlusterNode(options)),
-    ...cloudNodeKinds.map((kind) => kind(finder)),
-    execNodeKind(options.programs, await openExecNode(options)),
+    ...cloudNodeKinds.map((kind) => encryptable(kind(finder))),
+    encryptable(execNodeKind(options.programs, await openExecNode(options))),
   ];
 }
 

@@ -1,8 +1,9 @@
+import { fileNameOf, type VolumeHandle } from './handle.ts';
 import { parseVolumeId, type VolumeId } from './id.ts';
 
 /** The name that the device of an encrypted volume has in device-mapper: the same at each driver and start. */
-export function mapperName(id: VolumeId): string {
-  return `holdfast-${id}`;
+export function mapperName(handle: VolumeHandle): string {
+  return `holdfast-${fileNameOf(handle)}`;
 }
 
 /** The volume that a device belongs to; undefined: it belongs to a draft or is not ours. */

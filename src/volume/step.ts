@@ -96,6 +96,9 @@ export const encryptionStepNames = [
   'rekey/record',
 ] as const;
 
+/** Steps of disks that get their encryption at their first stage; killed around each of them in the virtual machine. */
+export const firstEncryptionStepNames = ['luks/mark', 'luks/unmark', 'luks/finish'] as const;
+
 /** Steps of thin pools, where a volume in use is cloned; tested in the virtual machine. */
 export const instantStepNames = ['instant/forget', 'instant/suspend', 'instant/take', 'instant/resume'] as const;
 
@@ -177,6 +180,7 @@ export const glusterStepNames = [
 export type StepName =
   | (typeof stepNames)[number]
   | (typeof encryptionStepNames)[number]
+  | (typeof firstEncryptionStepNames)[number]
   | (typeof instantStepNames)[number]
   | (typeof metadataStepNames)[number]
   | (typeof moveStepNames)[number]

@@ -8,6 +8,7 @@ import { connectionMutants } from './table/connections.ts';
 import { copyMutants } from './table/copies.ts';
 import { diskMutants } from './table/disks.ts';
 import { durabilityMutants } from './table/durability.ts';
+import { encryptionMutants } from './table/encryption.ts';
 import { execMutants } from './table/exec.ts';
 import { fleetMutants } from './table/fleet.ts';
 import { freezeMutants } from './table/freeze.ts';
@@ -59,4 +60,5 @@ export const mutants: readonly Mutant[] = [
   ...nfsMutants,
   ...execMutants,
   ...moveMutants,
+  ...encryptionMutants,
 ];

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pino from 'pino';
+import pino, { type Logger } from 'pino';
 import { addServices } from '../../src/csi/call.ts';
 import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -17,7 +17,7 @@ import { exportKind, lunKind } from './context-kinds.ts';
 import { TestVolume } from './node-volume.ts';
 import { Scratch } from './scratch.ts';
 
-const silent = pino({ level: 'silent' });
+const silent: Logger = pino({ level: 'silent' });
 
 type HarnessDirectory = Pick<Scratch, 'join' | 'path'> & Disposable;
 
@@ -28,8 +28,10 @@ export class ContextHarness implements AsyncDisposable {
   #running: { readonly servers: Servers; readonly listener: Listener; readonly client: DriverClient } | undefined;
   #volumes = 0;
   #kinds: readonly NodeKind[];
+  readonly #log: Logger;
 
-  private constructor(scratch: HarnessDirectory, kinds: readonly NodeKind[]) {
+  private constructor(scratch: HarnessDirectory, kinds: readonly NodeKind[], log: Logger) {
+    this.#log = log;
     this.scratch = scratch;
     this.kubelet = scratch.join('kubelet');
     this.#kinds = kinds;
@@ -39,8 +41,9 @@ export class ContextHarness implements AsyncDisposable {
   static async open(
     kinds: readonly NodeKind[] = [exportKind, lunKind],
     scratch: HarnessDirectory = new Scratch('context'),
+    log = silent,
   ): Promise<ContextHarness> {
-    const harness = new ContextHarness(scratch, kinds);
+    const harness = new ContextHarness(scratch, kinds, log);
     for (const name of ['kubelet/staging', 'kubelet/pods', 'data']) {
       mkdirSync(harness.scratch.join(name), { recursive: true });
     }
@@ -51,9 +54,9 @@ export class ContextHarness implements AsyncDisposable {
   async start(): Promise<void> {
     const queue = new DiskQueue('kubelet', 4);
     const dataDirectory = this.scratch.join('data');
-    const servers = new Servers({ dataDirectory, log: silent, threadsEach: 2, threads: 8 });
+    const servers = new Servers({ dataDirectory, log: this.#log, threadsEach: 2, threads: 8 });
     const volumes = await ContextVolumes.open({
-      ...{ kinds: this.#kinds, servers, queue, log: silent },
+      ...{ kinds: this.#kinds, servers, queue, log: this.#log },
       directory: this.#notes,
     });
     await volumes.tidyUp();
@@ -63,7 +66,7 @@ export class ContextHarness implements AsyncDisposable {
       notes: { directory: join(dataDirectory, 'node') },
     });
     const server = newServer();
-    addServices(server, { identity: {}, node }, { log: silent });
+    addServices(server, { identity: {}, node }, { log: this.#log });
     const socketPath = this.scratch.join('csi.sock');
     const listener = await listen(server, socketPath);
     this.#running = { servers, listener, client: connectDriver(socketPath) };

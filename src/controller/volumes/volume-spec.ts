@@ -65,7 +65,11 @@ function encryptionIn(
   from: SourceRecord | undefined,
 ): EncryptionType | undefined {
   if (asked !== undefined && !pool.traits.encryption?.includes(asked)) {
-    throw new InvalidArgument(`Pool ${pool.name} has no volumes with encryption ${asked}.`);
+    const refusal = `Pool ${pool.name} has no volumes with encryption ${asked}`;
+    if (pool.cluster === undefined) throw new InvalidArgument(`${refusal}.`);
+    throw new InvalidArgument(
+      `${refusal}: where it makes them they have no device. Use the encryption of the storage, or PersistentVolumes that name a disk (docs/encryption.md).`,
+    );
   }
   if (from === undefined || asked === from.encryption?.type) return asked;
   if (asked === undefined) return from.encryption?.type;

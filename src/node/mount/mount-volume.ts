@@ -222,6 +222,11 @@ export async function explainMountFailure(
   if (error.code === 'EBUSY') return await busyDevice(volumeId, device);
   const content = await probeContent(queue, device.devicePath);
   const what = content.kind === 'filesystem' || content.kind === 'other' ? content.type : content.kind;
+  if (what === 'crypto_LUKS' && isProvided === true) {
+    return new FailedPrecondition(
+      `volume ${volumeId}: its device is encrypted, and its PersistentVolume does not say so: add encryption: luks2 to volumeAttributes, and nodeStageSecretRef with the key.`,
+    );
+  }
   if (what !== fsType && isProvided === true) {
     return new FailedPrecondition(
       `volume ${volumeId} must have ${fsType}, but its device shows: ${what}. It is not formatted here: run mkfs.${fsType} on it, or correct fsType of the PersistentVolume.`,

@@ -1,5 +1,5 @@
 /** The same object but for some of its members. Its own methods go on calling each other, not these. */
-export function over<T extends object>(inner: T, members: Partial<T>): T {
+export function over<T extends object>(inner: T, members: { readonly [Name in keyof T]?: T[Name] | undefined }): T {
   return new Proxy(inner, {
     get(target, name) {
       const from = name in members ? members : target;

@@ -52,6 +52,10 @@ export function poolTests(cloud: TestCloud): void {
   }
 
   describe(`a pool of kind ${cloud.kind}`, () => {
+    test('has no encryption of this driver for its classes, as its home has no device', () => {
+      assert.equal(pool.traits.encryption, undefined);
+    });
+
     test('makes, finds, grows and deletes volumes', async () => {
       const record = await pool.create(spec('a', { parameters: cloud.fastClass.parameters, sizeBytes: 5n * gibibyte }));
       const volume = onlyVolume();

@@ -108,8 +108,8 @@ export const locationMutants: readonly Mutant[] = [
     name: 'a disk that somebody has is told before it is marked',
     file: 'src/pool/location/disk/hold-alone.ts',
     killer: 'test/pool/home-trouble.test.ts',
-    text: '  throw inUse(poolName, path);',
-    replacement: '  throw new Error(inUse(poolName, path).name);',
+    text: '?? inUse(poolName, path);',
+    replacement: '?? new Error(inUse(poolName, path).name);',
     only: unfit,
   },
   {

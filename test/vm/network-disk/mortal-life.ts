@@ -7,7 +7,11 @@ import { ContextHarness } from '../../support/context-harness.ts';
 import { mountCapability } from '../../support/node-volume.ts';
 
 /** node mortal.mjs DIRECTORY up|down CONTEXT [CRASH-POINT] */
-export async function liveMortally(kind: NodeKind, fsType = 'xfs'): Promise<void> {
+export async function liveMortally(
+  kind: NodeKind,
+  fsType = 'xfs',
+  secrets: Record<string, string> = {},
+): Promise<void> {
   const [, , path = '', work = '', context = '{}', point] = process.argv;
   const scratch = { path, join: (...names: string[]) => join(path, ...names), [Symbol.dispose]: () => undefined };
   rmSync(join(path, 'csi.sock'), { force: true });
@@ -16,7 +20,7 @@ export async function liveMortally(kind: NodeKind, fsType = 'xfs'): Promise<void
   if (point !== undefined) armCrashPoint(JSON.parse(point) as CrashPoint);
   if (work === 'up') {
     const volume_context = JSON.parse(context) as Record<string, string>;
-    await volume.stage({ volume_context });
+    await volume.stage({ volume_context, secrets });
     await volume.publish({ volume_context });
   }
   await volume.down();

@@ -2,7 +2,7 @@
 # The kernel's NVMe target over TCP, on the loopback device of the virtual machine, or on TARGET_ADDRESS.
 # TARGET_NQN, TARGET_PORT (2): another subsystem than the first one, and a directory for its port.
 # target.sh make DIRECTORY                    the subsystem and its port
-# target.sh namespace DIRECTORY NSID UUID FILESYSTEM     a namespace of 320 MiB in it
+# target.sh namespace DIRECTORY NSID UUID FILESYSTEM     a namespace of 320 MiB in it; 'blank' for no filesystem
 # target.sh grow DIRECTORY NSID SIZE
 # target.sh allow HOST_NQN KEY TARGET_KEY     lets only this host in, with these keys of in-band authentication; '-': none
 # target.sh stop|start                        takes the port away and puts it back
@@ -38,7 +38,7 @@ case "$1" in
   namespace)
     truncate -s 320M "$2/$3.img"
     # The target shows sectors of 4096 bytes, those of the filesystem below the image.
-    case $5 in xfs) mkfs.xfs -q -s size=4096 "$2/$3.img" ;; *) "mkfs.$5" -q -b 4096 "$2/$3.img" ;; esac
+    case $5 in blank) ;; xfs) mkfs.xfs -q -s size=4096 "$2/$3.img" ;; *) "mkfs.$5" -q -b 4096 "$2/$3.img" ;; esac
     mkdir -p $subsystem/namespaces/$3
     echo "$2/$3.img" >$subsystem/namespaces/$3/device_path
     echo "$4" >$subsystem/namespaces/$3/device_uuid

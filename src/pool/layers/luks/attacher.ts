@@ -1,27 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { resizeLuks } from '../../../command/cryptsetup.ts';
-import { CommandError } from '../../../command/run.ts';
-import {
-  findMapped,
-  forgetMappedNode,
-  type MappedOver,
-  mappedDevice,
-  mappedOver,
-} from '../../../kernel/block/device-mapper.ts';
+import { findMapped, type MappedOver, mappedDevice, mappedOver } from '../../../kernel/block/device-mapper.ts';
 import { sameDevice } from '../../../kernel/device.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
-import { FailedPrecondition, InternalError } from '../../../volume/errors.ts';
+import { InternalError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { mapperName, volumeOfMapper } from '../../../volume/mapper-name.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
-import { openAgain, openStill, settlePausesMs } from '../../mapped-device.ts';
+import { settlePausesMs } from '../../mapped-device.ts';
 import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../pool.ts';
 import { below } from './below.ts';
 import type { LuksParts } from './luks-layer.ts';
-import { closeMapper, findOver, isDraftOf, isUnused, openMapper, removeMapper, stateOf } from './mapper.ts';
+import { closeMapper, isDraftOf, isUnused, openMapper, removeMapper, resizeMapper, stateOf } from './mapper.ts';
+import { openOver, shown } from './open-over.ts';
 
 type Device = Extract<Attached, { kind: 'device' }>;
 
@@ -48,14 +41,10 @@ export function luksAttacher(parts: LuksParts): Attacher {
   }
 
   async function attachOver(record: VolumeRecord, lower: Device, options: AttachOptions): Promise<Attachment> {
-    const opened = await openAgain(async () => {
-      const mapper = (await present(record.id, lower, options)) ?? (await open(record, lower, options));
-      // It went with its last user just now, and its number may be that of another volume.
-      const descriptor = await openStill(queue, mapper, async () => (await stateOf(queue, mapper))?.device);
-      return descriptor && { mapper, descriptor };
+    const { descriptor, mapper } = await openOver(queue, record.id, lower, {
+      isToStay: options.persistent,
+      open: () => open(record, lower, options),
     });
-    if (opened === undefined) throw stillGoing(record.id);
-    const { descriptor, mapper } = opened;
     try {
       // It is open here, so it goes when that and all mounts of it have ended.
       if (!options.persistent) await step('luks/defer', () => removeMapper(queue, mapper));
@@ -64,18 +53,6 @@ export function luksAttacher(parts: LuksParts): Attacher {
       throw error;
     }
     return { ...shown(mapper), descriptor, release: () => descriptor[Symbol.asyncDispose]() };
-  }
-
-  /** The one that is there already, which must never be a second time. */
-  async function present(id: VolumeId, lower: Device, { persistent }: AttachOptions): Promise<MappedOver | undefined> {
-    for (const pauseMs of [...settlePausesMs, undefined]) {
-      const found = await findOver(queue, id, lower);
-      const state = found && (await stateOf(queue, found));
-      if (found === undefined || state === undefined) return undefined;
-      if (!(persistent && state.isGoing)) return found;
-      if (pauseMs !== undefined) await delay(pauseMs);
-    }
-    throw stillGoing(id);
   }
 
   async function open(record: VolumeRecord, lower: Device, { secrets }: AttachOptions): Promise<MappedOver> {
@@ -159,7 +136,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
   async function grown(id: VolumeId): Promise<void> {
     await attacher.grown(id);
     for (const lower of await attacher.attached(id)) {
-      for (const { name } of await uppersOf(lower)) await resize(parts, name);
+      for (const { name } of await uppersOf(lower)) await resizeMapper(parts, name);
     }
   }
 
@@ -202,24 +179,6 @@ export function luksAttacher(parts: LuksParts): Attacher {
   };
 }
 
-/** It goes with its last user, and is not to be used any more. */
-function stillGoing(id: VolumeId): FailedPrecondition {
-  return new FailedPrecondition(
-    `volume ${id}: a process still has its last mapper ${mapperName(id)} open, which is being removed. End it (see lsof) and try again.`,
-  );
-}
-
-async function resize({ programs, queue }: LuksParts, name: string): Promise<void> {
-  try {
-    await step('luks/resize', () => programs.cryptsetup(() => resizeLuks(name)));
-    await forgetMappedNode(queue, name);
-  } catch (error) {
-    // It went while we looked: its last user has gone.
-    if (error instanceof CommandError && (await findMapped(queue, (each) => each === name)).length === 0) return;
-    throw error;
-  }
-}
-
 function isBelow({ backing }: MappedOver, lower: Attached): boolean {
   return lower.kind === 'device' && backing.some((each) => sameDevice(each, lower.device));
 }
@@ -234,8 +193,4 @@ function seenBelow(device: AttachedDevice['device'] | undefined): AttachedDevice
   const mapper = device === undefined ? undefined : mappedDevice(device);
   if (mapper === undefined || volumeOfMapper(mapper.name) === undefined) return device;
   return mapper.backing[0];
-}
-
-function shown({ device, devicePath, readonly }: MappedOver): Device {
-  return { kind: 'device', device, devicePath, readonly };
 }

@@ -1,18 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { formatLuks, identifyLuks, type KeyMaterial } from '../../../command/cryptsetup.ts';
-import { format } from '../../../command/mkfs.ts';
-import { CommandError } from '../../../command/run.ts';
-import { mountBriefly } from '../../../filesystems/brief-mount.ts';
+import { identifyLuks, type KeyMaterial } from '../../../command/cryptsetup.ts';
 import { giveNewIdentity } from '../../../filesystems/identity.ts';
-import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
-import { type Encryption, luksHeaderBytes } from '../../../volume/encryption.ts';
-import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
+import type { Encryption } from '../../../volume/encryption.ts';
+import { InternalError } from '../../../volume/errors.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { NewData, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import { over } from '../over.ts';
 import { below, belowRecorded } from './below.ts';
+import { formatNew, makeFilesystem, type NewHeader } from './format.ts';
 import type { LuksParts } from './luks-layer.ts';
 import { draftName, explained, withMapper } from './mapper.ts';
 
@@ -36,7 +33,7 @@ export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
       await inner.make(record, belowData(record, { ...data, mkfsArguments: [] }));
       await showing(inner, data.blockSizeBytes, async (devicePath) => {
         await step('luks/format', () =>
-          programs.cryptsetup(() => formatNew(devicePath, { record, encryption, key: current })),
+          programs.cryptsetup(() => formatNew(devicePath, newHeader(record, encryption), current)),
         );
         const { content } = data;
         if (content.type !== 'mount') return;
@@ -101,30 +98,6 @@ function inside(
   return withMapper(parts, record, { ...open, name: draftName(record.id, parts.tag) }, work);
 }
 
-async function formatNew(
-  devicePath: string,
-  {
-    encryption,
-    key,
-    record,
-  }: { readonly encryption: Encryption; readonly key: KeyMaterial; readonly record: VolumeRecord },
-): Promise<void> {
-  const { headerBytes: dataOffsetBytes, keyId: label } = encryption;
-  const [uuid, sectorBytes] = [randomUUID(), record.blockSizeBytes];
-  await formatLuks({ devicePath, label, dataOffsetBytes, headerBytes: luksHeaderBytes, uuid, sectorBytes }, key);
-}
-
-async function makeFilesystem({ programs, queue }: LuksParts, path: string, data: NewData): Promise<void> {
-  const { blockSizeBytes, content, mkfsArguments: extraArguments, sizeBytes } = data;
-  if (content.type !== 'mount') return;
-  const { fsType } = content;
-  try {
-    await programs.format(() => format({ path, fsType, sizeBytes, blockSizeBytes, extraArguments }));
-    // Not everything that mkfs makes on demand can be mounted by this kernel: e.g. blocks larger than a page.
-    if (extraArguments.length > 0) await mountBriefly(queue, fsType, path);
-    await syncFile(queue, path);
-  } catch (error) {
-    const isForCaller = extraArguments.length > 0 && (error instanceof CommandError || error instanceof KernelError);
-    throw isForCaller ? new InvalidArgument(`mkfsOptions: ${error.message}`) : error;
-  }
+function newHeader({ blockSizeBytes }: VolumeRecord, { headerBytes, keyId }: Encryption): NewHeader {
+  return { label: keyId, dataOffsetBytes: headerBytes, sectorBytes: blockSizeBytes };
 }

@@ -13,13 +13,27 @@ const magic = Buffer.from('LUKS\xba\xbe', 'latin1');
 /** The magic of the second copy, wherever that lies. */
 const secondMagic = Buffer.from('SKUL\xba\xbe', 'latin1');
 const secondCopyBytes = 0x4000;
+const versionAt = 6;
 const label = { offsetBytes: 24, lengthBytes: 48 };
 
 /** The header's label, which is the name of its key; undefined: there is no header. */
 export async function labelOf(queue: DiskQueue, device: Descriptor): Promise<string | undefined> {
-  const start = await readAtMost(queue, device, { offsetBytes: 0, lengthBytes: 512 });
-  if (!start.subarray(0, magic.length).equals(magic)) return undefined;
-  const text = start.subarray(label.offsetBytes, label.offsetBytes + label.lengthBytes).toString('latin1');
+  return labelIn(await readAtMost(queue, device, { offsetBytes: 0, lengthBytes: 512 }));
+}
+
+/** The two copies of what a header says of itself; its keys lie behind them. */
+export const bothCopiesBytes = 2 * secondCopyBytes;
+
+/** The label in the first copy of the header, or else in the second; undefined: there is neither. */
+export function labelIn(start: Buffer): string | undefined {
+  const copy = [start, start.subarray(secondCopyBytes)].find((each, index) => {
+    const own = index === 0 ? magic : secondMagic;
+    return each.subarray(0, own.length).equals(own);
+  });
+  if (copy === undefined) return undefined;
+  // The first version has no label, and something else in its place.
+  if (copy.readUInt16BE(versionAt) !== 2) return '';
+  const text = copy.subarray(label.offsetBytes, label.offsetBytes + label.lengthBytes).toString('latin1');
   return text.replace(/\0.*$/s, '');
 }
 

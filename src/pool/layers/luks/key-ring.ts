@@ -2,12 +2,28 @@ import { readFile } from 'node:fs/promises';
 import { errnoName, isErrno } from '../../../kernel/call/errno.ts';
 import { refuseCoreDumps } from '../../../kernel/process/core-dump.ts';
 import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
+import type { VolumeHandle } from '../../../volume/handle.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import { type Keys, noKeyIn, parseKey, parseKeys } from './key.ts';
 
 /** The use of a key: it decides which secret of the class comes with the call. */
 export type KeyUse = 'create' | 'stage';
+
+/**
+ * The keys of a volume that a PersistentVolume names: they come with the call.
+ * @throws InvalidArgument: what to do
+ */
+export function keysOfNamed(handle: VolumeHandle, secrets: Secrets | undefined): Keys {
+  refuseCoreDumps();
+  const given = parseKeys(secrets);
+  if (given !== undefined) return given;
+  const fields = secrets?.names() ?? [];
+  if (fields.length > 0) throw noKeyIn(fields);
+  throw new InvalidArgument(
+    `volume ${handle} has encryption in its volumeAttributes, and no secret came: name one with its key in the PersistentVolume (nodeStageSecretRef).`,
+  );
+}
 
 /** Where the keys of a pool's volumes come from: from each call's secrets, or else from the pool's own file. */
 export class KeyRing {

@@ -40,7 +40,8 @@ export interface LuksParts {
  * they are. What a volume has of LUKS lies before its data, in a header that is added to its size.
  */
 export const luksLayer: Layer<LuksOptions> = (inner, { dataDirectory, keyFile, poolName }) => {
-  if (!inner.traits.block) return inner;
+  // Where the home of a pool makes volumes, they have no device yet.
+  if (!inner.traits.block || inner.cluster !== undefined) return inner;
   const { queue } = inner;
   const tag = createHash('sha256').update(`${dataDirectory}\0${poolName}`).digest('hex').slice(0, 8);
   const parts: LuksParts = {

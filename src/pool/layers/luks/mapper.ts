@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type KeyMaterial, openLuks, WrongKey } from '../../../command/cryptsetup.ts';
+import { type KeyMaterial, type LuksOpen, openLuks, resizeLuks, WrongKey } from '../../../command/cryptsetup.ts';
 import { CommandError } from '../../../command/run.ts';
 import {
   DeviceMapper,
@@ -11,17 +11,20 @@ import {
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { errnoName, KernelError } from '../../../kernel/call/errno.ts';
 import { sameDevice } from '../../../kernel/device.ts';
+import type { Encryption } from '../../../volume/encryption.ts';
 import { DataLoss, FailedPrecondition, InternalError, Unavailable } from '../../../volume/errors.ts';
-import type { VolumeId } from '../../../volume/id.ts';
+import type { VolumeHandle } from '../../../volume/handle.ts';
 import { mapperName } from '../../../volume/mapper-name.ts';
-import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { AttachedDevice } from '../../pool.ts';
 import { readHeader } from './header.ts';
 import type { LuksParts } from './luks-layer.ts';
 
-/** A volume that is opened, with what its record says. */
-export type Opened = Pick<VolumeRecord, 'encryption' | 'id'>;
+/** A volume that is opened, with the name of its key as far as that is known. */
+export interface Opened {
+  readonly id: VolumeHandle;
+  readonly encryption?: Pick<Encryption, 'keyId'> | undefined;
+}
 
 /** The name for a volume being made. A driver that was killed leaves one, so the name has the pool's tag. */
 export function draftName(id: string, poolTag: string): string {
@@ -36,7 +39,11 @@ export function isDraftOf(name: string, poolTag: string): boolean {
  * The volume's device over this one, if it is there.
  * @throws FailedPrecondition if a device of that name is foreign, or is of no use: nothing is done to it
  */
-export async function findOver(queue: DiskQueue, id: VolumeId, lower: AttachedDevice): Promise<MappedOver | undefined> {
+export async function findOver(
+  queue: DiskQueue,
+  id: VolumeHandle,
+  lower: AttachedDevice,
+): Promise<MappedOver | undefined> {
   await removeUnfinished(queue, mapperName(id));
   const [found] = await findMapped(queue, (name) => name === mapperName(id));
   if (found === undefined || found.backing.some((each) => sameDevice(each, lower.device))) return found;
@@ -56,9 +63,7 @@ async function removeUnfinished(queue: DiskQueue, name: string): Promise<void> {
   if (mapper.find(name)?.isLive === false) await step('luks/close', () => mapper.removeUnused(queue, name));
 }
 
-interface OpenRequest {
-  readonly devicePath: string;
-  readonly name: string;
+interface OpenRequest extends LuksOpen {
   readonly key: KeyMaterial;
   /** Data from before a change of the key still has the old one; it is changed when the volume is staged. */
   readonly previous?: KeyMaterial | undefined;
@@ -120,8 +125,10 @@ export async function explained(
 }
 
 export function wrongKey({ encryption, id }: Opened): FailedPrecondition {
+  const refusal = `volume ${id}: the key that came with the call does not open it`;
+  if (encryption === undefined) return new FailedPrecondition(`${refusal}: correct its Secret. Nothing was changed.`);
   return new FailedPrecondition(
-    `volume ${id}: the key that came with the call does not open it; it needs ${encryption?.keyId}. A snapshot or clone has the key that its source had. Nothing was changed.`,
+    `${refusal}; it needs ${encryption.keyId}. A snapshot or clone has the key that its source had. Nothing was changed.`,
   );
 }
 
@@ -158,6 +165,21 @@ export async function withMapper<T>(
     return await work(mapper.devicePath);
   } finally {
     await closeMapper(queue, mapper);
+  }
+}
+
+/** Makes the mapper as large as the device below. */
+export async function resizeMapper(
+  { programs, queue }: Pick<LuksParts, 'programs' | 'queue'>,
+  name: string,
+): Promise<void> {
+  try {
+    await step('luks/resize', () => programs.cryptsetup(() => resizeLuks(name)));
+    await forgetMappedNode(queue, name);
+  } catch (error) {
+    // It went while we looked: its last user has gone.
+    if (error instanceof CommandError && (await findMapped(queue, (each) => each === name)).length === 0) return;
+    throw error;
   }
 }
 

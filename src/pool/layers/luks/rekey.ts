@@ -10,7 +10,7 @@ import { below } from './below.ts';
 import { labelOf } from './header.ts';
 import { type Keys, parseKeys } from './key.ts';
 import type { LuksParts } from './luks-layer.ts';
-import { explained, wrongKey } from './mapper.ts';
+import { explained, type Opened, wrongKey } from './mapper.ts';
 
 /**
  * Gives a volume the new key and takes the previous one away. At each moment one of the two opens it; cut short, the next
@@ -29,9 +29,7 @@ export async function changeKey(
   let isDone = false;
   try {
     const { devicePath } = lower;
-    await replaceKey(devicePath, { current: keys.current, previous: keys.previous }).catch(async (error) => {
-      throw await explained(queue, error, { devicePath, volume: record });
-    });
+    await replaceKey({ programs, queue }, record, devicePath, keys);
     await using device = await openReadOnly(queue, devicePath);
     const keyId = await labelOf(queue, device);
     isDone = true;
@@ -41,17 +39,28 @@ export async function changeKey(
     // Else the volume would be in use, though its stage has failed.
     if (!isDone && (await mappedOver(queue, lower.device)).length === 0) await inner.attacher.detach(lower);
   }
+}
 
-  async function replaceKey(devicePath: string, { current, previous }: Required<Keys>): Promise<void> {
-    if (previous === undefined) return;
-    const fits = (key: KeyMaterial) => programs.cryptsetup(() => fitsLuks(devicePath, key));
+/** The same of a volume whose device is there. */
+export async function replaceKey(
+  { programs, queue }: Pick<LuksParts, 'programs' | 'queue'>,
+  volume: Opened,
+  devicePath: string,
+  keys: Keys,
+): Promise<void> {
+  const { current, previous } = keys;
+  if (previous === undefined || isSame(keys)) return;
+  const fits = (key: KeyMaterial) => programs.cryptsetup(() => fitsLuks(devicePath, key));
+  try {
     if (!(await fits(current))) {
       await step('luks/add-key', () => programs.cryptsetup(() => addLuksKey(devicePath, previous, current)));
-      if (!(await fits(current))) throw wrongKey(record);
+      if (!(await fits(current))) throw wrongKey(volume);
     }
     if (!(await fits(previous))) return;
     await step('luks/name-key', () => programs.cryptsetup(() => nameLuks(devicePath, newKeyId())));
     await step('luks/remove-key', () => programs.cryptsetup(() => removeLuksKey(devicePath, previous)));
+  } catch (error) {
+    throw await explained(queue, error, { devicePath, volume });
   }
 }
 

@@ -3,7 +3,7 @@ import { openDeviceAlone } from '../../../kernel/block/block.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { tryLock } from '../../../kernel/process/lock.ts';
-import { FailedPrecondition } from '../../../volume/errors.ts';
+import { FailedPrecondition, type HoldfastError } from '../../../volume/errors.ts';
 import type { FoundDisk } from './found-disk.ts';
 
 interface HoldingPlace {
@@ -11,6 +11,8 @@ interface HoldingPlace {
   readonly queue: DiskQueue;
   /** The caller holds the lock. */
   readonly isLocked?: boolean | undefined;
+  /** The error if it is in use; left out: that of a pool. */
+  readonly refusal?: ((path: string, reasons: readonly string[]) => HoldfastError) | undefined;
 }
 
 /**
@@ -19,13 +21,13 @@ interface HoldingPlace {
  * @throws FailedPrecondition if it is in use
  */
 export async function holdAlone(
-  { isLocked, poolName, queue }: HoldingPlace,
+  { isLocked, poolName, queue, refusal }: HoldingPlace,
   { devicePath, path }: FoundDisk,
 ): Promise<Descriptor> {
   const alone = await openDeviceAlone(queue, devicePath);
   if (alone !== undefined && (isLocked === true || (await lockWithRetries(queue, alone)))) return alone;
   await alone?.[Symbol.asyncDispose]();
-  throw inUse(poolName, path);
+  throw refusal?.(path, ['it is in use (see lsblk)']) ?? inUse(poolName, path);
 }
 
 export function inUse(poolName: string, path: string): FailedPrecondition {

@@ -3,7 +3,7 @@ import { type DeviceLimits, dropCache, limitsOfDevice } from '../../../kernel/bl
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { readAtMost } from '../../../kernel/file/file.ts';
-import { FailedPrecondition } from '../../../volume/errors.ts';
+import { FailedPrecondition, type HoldfastError } from '../../../volume/errors.ts';
 import type { PoolLog } from '../../log.ts';
 import { beginningBytes, isZeros } from '../content.ts';
 import { factsOf, whoHasItOpen, whyUnseen } from './candidate.ts';
@@ -14,6 +14,8 @@ import { holdAlone, lockWithRetries } from './hold-alone.ts';
 export interface Taking<Own> extends Lenience {
   readonly queue: DiskQueue;
   readonly poolName: string;
+  /** The error for a disk that cannot be taken; left out: that of a pool. */
+  readonly refusal?: ((path: string, reasons: readonly string[]) => HoldfastError) | undefined;
   /** Finds the disk. Called again once the disk is held exclusively. */
   locate(): Promise<FoundDisk>;
   /**
@@ -109,8 +111,12 @@ async function hasBlankBeginning(queue: DiskQueue, device: Descriptor): Promise<
   return isZeros(await readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 }));
 }
 
-function refuse(place: Pick<Taking<unknown>, 'poolName'>, { path }: FoundDisk, reasons: readonly string[]): void {
-  if (reasons.length > 0) throw cannotBeTaken(place.poolName, path, reasons);
+function refuse(
+  { poolName, refusal }: Pick<Taking<unknown>, 'poolName' | 'refusal'>,
+  { path }: FoundDisk,
+  reasons: readonly string[],
+): void {
+  if (reasons.length > 0) throw refusal?.(path, reasons) ?? cannotBeTaken(poolName, path, reasons);
 }
 
 /** @param advice a separate sentence */
