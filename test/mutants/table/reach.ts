@@ -296,13 +296,13 @@ export const reachMutants: readonly Mutant[] = [
   {
     name: 'a logical unit that is another than its PersistentVolume names is refused',
     ...iscsi('identity'),
-    text: 'wwid !== undefined && wwid !== identity',
+    text: 'wwid !== undefined && !names.includes(wwid)',
     replacement: 'wwid === null',
   },
   {
     name: 'a logical unit that becomes another one while it is in use is refused',
     ...iscsi('identity'),
-    text: 'seen !== undefined && seen !== placed(lun, identity)',
+    text: 'seen !== undefined && !names.some((each) => seen === placed(lun, each))',
     replacement: 'seen === null',
   },
   {
@@ -332,13 +332,26 @@ export const reachMutants: readonly Mutant[] = [
   {
     name: 'a multipath map of another unit is refused',
     ...iscsi('identity'),
-    text: ' || (map !== undefined && normalWwid(map.wwid) !== identity)',
+    text: '!isOfMap || ',
     replacement: '',
   },
   {
     name: 'a multipath map with a path to another unit is refused',
     ...iscsi('identity'),
-    text: 'identities.some((each) => each !== identity) || ',
+    text: ' || paths.some((each) => !isSameUnit(each, first))',
+    replacement: '',
+  },
+  {
+    name: 'units with one name in common, and others that differ, are two',
+    ...iscsi('identity'),
+    text: 'shared.length > 0 && [...forms].every((form) => shared.some((each) => formOf(each) === form))',
+    replacement: 'shared.length > 0',
+  },
+  {
+    name: 'half a name of a unit is none',
+    file: 'src/kernel/block/scsi-names.ts',
+    killer: 'src/kernel/block/scsi-names.test.ts',
+    text: 'if (at + lengthBytes > page.length) break;',
     replacement: '',
   },
   {

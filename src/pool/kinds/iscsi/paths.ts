@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { askMultipathd, type MultipathRunner } from '../../../command/multipathd.ts';
-import { permanentNameOf } from '../../../kernel/block/disk-identity.ts';
 import { deleteLun, type IscsiLun, scanLun } from '../../../kernel/block/iscsi.ts';
 import {
   activePathsOf,
@@ -20,7 +19,7 @@ import type { VolumeOnNode } from '../../node-side.ts';
 import { connectRest, isLive } from './connect.ts';
 import { type Connection, isThrough, lunsOf, ourSessions } from './connections.ts';
 import type { IscsiContext } from './context.ts';
-import { identityIn } from './identity.ts';
+import { namesOf } from './identity.ts';
 import { foreignPathOf, mapsOver } from './multipath.ts';
 import { multipathRunner } from './runner.ts';
 import { multipathName } from './wwid.ts';
@@ -102,8 +101,8 @@ async function mapOf(
  * too, whatever its `find_multipaths`. @returns false: it leaves the unit out
  */
 async function askForMap(queue: DiskQueue, runner: MultipathRunner, { device, name }: IscsiLun): Promise<boolean> {
-  const unit = await permanentNameOf(queue, device);
-  const wwid = unit === undefined ? undefined : multipathName(identityIn(unit));
+  const [identity] = await namesOf(queue, device);
+  const wwid = identity === undefined ? undefined : multipathName(identity);
   if (wwid === undefined) return false;
   const answer = await askMultipathd(runner, ['add', 'path', name]);
   if (answer === undefined || /blacklisted/.test(answer)) return false;

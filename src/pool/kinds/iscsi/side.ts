@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { IscsiError, iscsiLogout } from '../../../command/iscsiadm.ts';
 import { askMultipathd } from '../../../command/multipathd.ts';
-import { permanentNameOf } from '../../../kernel/block/disk-identity.ts';
 import { deleteLun, type IscsiLun, type IscsiSession, rescanLun, scanLun } from '../../../kernel/block/iscsi.ts';
 import { activePathsOf, type MultipathMap, reinstatePath } from '../../../kernel/block/multipath.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
@@ -22,7 +21,7 @@ import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts
 import { connectOne, isLive } from './connect.ts';
 import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, targets } from './connections.ts';
 import { parseIscsiContext } from './context.ts';
-import { identityIn, isUsedByAnother, placed, refusalOfPaths } from './identity.ts';
+import { identityOf, isUsedByAnother, namesOf, placed, refusalOfPaths } from './identity.ts';
 import { devicesAbove, devicesFor, foreignPathOf, hasPath, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
 import { connectPaths, hasActivePath, heldMapOf, removeMaps, stopWaiting } from './paths.ts';
 import { ifaceName } from './record.ts';
@@ -208,10 +207,10 @@ class IscsiTarget implements Target<Connection> {
       );
     }
     const known = { wwid, seen: note.identities?.[volume.handle] };
-    const identities = await Promise.all((now.paths ?? [now]).map((each) => this.#identityOf(queue, each)));
+    const paths = await Promise.all((now.paths ?? [now]).map((each) => namesOf(queue, each.device)));
     const map = mapsOver(own).find(({ name }) => name === now.name);
-    const refusal = refusalOfPaths(lun, identities, known, map);
-    const [identity] = identities;
+    const refusal = refusalOfPaths(lun, paths, known, map);
+    const identity = identityOf(paths[0] ?? [], map);
     if (identity === undefined || refusal !== undefined) throw failed(`${refusal}`);
     return placed(lun, identity);
   }
@@ -271,11 +270,6 @@ class IscsiTarget implements Target<Connection> {
 
   #lunsOf({ context }: Named, note: IscsiNote): IscsiLun[] {
     return lunsOf(ourSessions(this.name, note), parseIscsiContext(context));
-  }
-
-  async #identityOf(queue: DiskQueue, { device }: Pick<NetworkDevice, 'device'>): Promise<string | undefined> {
-    const name = await permanentNameOf(queue, device);
-    return name === undefined ? undefined : identityIn(name);
   }
 
   /** A path without its session would wait until the kernel gives it up. */
