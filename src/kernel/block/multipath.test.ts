@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { SysfsTree } from '../../../test/support/sysfs-tree.ts';
-import { activePathsIn, isMapWithoutPaths, multipathMapOf, multipathMapOver, partitionsOf } from './multipath.ts';
+import {
+  activePathsIn,
+  isMapWithoutPaths,
+  isWaitingIn,
+  multipathMapOf,
+  multipathMapOver,
+  partitionsOf,
+} from './multipath.ts';
 
 const wwid = '36001405aabbccddeeff0011223344556';
 /** Files below /sys, as Linux 6.1 has them: a map over two paths, a partition on it, one without paths, and no maps. */
@@ -80,6 +87,14 @@ describe('maps of dm-multipath in sysfs', () => {
 
   test('have the partitions of kpartx, and not what else is on them', () => {
     assert.deepEqual(partitionsOf('dm-0', wwid, root), [`part1-mpath-${wwid}`]);
+  });
+
+  test('wait for a path if their features say so', () => {
+    const rest = '1 alua 1 1 service-time 0 2 2 8:0 1 1 8:16 1 1';
+    assert.equal(isWaitingIn(`1 queue_if_no_path ${rest}`), true);
+    assert.equal(isWaitingIn(`3 queue_if_no_path queue_mode mq ${rest}`), true);
+    assert.equal(isWaitingIn(`2 queue_mode mq ${rest}`), false);
+    assert.equal(isWaitingIn(`0 ${rest}`), false);
   });
 
   test('have lost all paths if none is below them', () => {

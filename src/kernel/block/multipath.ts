@@ -155,9 +155,33 @@ export async function reinstatePath(
 }
 
 /** Reads and writes fail from now on while no path works; they do not wait. Gone is fine. */
-export async function failWithoutPaths(queue: DiskQueue, { wwid }: Named): Promise<void> {
+export async function failWithoutPaths(queue: DiskQueue, map: Named): Promise<void> {
+  await tellMap(queue, map, 'fail_if_no_path');
+}
+
+/** Reads and writes wait from now on while no path works. Gone is fine. */
+export async function waitWithoutPaths(queue: DiskQueue, map: Named): Promise<void> {
+  await tellMap(queue, map, waiting);
+}
+
+const waiting = 'queue_if_no_path';
+
+async function tellMap(queue: DiskQueue, { wwid }: Named, message: string): Promise<void> {
   const mapper = await DeviceMapper.open(queue);
-  await mapper.tell(queue, { uuid: uuidPrefix + wwid }, 'fail_if_no_path').catch((error: unknown) => {
+  await mapper.tell(queue, { uuid: uuidPrefix + wwid }, message).catch((error: unknown) => {
     if (!isErrno(error, 'ENXIO')) throw error;
   });
+}
+
+/** Answers if reads and writes of a map wait while no path works. */
+export async function isWaiting(queue: DiskQueue, { wwid }: Named): Promise<boolean> {
+  const mapper = await DeviceMapper.open(queue);
+  const table = await mapper.table(queue, { uuid: uuidPrefix + wwid });
+  return table !== undefined && isWaitingIn(table.text);
+}
+
+/** @param text a table: `1 queue_if_no_path 1 alua 1 1 service-time 0 1 2 8:0 1 1`; the features come first */
+export function isWaitingIn(text: string): boolean {
+  const [count, ...words] = text.split(' ');
+  return words.slice(0, Number(count)).includes(waiting);
 }

@@ -37,6 +37,7 @@ async function leaveIt(users: readonly string[], held: NetworkDevice | undefined
     disconnect: async () => void calls.push('disconnect'),
     drop: async () => void calls.push('drop'),
     heldBeyond: async () => held,
+    resume: async () => void calls.push('resume'),
     notThere: () => assert.fail(),
     isTwice: () => assert.fail(),
   };
@@ -55,7 +56,8 @@ describe('a volume that is left', () => {
       const { calls, error, users: left } = await leaveIt(users, map);
       assert.ok(error instanceof Unavailable);
       assert.match(error.message, /volume a: dm-0 is still held/);
-      assert.deepEqual([calls, left], [[], users]);
+      // Its reads and writes wait for the target again, as they did.
+      assert.deepEqual([calls, left], [['resume'], users]);
     });
   }
 

@@ -19,19 +19,21 @@ export async function leave<C>(
 ): Promise<void> {
   const { handle } = volume;
   const { identities = {}, users } = notes.note;
+  const refused = async (reason: string) => {
+    await target.resume?.(queue, volume, notes.note);
+    return new Unavailable(`volume ${handle}: ${reason}. It is tried again.`);
+  };
   const left = target.devicesLeft?.(volume, notes.note) ?? [];
   for (const { devicePath, name } of [...target.devicesOf(volume, notes.note), ...left]) {
     const live = liveFilesystem(devicePath);
     if (live === undefined) continue;
-    throw new Unavailable(
-      `volume ${handle}: its ${live} is still in use on ${name}: it is being written back, or is mounted in a container (see holdfast who). It is tried again.`,
+    throw await refused(
+      `its ${live} is still in use on ${name}: it is being written back, or is mounted in a container (see holdfast who)`,
     );
   }
   const held = users.includes(handle) ? await target.heldBeyond?.(queue, volume, notes.note) : undefined;
   if (held !== undefined) {
-    throw new Unavailable(
-      `volume ${handle}: ${held.name} is still held by a program or by devices on it (see lsblk): end them. It is tried again.`,
-    );
+    throw await refused(`${held.name} is still held by a program or by devices on it (see lsblk): end them`);
   }
   uses.end(handle);
   const others = users.filter((each) => each !== handle);

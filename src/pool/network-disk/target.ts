@@ -77,6 +77,8 @@ export interface Target<C> {
    * @returns a device that something holds nevertheless: it keeps a cache of the volume
    */
   heldBeyond?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<NetworkDevice | undefined>;
+  /** Undoes `giveUp`, and what `heldBeyond` has done to the same end, for a volume that stays in use. */
+  resume?(queue: DiskQueue, volume: Named, note: ConnectionNote<C>): Promise<void>;
   /** All devices that would go with the connections of this driver. */
   devicesOfOurs(note: ConnectionNote<C>): readonly Pick<NetworkDevice, 'devicePath'>[];
   /** Has the kernel ask the target for the volume and its size. */

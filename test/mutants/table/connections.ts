@@ -156,4 +156,11 @@ export const connectionMutants: readonly Mutant[] = [
     text: 'this.#held.add(volume.handle);',
     replacement: '',
   },
+  {
+    name: 'a volume that is not left waits for its target again',
+    file: 'src/pool/network-disk/leave.ts',
+    killer: 'src/pool/network-disk/leave.test.ts',
+    text: '    await target.resume?.(queue, volume, notes.note);\n',
+    replacement: '',
+  },
 ];

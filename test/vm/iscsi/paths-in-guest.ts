@@ -198,6 +198,30 @@ describe('a volume with two portals on a node with multipathd', () => {
     await nothingLeft();
   });
 
+  test('waits for its portals again if something holds its map, as it did before its unstage', async () => {
+    target('multipathd', 'stop');
+    target('multipathd', 'start', ...always('no_path_retry queue'));
+    const volume = harness.volume('waits again', blockCapability());
+    await volume.up(contextOf('2'));
+    const [map] = names().flatMap((name) => multipathMapOver(name) ?? []);
+    assert.ok(map !== undefined);
+    const table = () => execFileSync('dmsetup', ['table', map.devicePath], { encoding: 'utf8' });
+    assert.match(table(), / queue_if_no_path /);
+    const over = ['create', 'builton', '--table', `0 8192 linear ${map.devicePath} 0`];
+    execFileSync('dmsetup', over, { stdio: 'pipe' });
+    target('silence');
+    await eventually(async () => assert.match(await condition(volume), /No connection to the target/), longMs);
+    await volume.unpublish();
+    await refused(volume.unstage(), 'UNAVAILABLE', new RegExp(`${map.name} is still held`));
+    await eventually(() => assert.match(table(), / queue_if_no_path /));
+    target('speak');
+    execFileSync('dmsetup', ['remove', '--retry', 'builton'], { stdio: 'pipe' });
+    await eventually(async () => void (await volume.unstage()), longMs);
+    await nothingLeft();
+    target('multipathd', 'stop');
+    target('multipathd', 'start');
+  });
+
   test('grows when its target has grown it', async () => {
     const volume = harness.volume('grows', xfs);
     await volume.up(contextOf('1'));

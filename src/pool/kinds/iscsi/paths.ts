@@ -4,11 +4,13 @@ import { deleteLun, type IscsiLun, scanLun } from '../../../kernel/block/iscsi.t
 import {
   activePathsOf,
   failWithoutPaths,
+  isWaiting,
   type MultipathMap,
   multipathMapOver,
   removeMapWhenUnused,
   removeMultipathMap,
   removePartitions,
+  waitWithoutPaths,
 } from '../../../kernel/block/multipath.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
@@ -66,6 +68,8 @@ export async function connectPaths(
   }
   // A map that is not of these paths alone is refused later, by its name.
   if (runner === undefined || foreignPathOf(map, luns()) !== undefined) return [];
+  // An unstage that did not come to its end has left it so.
+  if (!(await isWaiting(options.queue, map))) await resumeWaiting(options.queue, map);
   const failures = await connectRest(context, options);
   await scanRest(runner, context, options);
   return failures;
@@ -176,8 +180,20 @@ export async function hasActivePath(queue: DiskQueue, maps: readonly MultipathMa
   return false;
 }
 
+/** The WWIDs of maps whose reads and writes waited before `stopWaiting`. */
+const stopped = new Set<string>();
+
+/** Undoes `stopWaiting` for a map that is still in use: multipathd knows its setting. */
+export async function resumeWaiting(queue: DiskQueue, map: MultipathMap): Promise<void> {
+  const runner = await multipathRunner(queue);
+  const answer = runner && (await askMultipathd(runner, ['restorequeueing', 'map', map.name]));
+  if (answer === undefined && stopped.has(map.wwid)) await waitWithoutPaths(queue, map);
+  stopped.delete(map.wwid);
+}
+
 /** multipathd would let reads and writes wait again when it changes the map; it may not run. */
 export async function stopWaiting(queue: DiskQueue, map: MultipathMap): Promise<void> {
+  if (await isWaiting(queue, map)) stopped.add(map.wwid);
   const runner = await multipathRunner(queue);
   if (runner !== undefined) await askMultipathd(runner, ['disablequeueing', 'map', map.name]);
   await failWithoutPaths(queue, map);

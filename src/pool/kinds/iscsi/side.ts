@@ -23,7 +23,7 @@ import { type Connection, type IscsiNote, isThrough, lunsOf, ourSessions, target
 import { parseIscsiContext } from './context.ts';
 import { identityOf, isUsedByAnother, namesOf, placed, refusalOfPaths } from './identity.ts';
 import { devicesAbove, devicesFor, foreignPathOf, hasPath, mapsLeft, mapsOver, ownMaps } from './multipath.ts';
-import { connectPaths, hasActivePath, heldMapOf, removeMaps, stopWaiting } from './paths.ts';
+import { connectPaths, hasActivePath, heldMapOf, removeMaps, resumeWaiting, stopWaiting } from './paths.ts';
 import { ifaceName } from './record.ts';
 import { iscsiRunner, isMultipathdAnswering, missingProgram, multipathRunner } from './runner.ts';
 
@@ -234,6 +234,10 @@ class IscsiTarget implements Target<Connection> {
   /** A map of several volumes is let go with the last of them, and one of another program by that. */
   async heldBeyond(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<NetworkDevice | undefined> {
     return await heldMapOf(queue, this.#mapsOf(volume, note));
+  }
+
+  async resume(queue: DiskQueue, volume: Named, note: IscsiNote): Promise<void> {
+    for (const map of this.#mapsOf(volume, note)) await resumeWaiting(queue, map);
   }
 
   notThere({ context, handle }: Named): HoldfastError {
