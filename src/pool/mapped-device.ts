@@ -12,14 +12,14 @@ import { type Finding, fail, ok } from './sight.ts';
 
 /* For kinds of pools whose volumes are devices of device-mapper. */
 
-/** @throws FailedPrecondition if this node has no device-mapper */
-export async function openMapper(queue: DiskQueue, poolName: string): Promise<DeviceMapper> {
+/** @param user for messages: `pool fast`. @throws FailedPrecondition if this node has no device-mapper */
+export async function openMapper(queue: DiskQueue, user: string): Promise<DeviceMapper> {
   try {
     return await DeviceMapper.open(queue);
   } catch (error) {
     if (!isErrno(error, 'ENOENT', 'ENODEV', 'ENXIO')) throw error;
     throw new FailedPrecondition(
-      `pool ${poolName}: /dev/mapper/control cannot be opened: load the module (modprobe dm_mod); in a container, mount the host's /dev.`,
+      `${user}: /dev/mapper/control cannot be opened: load the module (modprobe dm_mod); in a container, mount the host's /dev.`,
     );
   }
 }

@@ -4,6 +4,8 @@ import { mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { serializeNote } from '../../src/pool/on-node/volume-notes.ts';
+import { fileNameOf, parseHandle } from '../../src/volume/handle.ts';
 import { AnsweringNfs } from '../support/answering-nfs.ts';
 import { holdfast } from '../support/command.ts';
 import { remountReadOnly } from '../support/disk.ts';
@@ -143,6 +145,25 @@ describe('holdfast doctor', () => {
     server[Symbol.dispose]();
     const why = `the server cannot be reached at port ${server.port} (ECONNREFUSED)`;
     assert.deepEqual(await said(), ['warn', `${why}; 1 volume of this node`]);
+  });
+
+  test('of a node with an encrypted disk of a network it says whether it can be opened', async () => {
+    using scratch = new Scratch('cli');
+    const environment = environmentFor(scratch, { environment: { HOLDFAST_SIDE: 'node' } });
+    const note = (encryption: Record<string, string>) => {
+      const context = { iqn: 'iqn.2026-01.org.example:a', portals: '127.0.0.1:1', lun: '1', ...encryption };
+      const handle = parseHandle('database') ?? assert.fail();
+      const volume = { handle, content: { type: 'block' }, provisioning: 'thin', context } as const;
+      mkdirSync(scratch.join('data/volumes'), { recursive: true });
+      const path = scratch.join('data/volumes', `${fileNameOf(handle)}.json`);
+      writeFileSync(path, serializeNote({ kind: 'iscsi', volume, paths: [] }));
+    };
+    note({});
+    assert.equal(named((await findings(environment)).findings, 'cryptsetup'), undefined);
+    note({ encryption: 'luks2' });
+    const { findings: found } = await findings(environment);
+    assert.equal(named(found, 'cryptsetup')?.status, 'ok');
+    assert.match(named(found, 'iscsi iqn.2026-01.org.example:a')?.detail ?? '', /cannot be reached/);
   });
 
   test('of a pool of directories it says whether quota holds its sizes', async () => {

@@ -4,13 +4,21 @@ import type { Config } from '../../config/config.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { statusOf } from '../../kernel/file/path.ts';
+import { usesEncryptedDisk } from '../../pool/on-node/look.ts';
 import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
 import { knownModules } from './modules.ts';
 
-/** The needs of encrypted volumes, on a node with a pool that has a key for them. For other pools there are no findings. */
-export async function checkEncryption(queue: DiskQueue, { pools }: Config, searchPath: string): Promise<Finding[]> {
+/**
+ * The needs of encrypted volumes, on a node with a pool that has a key for them, or that uses an encrypted disk of a network. For
+ * others there are no findings.
+ */
+export async function checkEncryption(
+  queue: DiskQueue,
+  { dataDirectory, pools }: Config,
+  searchPath: string,
+): Promise<Finding[]> {
   const keyed = pools.flatMap(({ keyFile, name }) => (keyFile === undefined ? [] : [{ keyFile, name }]));
-  if (keyed.length === 0) return [];
+  if (keyed.length === 0 && !(await usesEncryptedDisk(dataDirectory, queue))) return [];
   const files = keyed.map(({ keyFile, name }) => checkKeyFile(queue, name, keyFile));
   return [...(await checkProgram(searchPath)), await checkKernel(), ...(await Promise.all(files))];
 }

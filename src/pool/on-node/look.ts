@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { isEncrypted } from '../layers/luks/named/below.ts';
 import type { NodeKind } from '../node-side.ts';
 import { type Finding, ok, warn } from '../sight.ts';
 import { isAt, serverOfNote, serversOf } from './noted-volume.ts';
@@ -54,6 +55,12 @@ export async function lookAtNotes(
     'reason' in note ? [`the note ${note.path} cannot be read: ${note.reason}`] : [],
   );
   return { volumes: volumes.sort((a, b) => (a.handle < b.handle ? -1 : 1)), problems };
+}
+
+/** Answers if this node uses a volume that a PersistentVolume names, and that is encrypted here. */
+export async function usesEncryptedDisk(dataDirectory: string, queue: DiskQueue): Promise<boolean> {
+  const notes = (await readNotes(notesOfVolumes(dataDirectory), queue).catch(ignoreMissing)) ?? [];
+  return notes.some((note) => !('reason' in note) && isEncrypted(note.volume));
 }
 
 /** Asks the servers of the volumes that this node uses, for `holdfast doctor`. */

@@ -33,7 +33,7 @@ export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: Loo
   try {
     if (own.identity !== undefined) path = await deviceOfMember(request, poolName, own.identity);
     const location = { type: 'disk', path, holders: [] };
-    const mapper = await openMapper(queue, poolName);
+    const mapper = await openMapper(queue, `pool ${poolName}`);
     const place = { queue, poolName, dataDirectory, path };
     const adopted = await findAdopted(place, own.adopt);
     if (adopted !== undefined) {

@@ -24,7 +24,7 @@ const callsAtOnce = 4;
 /** Opens the storage of a pool that is one disk. */
 export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBackend> {
   const { adopt, dataDirectory, device: path, identity, log, name: poolName, queue } = options;
-  const mapper = await openMapper(queue, poolName);
+  const mapper = await openMapper(queue, `pool ${poolName}`);
   const place = { queue, poolName, dataDirectory, path, identity, log };
   const adopted = await findAdopted(place, adopt);
   if (adopted !== undefined) {

@@ -47,7 +47,7 @@ export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookR
     }
     const state = await readGroup(lvm, pool.name, volumeGroup);
     const id = await readIdentity({ ...request, poolName: pool.name }, state);
-    const mapper = await openMapper(queue, pool.name);
+    const mapper = await openMapper(queue, `pool ${pool.name}`);
     const read = await readContents(pool, request, state, mapper);
     const contents =
       devices.length === 0 ? read : { ...read, findings: [...read.findings, await devicesFinding(named, state)] };

@@ -54,7 +54,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
       );
     await ensureGroup({ ...options, poolName: name }, lvm);
     const state = await readGroup(lvm, name, volumeGroup);
-    const mapper = await openMapper(queue, name);
+    const mapper = await openMapper(queue, `pool ${name}`);
     await loadTargets(queue, mapper, options.thinPool === undefined ? linearTargets : thinTargets);
     const group = new VolumeGroup(name, lvm, mapper, state);
     // Before this node remembers which pool is here.

@@ -6,7 +6,7 @@ import { InternalError, Unavailable } from '../../../../volume/errors.ts';
 import type { VolumeHandle } from '../../../../volume/handle.ts';
 import { mapperName } from '../../../../volume/mapper-name.ts';
 import { locateDevice } from '../../../location/disk/found-disk.ts';
-import { settlePausesMs } from '../../../mapped-device.ts';
+import { openMapper as openDeviceMapper, settlePausesMs } from '../../../mapped-device.ts';
 import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../../node-side.ts';
 import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../../pool.ts';
 import { over } from '../../over.ts';
@@ -35,6 +35,7 @@ export function encryptableSide(inner: NodeSide, { log, queue }: NodeSideContext
     if (!isEncrypted(volume)) return lower;
     try {
       if (lower.kind !== 'device') throw new InternalError(`volume ${volume.handle} has no device to be encrypted on.`);
+      await openDeviceMapper(queue, `volume ${volume.handle}`);
       await closeStale(volume.handle, lower);
       const { descriptor, mapper } = await openOver(queue, volume.handle, lower, {
         isToStay: true,
