@@ -268,6 +268,17 @@ describe('two PersistentVolumes that name one disk', () => {
   });
 });
 
+test('a disk that is encrypted is not mounted as another one, and the attribute is named that opens it', async () => {
+  const image = harness.image('lun.img');
+  const format = ['--batch-mode', '--disable-locks', '--key-file', '-', 'luksFormat', '--type', 'luks2'];
+  const quick = ['--pbkdf', 'pbkdf2', '--pbkdf-force-iterations', '1000'];
+  execFileSync('cryptsetup', [...format, ...quick, image], { input: 'correct horse' });
+  const volume = harness.volume('encrypted', mountCapability('SINGLE_NODE_WRITER', [], 'ext4'));
+  const words = /^volume encrypted: its device is encrypted, and .*: add encryption: luks2 to volumeAttributes/;
+  await refused(volume.stage({ volume_context: { image } }), 'FAILED_PRECONDITION', words);
+  assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
+});
+
 describe('a volume that this version of the driver cannot read', () => {
   const once = mountCapability('SINGLE_NODE_WRITER', [], 'ext4');
 

@@ -36,4 +36,11 @@ export const encryptionMutants: readonly Mutant[] = [
     text: 'return { ...content, accessModes: singleNodeModes };',
     replacement: 'return content;',
   },
+  {
+    name: 'a disk that is encrypted is told by its attribute',
+    file: 'src/node/mount/mount-volume.ts',
+    killer: 'test/grpc/context-volumes.test.ts',
+    text: "what === 'crypto_LUKS' && isProvided === true",
+    replacement: 'false',
+  },
 ];
