@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdir, readdir, rename, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { openFile, openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { treeName } from '../../src/kernel/file/entry.ts';
@@ -192,6 +192,25 @@ describe('walkTree', () => {
       assert.ok(open < 100, `${open} are open`);
     }
     await emptyDirectory(queue, deep, () => false);
+  });
+
+  test('goes on past a directory that is removed while it is in there, in a tree that is in use', async (t) => {
+    const directory = await scratch(t);
+    const remove = () => rm(join(directory, 'tree', 'gone'), { recursive: true });
+    const visited: string[] = [];
+    const walk = async (isInUse: boolean) => {
+      await mkdir(join(directory, 'tree', 'gone', 'below'), { recursive: true });
+      for (const name of ['a', 'z']) await writeFile(join(directory, 'tree', name), '');
+      await using root = await openReadOnly(queue, join(directory, 'tree'));
+      const visit = async ({ file }: TreeEntry) => {
+        visited.push(basename(file.path));
+        if (file.path.endsWith('/gone')) await remove();
+      };
+      await walkTree(queue, root, visit, { isInUse });
+    };
+    await walk(true);
+    assert.deepEqual(visited.sort(), ['a', 'gone', 'tree', 'z']);
+    await assert.rejects(walk(false), { code: 'ENOENT' });
   });
 });
 

@@ -200,6 +200,25 @@ describe('a directory that moves between two pools of a node', () => {
     });
   }
 
+  test('waits for no process if it can see none: it says what the driver needs', () => {
+    const script = `
+      import { DiskQueue } from '${import.meta.resolve('../../src/kernel/call/disk-queue.ts')}';
+      import { refuseProcessesIn } from '${import.meta.resolve('../../src/pool/catalog/in-use.ts')}';
+      await refuseProcessesIn(new DiskQueue('test', 1), '/var', 'vol').catch((error) => console.log(String(error)));
+      process.exit(0);`;
+    const words = [
+      '--pid',
+      '--fork',
+      '--kill-child',
+      process.execPath,
+      '--input-type=module-typescript',
+      '--eval',
+      script,
+    ];
+    const said = execFileSync('unshare', words, { encoding: 'utf8' });
+    assert.match(said, /^FailedPrecondition: volume vol cannot move: .*Give the driver's pod hostPID: true\.$/m);
+  });
+
   test('that a process writes to all the same is copied again, and has all of it', async () => {
     using scratch = new Scratch('move-directory');
     await using node = await Node.open(scratch);

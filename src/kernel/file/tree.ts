@@ -138,14 +138,14 @@ export interface TreeEntry {
 
 export interface WalkOptions {
   readonly signal?: AbortSignal | undefined;
-  /** The tree may change meanwhile: a name that is gone when its turn comes is skipped. */
+  /** The tree may change meanwhile: a name that is gone when its turn comes is skipped, and a directory ends where it went. */
   readonly isInUse?: boolean;
 }
 
 /**
  * Visits a directory and everything below it, each directory before its entries.
  * @throws KernelError EXDEV if something is mounted in it; ELOOP if it is deeper than anything that programs make;
- * ENOENT for a name that is gone, unless the tree is in use
+ * ENOENT for a name that is gone, unless the tree is in use; ESTALE, or ENOENT, if a directory far above was moved or removed
  */
 export async function walkTree(
   queue: DiskQueue,
@@ -157,12 +157,13 @@ export async function walkTree(
   await enter(await openFile(queue, root, O_RDONLY | O_DIRECTORY));
   for (let { top } = levels; top !== undefined; top = levels.top) {
     signal?.throwIfAborted();
-    const name = await nextName(queue, top.directory, top.state);
+    const name = await unlessGone(nextName(queue, top.directory, top.state));
     if (name === undefined) await levels.pop();
-    else {
-      const visited = visitName(top.directory, name);
-      await (isInUse ? visited.catch(ignoreMissing) : visited);
-    }
+    else await unlessGone(visitName(top.directory, name));
+  }
+
+  async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
+    return await (isInUse ? work.catch(ignoreMissing) : work);
   }
 
   async function enter(directory: Descriptor): Promise<void> {

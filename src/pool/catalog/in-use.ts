@@ -1,4 +1,6 @@
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { findHolders } from '../../kernel/process/holders.ts';
+import { seesAllProcesses } from '../../kernel/process/process.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { describeHolders } from '../../volume/holder.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -55,9 +57,14 @@ const processesTimeoutMs = 20_000;
 
 /**
  * A process with a directory of the volume open, or with its working directory in it, changes the volume where it is mounted nowhere.
- * @throws Unavailable if there is one, or there was no time to look
+ * @throws Unavailable if there is one, or there was no time to look; FailedPrecondition if no process of the node can be seen
  */
-export async function refuseProcessesIn(path: string, id: VolumeId): Promise<void> {
+export async function refuseProcessesIn(queue: DiskQueue, path: string, id: VolumeId): Promise<void> {
+  if (!(await seesAllProcesses(queue))) {
+    throw new FailedPrecondition(
+      `volume ${id} cannot move: whether a program has it open cannot be seen without the processes of the node. Give the driver's pod hostPID: true.`,
+    );
+  }
   const { holders, isComplete } = await findHolders({ devices: [], directories: [path] }, 'all', processesTimeoutMs);
   // This driver looks at volumes itself, e.g. at the space that they take.
   const others = holders.filter((holder) => holder.kind !== 'process' || holder.pid !== process.pid);

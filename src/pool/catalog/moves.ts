@@ -101,7 +101,7 @@ export class Moves implements PoolMoves {
       if (error instanceof FailedPrecondition) return undefined;
       throw error;
     });
-    if (root !== undefined) await refuseProcessesIn(root.path, record.id);
+    if (root !== undefined) await refuseProcessesIn(this.#parts.backend.queue, root.path, record.id);
   }
 
   async open(id: VolumeId, moveId: string): Promise<void> {

@@ -1,6 +1,6 @@
-import { openReadOnly } from '../../kernel/call/descriptor.ts';
+import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { type TreeEntry, walkTree } from '../../kernel/file/tree.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 
@@ -83,10 +83,11 @@ export class TreeSizes {
     let bytes = this.#counted.get(path)?.bytes ?? 0n;
     let isGone = false;
     try {
-      bytes = await this.#sum(path);
-    } catch (error) {
+      await using root = await openReadOnly(this.#queue, path).catch(ignoreMissing);
+      isGone = root === undefined;
+      if (root !== undefined) bytes = await this.#sum(root);
+    } catch {
       // The last count of a tree that cannot be walked stays, so that capacity does not flap.
-      isGone = isErrno(error, 'ENOENT');
     }
     const endedMs = performance.now();
     const pauseMs = Math.max(minPauseMs, pauseFactor * (endedMs - startedMs));
@@ -96,9 +97,8 @@ export class TreeSizes {
     if (!isGone && !this.#stop.signal.aborted) this.#onCounted(path);
   }
 
-  async #sum(path: string): Promise<bigint> {
+  async #sum(root: Descriptor): Promise<bigint> {
     let bytes = 0n;
-    await using root = await openReadOnly(this.#queue, path);
     // A file of several names has its share under each: to remember those already seen would take memory for millions.
     const add = async ({ status }: TreeEntry) => {
       const names = status.kind === 'directory' ? 1n : BigInt(Math.max(1, status.links));

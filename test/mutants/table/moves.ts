@@ -893,4 +893,20 @@ export const moveMutants: readonly Mutant[] = [
     text: '    if (waiting.links !== links) return undefined;\n',
     replacement: '',
   },
+  {
+    name: 'a directory is not fenced by a driver that sees no processes of the node',
+    killer: 'test/move/directories.test.ts',
+    file: 'src/pool/catalog/in-use.ts',
+    text: 'if (!(await seesAllProcesses(queue))) {',
+    replacement: 'if (false) {',
+    only: 'if it can see none',
+  },
+  {
+    name: 'a directory that is removed while it is counted is no tree that is gone',
+    killer: 'test/kernel/tree.test.ts',
+    file: 'src/kernel/file/tree.ts',
+    text: 'await unlessGone(nextName(queue, top.directory, top.state))',
+    replacement: 'await nextName(queue, top.directory, top.state)',
+    only: 'goes on past a directory',
+  },
 ];
