@@ -8,6 +8,7 @@ import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { type Project, readProject } from '../../../src/kernel/file/project-id.ts';
 import { ProjectQuota } from '../../../src/kernel/file/project-quota.ts';
 import { writeProjectOfTree } from '../../../src/kernel/file/project-tree.ts';
+import { deepestTree } from '../../../src/kernel/file/tree-levels.ts';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
 import type { AdoptionSpec } from '../../../src/pool/pool.ts';
 import { FailedPrecondition } from '../../../src/volume/errors.ts';
@@ -120,7 +121,8 @@ export function describeAdoptedQuota(kind: string, { mountPoint, open, rootOf, w
         const root = rootOf(scratch);
         const data = join(root, 'volumes', id, 'data');
         // Deeper than the driver follows, which any pod can make: one after another, as no path can be so long.
-        execFileSync('sh', ['-c', 'for at in $(seq 450); do mkdir d && cd d; done'], { cwd: data });
+        const down = `for at in range(${deepestTree + 10}): os.mkdir('d'); os.chdir('d')`;
+        execFileSync('python3', ['-c', `import os\n${down}`], { cwd: data });
         const out = `${path}-out`;
         await assert.rejects(pool.release(id, out), /more directories inside each other/);
         const note = join(root, 'handovers', `${id}.json`);
