@@ -17,6 +17,7 @@ import type { MoveJob } from './job.ts';
 import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
 import { switched } from './switched.ts';
 import { treeEndBytes } from './tree/pack.ts';
+import { isShort, OtherTree, progressOut, storedProgress, type TreeProgress } from './tree/progress.ts';
 import { moreThanItsSize } from './tree/room.ts';
 import { unpackTree } from './tree/unpack.ts';
 
@@ -64,6 +65,8 @@ interface Content {
   readonly offsetBytes: bigint;
   /** The fence under which that is read. */
   readonly fenceId?: string | undefined;
+  /** The part of a tree that has come under that fence. */
+  readonly tree?: TreeProgress | undefined;
   /** The fence under which all was read. */
   readonly readUnder?: string | undefined;
 }
@@ -75,6 +78,7 @@ const storedContent = z.strictObject({
   target: z.string().optional(),
   offsetBytes: z.string().regex(/^[0-9]{1,19}$/),
   fenceId: z.string().optional(),
+  tree: storedProgress.optional(),
   readUnder: z.string().optional(),
 });
 
@@ -137,7 +141,7 @@ export class Moving {
       try {
         await this.#finalRound(incoming, closed);
       } catch (error) {
-        this.#passOverFull(error);
+        if (!(error instanceof OtherTree)) this.#passOverFull(error);
         incoming = await this.#startAgain(incoming, record);
         await this.#finalRound(incoming, closed);
       }
@@ -165,9 +169,10 @@ export class Moving {
     try {
       const content = parseContent(incoming.noted);
       this.#content = content ?? nothing;
-      // A tree is copied from its beginning.
-      const isPartTree = incoming.kind === 'tree' && this.#content.fenceId !== undefined;
-      if (content !== undefined && !isPartTree && (await this.#canResume(fenceId))) return incoming;
+      const { fenceId: readingUnder, tree } = this.#content;
+      // Nothing of it has been compared.
+      const isNewTree = incoming.kind === 'tree' && readingUnder !== undefined && tree === undefined;
+      if (content !== undefined && !isNewTree && (await this.#canResume(fenceId))) return incoming;
     } catch (error) {
       await incoming[Symbol.asyncDispose]();
       throw error;
@@ -254,8 +259,9 @@ export class Moving {
   /** @returns the number of bytes */
   async #copy(incoming: Incoming, of: ReadRequest['of']): Promise<bigint> {
     const { pace, progress, signal } = this.#parts;
-    const { base, offsetBytes: fromBytes } = this.#content;
-    await using reading = await this.#source.read({ of, fromBytes, signal });
+    const { base, offsetBytes, tree } = this.#content;
+    const fromBytes = tree?.atBytes ?? offsetBytes;
+    await using reading = await this.#source.read({ of, fromBytes, placeDigest: tree?.digest, signal });
     const { endBytes, pieces, record, totalBytes } = reading;
     const arrival = await this.#to.recordFor(record);
     requireEnd(endBytes, incoming.kind === 'tree' ? treeEndBytes : storedBytes(record), incoming.kind);
@@ -269,7 +275,11 @@ export class Moving {
     if (incoming.kind === 'tree') {
       const { name, queue } = this.#target;
       const { directory: root, limitBytes, links } = incoming;
-      await unpackTree({ queue, root, links, limitBytes, pieces, pace, signal, moved }).catch((error) => {
+      const noted = async (progress: TreeProgress) => {
+        if (isShort(progress)) await this.#note(incoming, { ...this.#content, tree: progress });
+      };
+      const target = { queue, root, links, limitBytes, from: tree };
+      await unpackTree({ ...target, pieces, pace, signal, moved, noted }).catch((error) => {
         if (isErrno(error, 'EDQUOT')) throw new ResourceExhausted(moreThanItsSize);
         throw explainFull(error, name, storedBytes(arrival));
       });
@@ -362,19 +372,20 @@ function unusable(id: string, title: string): FailedPrecondition {
   );
 }
 
-function serializeContent({ offsetBytes, ...content }: Content): string {
-  return JSON.stringify({ ...content, offsetBytes: offsetBytes.toString() });
+function serializeContent({ offsetBytes, tree, ...content }: Content): string {
+  const progress = tree && { tree: progressOut(tree) };
+  return JSON.stringify({ ...content, ...progress, offsetBytes: offsetBytes.toString() });
 }
 
 /** @returns undefined if the note cannot be read: the copy starts again */
 function parseContent(noted: string | undefined): Content | undefined {
   const parsed = noted === undefined ? undefined : parseJsonInput(storedContent, noted.slice(noted.indexOf('\n') + 1));
   if (parsed === undefined || !('data' in parsed)) return undefined;
-  const { base, fenceId, offsetBytes, readUnder, target } = parsed.data;
+  const { base, fenceId, offsetBytes, readUnder, target, tree } = parsed.data;
   return {
     offsetBytes: BigInt(offsetBytes),
     ...(base !== undefined && { base: parseSnapshotId(base) }),
     ...(target !== undefined && { target: parseSnapshotId(target) }),
-    ...{ fenceId, readUnder },
+    ...{ fenceId, readUnder, tree },
   };
 }

@@ -9,8 +9,10 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Answer, Arrived, Fence, Request } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import { larger } from '../volume/size.ts';
 import { bytesIn, dataRanges, type Piece, piecesAhead } from './copy.ts';
 import { packTree, treeEndBytes } from './tree/pack.ts';
+import type { TreePlace } from './tree/progress.ts';
 import { hasMoreThanItsSize } from './tree/room.ts';
 
 /** The volume at its source, as it is now. */
@@ -35,6 +37,8 @@ export interface ReadRequest {
   readonly of: { readonly base: SnapshotId | undefined; readonly target: SnapshotId } | undefined;
   /** An earlier try was cut short there. */
   readonly fromBytes: bigint;
+  /** The source's own digest of that place, in a tree. */
+  readonly placeDigest?: Buffer | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -237,12 +241,15 @@ export class PoolSource implements MoveSource {
     });
   }
 
-  async read({ fromBytes, of, signal }: ReadRequest): Promise<Reading> {
+  async read({ fromBytes, of, placeDigest, signal }: ReadRequest): Promise<Reading> {
     const { id, pool } = this.#parts;
     const record = await pool.find(id);
     if (record === undefined) throw new NotFound(`volume ${id} is not in pool ${pool.name} any more.`);
     if (of === undefined) await this.#requireFence();
-    if (record.content.type === 'directory') return this.#readTree(record, signal);
+    if (record.content.type === 'directory') {
+      const from = placeDigest && { atBytes: fromBytes, digest: placeDigest };
+      return this.#readTree(record, from, signal);
+    }
     const { endBytes, from, ranges } = await this.#content(record, of, signal);
     try {
       const totalBytes = await bytesIn(ranges(fromBytes));
@@ -264,13 +271,12 @@ export class PoolSource implements MoveSource {
     throw new Unavailable(`the fence of volume ${id} has ended: it is copied once it stands again.`);
   }
 
-  /** All of a directory, from its beginning. */
-  async #readTree(record: VolumeRecord, signal: AbortSignal): Promise<Reading> {
+  async #readTree(record: VolumeRecord, from: TreePlace | undefined, signal: AbortSignal): Promise<Reading> {
     const { pool } = this.#parts;
-    const totalBytes = await this.#usedBytes();
+    const totalBytes = larger(0n, (await this.#usedBytes()) - (from?.atBytes ?? 0n));
     const root = await this.#moves.read(record.id);
     return {
-      ...{ record, endBytes: treeEndBytes, totalBytes, pieces: packTree({ queue: pool.queue, root, signal }) },
+      ...{ record, endBytes: treeEndBytes, totalBytes, pieces: packTree({ queue: pool.queue, root, from, signal }) },
       [Symbol.asyncDispose]: () => root[Symbol.asyncDispose](),
     };
   }

@@ -290,39 +290,45 @@ describe('a directory that moves between two nodes', () => {
     }
   });
 
-  test('begins again after either driver was started again in the middle: what it has is of one copy', async () => {
-    using scratch = new Scratch('move-directory');
-    const broker = new Broker();
-    const open = (name: string) => MovingNode.open(scratch, broker, name, { directories: true });
-    let [a, b] = [await open('a'), await open('b')];
-    try {
-      await a.pool.create(spec);
-      const path = await pathOf(a.pools);
-      makeWildTree(path, 20);
-      const before = describedTree(path);
-      const isUnderWay = () => eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 1n << 20n));
-      const moveId = await order(a, b, id, 2n << 20n);
-      await isUnderWay();
-      await a[Symbol.asyncDispose]();
-      await eventually(() => assert.ok(b.sight(id).isUnconnected));
-      a = await open('a');
-      await introduce(a, b, { id, moveId });
-      await isUnderWay();
-      await b[Symbol.asyncDispose]();
-      assert.equal(await pathOf(a.pools).then(String, (error) => error.name), 'FailedPrecondition');
-      b = await open('b');
-      await eventually(() => assert.ok(b.sight(id).isUnconnected));
-      await introduce(a, b, { id, moveId });
-      assert.equal((await b.ended(id)).job.state, 'done');
-      requireTree(await pathOf(b.pools), before);
-      assert.equal(await a.pools.find(id), undefined);
-      await b.pool.purge();
-      for (const name of ['tmp', 'trash']) assert.deepEqual(readdirSync(scratch.join('b', name)), [], name);
-    } finally {
-      await a[Symbol.asyncDispose]();
-      await b[Symbol.asyncDispose]();
-    }
-  });
+  for (const [what, fill] of [
+    ['of which nothing was compared', (path: string) => writeFileSync(join(path, 'large'), randomBytes(8 << 20))],
+    ['of which a part was compared', (path: string) => makeWildTree(path, 20)],
+  ] as const) {
+    test(`${what} is of one copy after either driver was started again in the middle`, async () => {
+      using scratch = new Scratch('move-directory');
+      const broker = new Broker();
+      const open = (name: string) => MovingNode.open(scratch, broker, name, { directories: true });
+      let [a, b] = [await open('a'), await open('b')];
+      try {
+        await a.pool.create(spec);
+        const path = await pathOf(a.pools);
+        fill(path);
+        execFileSync('find', [path, '-exec', 'touch', '-h', '-a', '-d', '2031-01-01', '{}', '+']);
+        const before = describedTree(path);
+        const isUnderWay = () => eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 1n << 20n));
+        const moveId = await order(a, b, id, 2n << 20n);
+        await isUnderWay();
+        await a[Symbol.asyncDispose]();
+        await eventually(() => assert.ok(b.sight(id).isUnconnected));
+        a = await open('a');
+        await introduce(a, b, { id, moveId });
+        await isUnderWay();
+        await b[Symbol.asyncDispose]();
+        assert.equal(await pathOf(a.pools).then(String, (error) => error.name), 'FailedPrecondition');
+        b = await open('b');
+        await eventually(() => assert.ok(b.sight(id).isUnconnected));
+        await introduce(a, b, { id, moveId });
+        assert.equal((await b.ended(id)).job.state, 'done');
+        requireTree(await pathOf(b.pools), before);
+        assert.equal(await a.pools.find(id), undefined);
+        await b.pool.purge();
+        for (const name of ['tmp', 'trash']) assert.deepEqual(readdirSync(scratch.join('b', name)), [], name);
+      } finally {
+        await a[Symbol.asyncDispose]();
+        await b[Symbol.asyncDispose]();
+      }
+    });
+  }
 
   test('that is used again, as the other node was away, moves as it is then', async () => {
     using scratch = new Scratch('move-directory');

@@ -5,6 +5,7 @@ import {
   appendFileSync,
   chmodSync,
   closeSync,
+  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -21,6 +22,7 @@ import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { Piece } from '../../src/move/copy.ts';
 import { packTree } from '../../src/move/tree/pack.ts';
+import { OtherTree, progressOut, storedProgress, type TreeProgress } from '../../src/move/tree/progress.ts';
 import { encodeRecord, type TreeRecord } from '../../src/move/tree/records.ts';
 import { unpackTree } from '../../src/move/tree/unpack.ts';
 import { openDescriptors } from '../kernel/fixture.ts';
@@ -30,24 +32,37 @@ import { describedTree, makeWildTree, requireTree } from './wild-tree.ts';
 const queue = new DiskQueue('test', 4);
 const { signal } = new AbortController();
 
-async function* packed(path: string): AsyncGenerator<Piece, void, void> {
+async function* packed(path: string, from?: TreeProgress): AsyncGenerator<Piece, void, void> {
   await using root = await openReadOnly(queue, path);
-  yield* packTree({ queue, root, signal });
+  yield* packTree({ queue, root, from, signal });
+}
+
+interface Unpacked {
+  readonly limitBytes?: bigint;
+  readonly from?: TreeProgress | undefined;
+  readonly noted?: (progress: TreeProgress) => void;
 }
 
 async function unpack(
   scratch: Scratch,
   name: string,
   pieces: AsyncIterable<Piece>,
-  limitBytes = 1n << 40n,
+  { from, limitBytes = 1n << 40n, noted = () => undefined }: Unpacked = {},
 ): Promise<string> {
   const to = scratch.join(name);
   const beside = join(dirname(to), `links of ${basename(to)}`);
-  for (const path of [to, beside]) mkdirSync(path);
+  for (const path of [to, beside]) mkdirSync(path, { recursive: from !== undefined });
   await using root = await openReadOnly(queue, to);
   await using links = await openReadOnly(queue, beside);
   const pace = { took: async () => undefined };
-  await unpackTree({ queue, root, links, limitBytes, pieces, pace, signal, moved: () => undefined });
+  const work = {
+    pieces,
+    pace,
+    signal,
+    moved: () => undefined,
+    noted: async (progress: TreeProgress) => noted(progress),
+  };
+  await unpackTree({ queue, root, links, limitBytes, from, ...work });
   rmSync(beside, { recursive: true });
   return to;
 }
@@ -216,10 +231,10 @@ describe('a tree that moves', () => {
     ] as const;
     const enough = 512n + 1n + 8192n;
     await assert.rejects(
-      unpack(scratch, 'less', sent(...pieces), enough - 1n),
+      unpack(scratch, 'less', sent(...pieces), { limitBytes: enough - 1n }),
       /The volume has more in it than its size/,
     );
-    const path = await unpack(scratch, 'enough', sent(...pieces), enough);
+    const path = await unpack(scratch, 'enough', sent(...pieces), { limitBytes: enough });
     assert.deepEqual(readFileSync(join(path, 'x')), Buffer.concat([block, Buffer.alloc(4096), name('last')]));
   });
 
@@ -234,12 +249,12 @@ describe('a tree that moves', () => {
       attribute: [attribute],
     };
     for (const [what, records] of Object.entries(entries)) {
-      await assert.rejects(unpack(scratch, `no ${what}`, sent([...records, done, end]), 500n), {
+      await assert.rejects(unpack(scratch, `no ${what}`, sent([...records, done, end]), { limitBytes: 500n }), {
         name: 'ResourceExhausted',
       });
       assert.deepEqual(readdirSync(scratch.join(`no ${what}`)), []);
     }
-    await unpack(scratch, 'all', sent([file('x', 0n), done, attribute, done, end]), 4000n);
+    await unpack(scratch, 'all', sent([file('x', 0n), done, attribute, done, end]), { limitBytes: 4000n });
   });
 
   test('has no ACL of the directory that it comes into', async () => {
@@ -286,6 +301,126 @@ describe('a tree that moves', () => {
       requireTree(await unpack(scratch, 'again', packed(from)), describedTree(from));
     });
   }
+
+  describe('whose copy was cut short', () => {
+    const large = ['large', 'second'];
+
+    /** A directory with others, and two files that are longer than places are apart: in whatever order they come. */
+    function makeTree(path: string): void {
+      const top = join(path, 'top');
+      for (let at = 0; at < 12; at++) {
+        const inside = join(top, `directory ${at}`);
+        mkdirSync(join(inside, 'empty'), { recursive: true });
+        for (let file = 0; file < 60; file++) writeFileSync(join(inside, `${file}`), `${at} ${file}`.repeat(file));
+        linkSync(join(inside, '7'), join(top, `7 of ${at}`));
+      }
+      mkdirSync(join(top, 'wild'));
+      makeWildTree(join(top, 'wild'), 4);
+      for (const name of large) {
+        writeFileSync(join(top, name), randomBytes(20 << 20));
+        truncateSync(join(top, name), 21 << 20);
+      }
+      // A look at the tree changes no time of it then.
+      execFileSync('find', [path, '-exec', 'touch', '-h', '-a', '-d', '2031-01-01', '{}', '+']);
+    }
+
+    /** A copy whose pieces end behind a number of bytes. @returns how far it has come */
+    async function cutCopy(scratch: Scratch, pieces: AsyncIterable<Piece>, untilBytes: bigint, from?: TreeProgress) {
+      let progress = from;
+      async function* cut(): AsyncGenerator<Piece, void, void> {
+        for await (const piece of pieces) {
+          if (piece.offsetBytes >= untilBytes) return;
+          yield piece;
+        }
+      }
+      const noted = (now: TreeProgress) => {
+        progress = progressIn(now);
+      };
+      await assert.rejects(unpack(scratch, 'to', cut(), { from, noted }), /it is not whole/);
+      return progress;
+    }
+
+    /** As it is after a restart. */
+    function progressIn(progress: TreeProgress): TreeProgress {
+      return storedProgress.parse(JSON.parse(JSON.stringify(progressOut(progress))));
+    }
+
+    test('goes on behind what was compared, however often: the same entries, and no data is sent twice', async () => {
+      using scratch = new Scratch('tree');
+      const from = scratch.join('from');
+      makeTree(from);
+      const before = describedTree(from);
+      const open = await openDescriptors();
+      const places: bigint[] = [];
+      let progress: TreeProgress | undefined;
+      for (let untilBytes = 6n << 20n; untilBytes < 38n << 20n; untilBytes += 6n << 20n) {
+        progress = await cutCopy(scratch, packed(from, progress), untilBytes, progress);
+        places.push(progress?.atBytes ?? 0n);
+      }
+      const distinct = new Set(places);
+      assert.ok(distinct.size > 1, `${places}`);
+      let [sentBytes, endBytes] = [0n, 0n];
+      async function* rest(): AsyncGenerator<Piece, void, void> {
+        for await (const piece of packed(from, progress)) {
+          endBytes = piece.offsetBytes + BigInt(piece.lengthBytes);
+          if (piece.data !== undefined) sentBytes += BigInt(piece.lengthBytes);
+          yield piece;
+        }
+      }
+      requireTree(await unpack(scratch, 'to', rest(), { from: progress }), before);
+      assert.equal(sentBytes, endBytes - (progress?.atBytes ?? 0n));
+      assert.deepEqual([...(await openDescriptors()).keys()], [...open.keys()]);
+    });
+
+    test('leaves nothing of what had come behind that place', async () => {
+      using scratch = new Scratch('tree');
+      const from = scratch.join('from');
+      makeTree(from);
+      const before = describedTree(from);
+      const progress = await cutCopy(scratch, packed(from), 24n << 20n);
+      const to = scratch.join('to');
+      // As if more of it had come than was noted: ACLs pass to new entries.
+      const acl = '0200000001000700ffffffff02000700e803000004000500ffffffff10000700ffffffff20000500ffffffff';
+      const script = "import os, sys; os.setxattr(sys.argv[1], 'system.posix_acl_default', bytes.fromhex(sys.argv[2]))";
+      for (const level of progress?.levels ?? [])
+        execFileSync('python3', ['-c', script, join(to, `${level.name}`), acl]);
+      for (const name of readdirSync(join(from, 'top'))) {
+        if (!readdirSync(join(to, 'top')).includes(name))
+          mkdirSync(join(to, 'top', name, 'inside'), { recursive: true });
+      }
+      requireTree(from, before);
+      requireTree(await unpack(scratch, 'to', packed(from, progress), { from: progress }), before);
+    });
+
+    function write(path: string): void {
+      const file = openSync(path, 'r+');
+      writeSync(file, 'x', 0);
+      closeSync(file);
+    }
+
+    /** @param part the file that has come in part; whole: one that has come before it */
+    type Change = (trees: { from: string; to: string }, files: { part: string; whole: string }) => void;
+    const others: Record<string, Change> = {
+      'with an entry at the target that does not come again': ({ to }) => writeFileSync(join(to, 'more'), ''),
+      'without a part of it at the target': ({ to }) => rmSync(to, { recursive: true }),
+      'with a file that was changed before that place': ({ from }, { whole }) => write(join(from, whole)),
+      'with a name that is gone before that place': ({ from }, { whole }) => unlinkSync(join(from, whole)),
+      'with a file that was changed where it has been copied': ({ from }, { part }) => write(join(from, part)),
+    };
+    for (const [what, change] of Object.entries(others)) {
+      test(`${what} begins again`, async () => {
+        using scratch = new Scratch('tree');
+        const from = scratch.join('from');
+        makeTree(from);
+        const progress = await cutCopy(scratch, packed(from), 38n << 20n);
+        const part = progress?.file?.name.toString() ?? assert.fail('it is in no file');
+        const whole = large.find((each) => each !== part) ?? assert.fail('it is in another one');
+        const [there, here] = [join(from, 'top'), join(scratch.path, 'to', 'top')];
+        change({ from: there, to: here }, { part, whole });
+        await assert.rejects(unpack(scratch, 'to', packed(from, progress), { from: progress }), OtherTree);
+      });
+    }
+  });
 
   test('is compared with the disk, also where direct reads are of the page cache', async () => {
     using scratch = new Scratch('tree');

@@ -15,7 +15,7 @@ const pwriteCall = libcCall<readonly [Lent, Uint8Array, number, bigint]>(
   'long pwrite(int fd, void *memory, size_t size, int64_t offset)',
 );
 const fsyncCall = libcCall<readonly [Lent]>('int fsync(int fd)');
-const fremovexattrCall = libcCall<readonly [Lent, string]>('int fremovexattr(int fd, const char *name)');
+const fremovexattrCall = libcCall<readonly [Lent, Uint8Array]>('int fremovexattr(int fd, const void *name)');
 const syncFileRangeCall = libcCall<readonly [Lent, bigint, bigint, number]>(
   'int sync_file_range(int fd, int64_t offset, int64_t length, uint flags)',
 );
@@ -188,10 +188,12 @@ export async function syncDirectory(queue: DiskQueue, directory: Descriptor | st
 }
 
 /** It may have none of this name, or a filesystem that knows no such attributes, as NFS. @param file open to be read */
-export async function removeAttribute(queue: DiskQueue, file: Descriptor, name: string): Promise<void> {
-  await invoke(queue, fremovexattrCall, [file, name], file.path).catch((error: unknown) => {
-    if (!isErrno(error, 'ENODATA', 'ENOTSUP')) throw error;
-  });
+export async function removeAttribute(queue: DiskQueue, file: Descriptor, name: string | Buffer): Promise<void> {
+  await invoke(queue, fremovexattrCall, [file, Buffer.concat([Buffer.from(name), Buffer.of(0)])], file.path).catch(
+    (error: unknown) => {
+      if (!isErrno(error, 'ENODATA', 'ENOTSUP')) throw error;
+    },
+  );
 }
 
 /**

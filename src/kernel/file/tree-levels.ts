@@ -42,6 +42,11 @@ export class TreeLevels<State extends object> implements AsyncDisposable {
     return this.#levels.length;
   }
 
+  /** The states of the walk in all of them, from the uppermost on. */
+  get states(): readonly State[] {
+    return this.#levels.map(({ state }) => state);
+  }
+
   /** The innermost directory, and the state of the walk in it. */
   get top(): { readonly directory: Descriptor; readonly state: State } | undefined {
     const { directory, state } = this.#levels.at(-1) ?? {};

@@ -41,10 +41,10 @@ interface Top {
 export async function removeTree(
   queue: DiskQueue,
   parent: Descriptor,
-  name: string,
+  name: string | TreeName,
   signal?: AbortSignal,
 ): Promise<void> {
-  await removeIn(parent, [nameOf(name)]);
+  await removeIn(parent, [typeof name === 'string' ? nameOf(name) : name]);
 
   async function removeIn(upmost: Descriptor, names: readonly TreeName[]): Promise<void> {
     const top = { directory: upmost, waiting: [...names] };

@@ -110,9 +110,10 @@ export class NodeSource implements MoveSource {
     await this.#call('open', {}, told.done);
   }
 
-  async read({ fromBytes, of, signal }: ReadRequest): Promise<Reading> {
+  async read({ fromBytes, of, placeDigest, signal }: ReadRequest): Promise<Reading> {
     const { host, port, secure } = this.#parts;
-    const ask = encodeURIComponent(JSON.stringify({ ...of, fromBytes: fromBytes.toString() }));
+    const place = { fromBytes: fromBytes.toString(), placeDigest: placeDigest?.toString('hex') };
+    const ask = encodeURIComponent(JSON.stringify({ ...of, ...place }));
     const path = `${this.#path('read')}?ask=${ask}`;
     const connection = await ReadConnection.open({ host, port, secure, path, signal, title: this.title });
     try {
@@ -120,8 +121,10 @@ export class NodeSource implements MoveSource {
       const { endBytes, record: text, totalBytes } = headOf(await nextFrame(frames));
       const record = parseRecord(text, 'that the other node has sent');
       this.#mine({ record });
+      // The source walks a tree from its beginning.
+      const firstBytes = placeDigest === undefined ? fromBytes : 0n;
       return {
-        ...{ record, endBytes, totalBytes, pieces: piecesIn(frames, fromBytes, endBytes) },
+        ...{ record, endBytes, totalBytes, pieces: piecesIn(frames, firstBytes, endBytes) },
         [Symbol.asyncDispose]: async () => connection[Symbol.dispose](),
       };
     } catch (error) {

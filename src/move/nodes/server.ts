@@ -258,7 +258,7 @@ function notHere(id: VolumeId): NotFound {
   return new NotFound(`volume ${id} is not on this node any more.`);
 }
 
-interface Read extends Pick<ReadRequest, 'fromBytes' | 'of'> {
+interface Read extends Pick<ReadRequest, 'fromBytes' | 'of' | 'placeDigest'> {
   readonly socket: Duplex;
   /** The connection was lost. */
   readonly gone: AbortSignal;
@@ -270,14 +270,14 @@ interface Read extends Pick<ReadRequest, 'fromBytes' | 'of'> {
 async function sendVolume(
   leavings: Leavings,
   move: PeerMove,
-  { ended, fromBytes, gone, of, slowestMs, socket }: Read,
+  { ended, fromBytes, gone, of, placeDigest, slowestMs, socket }: Read,
 ): Promise<void> {
   const end = () => socket.destroy();
   ended.addEventListener('abort', end, { once: true });
   const signal = AbortSignal.any([gone, ended]);
   const source = await leavings.source(move, signal);
   if (source === undefined) throw notHere(move.id);
-  await using reading = await source.read({ of, fromBytes, signal });
+  await using reading = await source.read({ of, fromBytes, placeDigest, signal });
   let progressMs = performance.now();
   // A target that takes its time over what it has got is still there, for a while.
   const beat = setInterval(
@@ -360,10 +360,10 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-function readIn({ url = '' }: IncomingMessage): Pick<ReadRequest, 'fromBytes' | 'of'> {
+function readIn({ url = '' }: IncomingMessage): Pick<ReadRequest, 'fromBytes' | 'of' | 'placeDigest'> {
   const ask = new URLSearchParams(url.slice(pathOf(url).length)).get('ask') ?? '';
-  const { base, fromBytes, target } = parsed(asked.read, ask);
-  return { fromBytes, of: target === undefined ? undefined : { base, target } };
+  const { base, fromBytes, placeDigest, target } = parsed(asked.read, ask);
+  return { fromBytes, placeDigest, of: target === undefined ? undefined : { base, target } };
 }
 
 function parsed<T>(schema: z.ZodType<T>, body: string): T {

@@ -18,6 +18,7 @@ import { parseSnapshotId } from '../../volume/id.ts';
 import { parseRecord, serializeRecord } from '../../volume/record.ts';
 import type { Piece } from '../copy.ts';
 import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
+import { OtherTree, placeDigest } from '../tree/progress.ts';
 
 /*
  * The messages of two nodes in a move: requests of the target, JSON over HTTPS, at
@@ -80,7 +81,10 @@ const sight = {
 export const asked = {
   snapshot: z.object({ snapshot: snapshotId }),
   close: z.object({ fenceId: z.string().min(1).max(64) }),
-  read: z.object({ base: snapshotId.optional(), target: snapshotId.optional(), fromBytes: bytes }),
+  read: z.object({
+    ...{ base: snapshotId.optional(), target: snapshotId.optional(), fromBytes: bytes },
+    placeDigest: placeDigest.optional(),
+  }),
   generation: z.object({ generation: z.int().positive() }),
 } as const;
 
@@ -97,7 +101,7 @@ export const told = {
   refusal: z.object({
     code: z.enum(errorCodes),
     message: z.string(),
-    reason: z.enum(['ended', 'forgotten', 'full', 'not-admitted']).optional(),
+    reason: z.enum(['ended', 'forgotten', 'full', 'not-admitted', 'other-tree']).optional(),
   }),
 } as const;
 
@@ -132,6 +136,7 @@ export function refusalOf(error: unknown): z.infer<typeof told.refusal> {
   if (error instanceof MoveForgotten) return { code: error.code, message: error.message, reason: 'forgotten' };
   if (error instanceof MoveEnded) return { code: error.code, message: error.message, reason: 'ended' };
   if (error instanceof NotAdmitted) return { code: error.code, message: error.message, reason: 'not-admitted' };
+  if (error instanceof OtherTree) return { code: error.code, message: error.message, reason: 'other-tree' };
   if (error instanceof HoldfastError) return { code: error.code, message: error.message };
   return { code: 'INTERNAL', message: error instanceof Error ? error.message : 'unknown' };
 }
@@ -141,6 +146,7 @@ export function errorOf({ code, message, reason }: z.infer<typeof told.refusal>)
   if (reason === 'full') return new SourceFull(message);
   if (reason === 'ended') return new MoveEnded(message);
   if (reason === 'forgotten') return new MoveForgotten(message);
+  if (reason === 'other-tree') return new OtherTree(message);
   if (reason === 'not-admitted') return new NotConnected(message);
   return new (errorTypes[code] ?? InternalError)(message);
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
@@ -14,12 +15,15 @@ import { PieceMemory } from '../piece-memory.ts';
 import { ahead } from './ahead.ts';
 import { dataDigest } from './digest.ts';
 import { Links } from './links.ts';
+import { OtherTree, type TreePlace } from './progress.ts';
 import { encodeRecord, isAttributeName, longestRecordBytes, type TreeRecord } from './records.ts';
 
 export interface TreeSource {
   readonly queue: DiskQueue;
   /** Nothing may change it, or anything in it, until all has been read. */
   readonly root: Descriptor;
+  /** An earlier try was cut short there. */
+  readonly from?: TreePlace | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -29,7 +33,9 @@ interface Seen {
   /** Its last records; of a directory, they come later. */
   readonly attributes: readonly TreeRecord[];
   readonly target: Buffer | undefined;
-  /** All data of a small file. */
+  /** It is a file of one piece, without holes. */
+  readonly isSmall: boolean;
+  /** All data of a small file; undefined: it is not read yet. */
   readonly data: Buffer<ArrayBuffer> | undefined;
 }
 
@@ -48,6 +54,10 @@ const piecesAtOnce = 10;
 const looksAhead = 8;
 const smallBytes = 128n << 10n;
 
+/** The records and bytes after which there is a place from which a copy can go on. */
+const placeRecords = 2048;
+const placeBytes = 16 << 20;
+
 /** Reading changes no time of the source. */
 const readFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOATIME;
 
@@ -55,35 +65,48 @@ const readFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOATIM
 export const treeEndBytes = 1n << 62n;
 
 /**
- * The pieces of a tree (`records.ts`), in the order in which its directories have their entries.
- * @throws FailedPrecondition if something is mounted in it, or it cannot move; Unavailable if it changes meanwhile
+ * The pieces of a tree (`records.ts`), in the order in which its directories have their entries. Those before the place at
+ * which an earlier try was cut short are without data.
+ * @throws FailedPrecondition if something is mounted in it, or it cannot move; Unavailable if it changes meanwhile;
+ * OtherTree if it is another one before that place
  */
 export function packTree(source: TreeSource): AsyncGenerator<Piece, void, void> {
   return ahead(pieces(source), piecesAhead);
 }
 
 async function* pieces(source: TreeSource): AsyncGenerator<Piece, void, void> {
-  let at = 0n;
-  for await (const { bytes, free } of new Packer(source).pieces()) {
-    const digest = await dataDigest(bytes);
-    yield { offsetBytes: at, lengthBytes: bytes.length, data: { bytes, digest, free } };
-    at += BigInt(bytes.length);
+  let offsetBytes = 0n;
+  for await (const part of new Packer(source).pieces()) {
+    const lengthBytes = 'bytes' in part ? part.bytes.length : part.passedBytes;
+    const data = 'bytes' in part ? { ...part, digest: await dataDigest(part.bytes) } : undefined;
+    yield { offsetBytes, lengthBytes, data };
+    offsetBytes += BigInt(lengthBytes);
   }
 }
 
-interface Part extends Pick<PieceData, 'free'> {
-  readonly bytes: Buffer<ArrayBuffer>;
-}
+/** The bytes of a piece, or the number of those that the target has already: it hears that the walk goes on. */
+type Part = (Pick<PieceData, 'free'> & { readonly bytes: Buffer<ArrayBuffer> }) | { readonly passedBytes: number };
 
 class Packer {
   readonly #source: TreeSource;
   readonly #memory = new PieceMemory(piecesAtOnce, Number(pieceBytes));
   readonly #links = new Links();
+  /** The digest of all records until now, and of the states of their entries. */
+  readonly #digest = createHash('sha256');
+  /** The records and bytes since the last place from which a copy can go on. */
+  #sincePlace = { records: 0, bytes: 0 };
+  /** The bytes of all records and data until now. */
+  #atBytes = 0n;
+  /** The walk is before the place from which on the target wants it. */
+  #isPassing: boolean;
+  /** The number of those bytes for which no piece has gone yet. */
+  #passedBytes = 0n;
   #records: Buffer[] = [];
   #length = 0;
 
   constructor(source: TreeSource) {
     this.#source = source;
+    this.#isPassing = source.from !== undefined;
   }
 
   async *pieces(): AsyncGenerator<Part, void, void> {
@@ -104,6 +127,7 @@ class Packer {
     }
     for (const names of this.#links.rest()) yield* this.#add({ type: 'names', ...names });
     yield* this.#add({ type: 'end' });
+    if (this.#isPassing) throw otherTree();
     yield* this.#flush();
   }
 
@@ -128,20 +152,24 @@ class Packer {
     });
     const status = entryStatusOf(entry);
     const { allocatedBytes, kind, links, sizeBytes } = status;
-    if (kind === 'directory') return { status, attributes: [], target: undefined, data: undefined };
+    if (kind === 'directory') return { status, attributes: [], target: undefined, isSmall: false, data: undefined };
     const attributes = await this.#attributes(entry);
     const target = kind === 'symlink' ? await targetOf(queue, entry) : undefined;
     // Without holes, and once in the tree.
     const isSmall = kind === 'file' && sizeBytes > 0n && sizeBytes <= smallBytes && allocatedBytes >= sizeBytes;
-    if (!isSmall || links > 1) {
-      requireUnchanged(entry, status);
-      return { status, attributes, target, data: undefined };
-    }
+    const seen = { status, attributes, target, isSmall };
+    if (isSmall && links === 1 && !this.#isPassing) return { ...seen, data: await this.#readSmall(entry, status) };
+    requireUnchanged(entry, status);
+    return { ...seen, data: undefined };
+  }
+
+  async #readSmall(entry: Descriptor, status: EntryStatus): Promise<Buffer<ArrayBuffer>> {
+    const { queue } = this.#source;
     await using file = await openFile(queue, entry, readFlags);
-    const data = Buffer.alloc(Number(sizeBytes));
+    const data = Buffer.alloc(Number(status.sizeBytes));
     await readWhole(queue, file, data, 0n);
     requireUnchanged(file, status);
-    return { status, attributes, target, data };
+    return data;
   }
 
   async *#entry(
@@ -151,7 +179,9 @@ class Packer {
   ): AsyncGenerator<Part, void, void> {
     const { queue } = this.#source;
     const name = treeName.bytes.subarray(0, -1);
-    const { attributes, data, status, target } = await this.#look(parent, place, treeName);
+    if (this.#sincePlace.records >= placeRecords) yield* this.#place();
+    const { attributes, data, isSmall, status, target } = await this.#look(parent, place, treeName);
+    this.#note(status);
     if (status.kind === 'directory') {
       yield* this.#add({ type: 'directory', name });
       await using entry = await openEntry(queue, parent, treeName);
@@ -172,8 +202,15 @@ class Packer {
     if (status.kind === 'file') {
       const { sizeBytes } = status;
       yield* this.#add({ type: 'file', link, sizeBytes, name });
-      if (data !== undefined) yield* this.#piece(0n, data);
-      else if (sizeBytes > 0n) {
+      if (isSmall) {
+        yield* this.#add({ type: 'data', offsetBytes: 0n, lengthBytes: Number(sizeBytes) });
+        if (this.#isPassing) yield* this.#pass(Number(sizeBytes));
+        else if (data !== undefined) yield* this.#piece(data);
+        else {
+          await using entry = await openEntry(queue, parent, treeName);
+          yield* this.#piece(await this.#readSmall(entry, status));
+        }
+      } else if (sizeBytes > 0n) {
         await using entry = await openEntry(queue, parent, treeName);
         await using file = await openFile(queue, entry, readFlags);
         yield* this.#data(file, sizeBytes);
@@ -189,16 +226,23 @@ class Packer {
     const ranges = dataRanges(queue, file, 0n, sizeBytes);
     for await (const { lengthBytes, offsetBytes } of wholePieces({ ranges, endBytes: sizeBytes, fromBytes: 0n })) {
       signal.throwIfAborted();
+      if (this.#sincePlace.bytes >= placeBytes) yield* this.#place();
+      yield* this.#add({ type: 'data', offsetBytes, lengthBytes: Number(lengthBytes) });
+      if (this.#isPassing) {
+        yield* this.#pass(Number(lengthBytes));
+        continue;
+      }
       const { free, memory } = await this.#memory.take();
       const bytes = memory.subarray(0, Number(lengthBytes));
       await readWhole(queue, file, bytes, offsetBytes);
-      yield* this.#piece(offsetBytes, bytes, free);
+      yield* this.#piece(bytes, free);
     }
   }
 
-  *#piece(offsetBytes: bigint, bytes: Buffer<ArrayBuffer>, free = nothing): Generator<Part, void, void> {
-    yield* this.#add({ type: 'data', offsetBytes, lengthBytes: bytes.length });
+  /** Data, whose record has been added. */
+  *#piece(bytes: Buffer<ArrayBuffer>, free = nothing): Generator<Part, void, void> {
     yield* this.#flush();
+    this.#count(bytes.length);
     yield { bytes, free };
   }
 
@@ -215,10 +259,46 @@ class Packer {
 
   *#add(record: TreeRecord): Generator<Part, void, void> {
     const bytes = encodeRecord(record);
+    this.#digest.update(bytes);
+    this.#sincePlace.records++;
+    if (this.#isPassing) return yield* this.#pass(bytes.length);
+    this.#count(bytes.length);
     this.#records.push(bytes);
     this.#length += bytes.length;
     // Another record fits into the piece, however long it is.
     if (this.#length >= longestRecordBytes) yield* this.#flush();
+  }
+
+  /** An entry that was changed since is another one, also if its records are the same. */
+  #note({ changed, inode, modified }: EntryStatus): void {
+    const times = [changed, modified].map(({ nanoseconds, seconds }) => `${seconds}.${nanoseconds}`);
+    this.#digest.update(`${inode} ${times.join(' ')}\n`);
+  }
+
+  /** @throws OtherTree if it is the one that the target has come to, and the tree is another one */
+  *#place(): Generator<Part, void, void> {
+    const digest = this.#digest.copy().digest();
+    yield* this.#add({ type: 'place', digest });
+    this.#sincePlace = { records: 0, bytes: 0 };
+    const { from } = this.#source;
+    if (!this.#isPassing || this.#atBytes !== from?.atBytes) return;
+    if (!digest.equals(from.digest)) throw otherTree();
+    this.#isPassing = false;
+    if (this.#passedBytes > 0n) yield { passedBytes: Number(this.#passedBytes) };
+  }
+
+  /** @throws OtherTree if the place is passed that the target has come to */
+  *#pass(lengthBytes: number): Generator<Part, void, void> {
+    this.#count(lengthBytes);
+    if (this.#atBytes > (this.#source.from?.atBytes ?? 0n)) throw otherTree();
+    for (this.#passedBytes += BigInt(lengthBytes); this.#passedBytes >= pieceBytes; this.#passedBytes -= pieceBytes) {
+      yield { passedBytes: Number(pieceBytes) };
+    }
+  }
+
+  #count(lengthBytes: number): void {
+    this.#atBytes += BigInt(lengthBytes);
+    this.#sincePlace.bytes += lengthBytes;
   }
 
   *#flush(): Generator<Part, void, void> {
@@ -228,6 +308,10 @@ class Packer {
     this.#length = 0;
     yield { bytes, free: nothing };
   }
+}
+
+function otherTree(): OtherTree {
+  return new OtherTree('The volume is not as it was when its copy was cut short, which begins again.');
 }
 
 function newPlace(before: EntryStatus): Place {

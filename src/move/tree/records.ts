@@ -31,6 +31,8 @@ export type TreeRecord =
   | ({ readonly type: 'special'; readonly fileType: number; readonly major: number; readonly minor: number } & Named)
   /** Another name of an entry that came before. */
   | ({ readonly type: 'link' } & Named)
+  /** A copy that is cut short behind it can go on here: the source knows by the digest that all before is as it was. */
+  | { readonly type: 'place'; readonly digest: Buffer }
   /** The number of names that an entry of several has had in this tree; more do not come. */
   | { readonly type: 'names'; readonly link: number; readonly names: number }
   /** These three are of the entry that came last, or of the directory whose entries have ended. */
@@ -52,6 +54,7 @@ const types = [
   'done',
   'end',
   'names',
+  'place',
 ] as const satisfies readonly TreeRecord['type'][];
 
 /** The longest record, an extended attribute, is shorter. */
@@ -61,6 +64,7 @@ const headBytes = 5;
 /** No filesystem has larger files. */
 const largestFile = 1n << 63n;
 const longestName = 255;
+const placeDigestBytes = 32;
 
 export function encodeRecord(record: TreeRecord): Buffer {
   const body = bodyOf(record);
@@ -97,6 +101,8 @@ function bodyOf(record: TreeRecord): Buffer {
       return Buffer.concat([number(BigInt(record.name.length)), record.name, record.value]);
     case 'done':
       return Buffer.concat([number(BigInt(record.mode)), time(record.accessed), time(record.modified)]);
+    case 'place':
+      return record.digest;
     case 'names':
       return Buffer.concat([number(BigInt(record.link)), number(BigInt(record.names))]);
     case 'end':
@@ -117,14 +123,17 @@ function time({ nanoseconds, seconds }: FileTime): Buffer {
   return bytes;
 }
 
-/** The records of a piece. @throws DataLoss if they are none of ours */
-export function* decodeRecords(piece: Buffer): Generator<TreeRecord, void, void> {
+/** The records of a piece, each with its length there. @throws DataLoss if they are none of ours */
+export function* decodeRecords(
+  piece: Buffer,
+): Generator<{ readonly record: TreeRecord; readonly lengthBytes: number }, void, void> {
   for (let at = 0; at < piece.length; ) {
     if (piece.length - at < headBytes) throw unreadable('it ends in a record');
     const type = types[piece.readUInt8(at) - 1];
     const until = at + headBytes + piece.readUInt32BE(at + 1);
     if (type === undefined || until > piece.length) throw unreadable('it has an unknown record, or ends in one');
-    yield decode(type, new Fields(piece.subarray(at + headBytes, until)));
+    const record = decode(type, new Fields(piece.subarray(at + headBytes, until)));
+    yield { record, lengthBytes: until - at };
     at = until;
   }
 }
@@ -167,6 +176,8 @@ function decode(type: TreeRecord['type'], fields: Fields): TreeRecord {
       if (mode > 0o7777) throw unreadable('a mode in it has unknown bits');
       return fields.end({ type, mode, accessed: fields.time(), modified: fields.time() });
     }
+    case 'place':
+      return fields.end({ type, digest: fields.take(placeDigestBytes) });
     case 'names':
       return fields.end({ type, link: fields.small(), names: fields.small() });
     case 'end':

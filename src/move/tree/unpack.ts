@@ -4,6 +4,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { errnoName, isErrno } from '../../kernel/call/errno.ts';
 import { openPastCache } from '../../kernel/file/direct.ts';
 import {
+  attributesOf,
   changeMode,
   changeOwner,
   changeTimes,
@@ -17,8 +18,9 @@ import {
 import { dropCached, readFully, readInto, removeAttribute, resizeFile, writeAt } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { entryStatusOf } from '../../kernel/file/path.ts';
-import { makeFileIn, openEntry, openSubdirectory, type TreeName } from '../../kernel/file/tree.ts';
+import { makeFileIn, nextName, openEntry, openSubdirectory, type TreeName, walkStart } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
+import { removeTree } from '../../kernel/file/tree-removal.ts';
 import { DataLoss, FailedPrecondition, ResourceExhausted } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { roundUp } from '../../volume/size.ts';
@@ -26,7 +28,8 @@ import { blockBytes, type Pace, type Piece, type PieceData, pieceBytes, requireW
 import { InFlight } from '../in-flight.ts';
 import { PieceMemory } from '../piece-memory.ts';
 import { dataDigest, recordsDigest } from './digest.ts';
-import { type DataRange, decodeRecords, type TreeRecord, unreadable } from './records.ts';
+import { OtherTree, type TreeProgress } from './progress.ts';
+import { type DataRange, decodeRecords, isAttributeName, type TreeRecord, unreadable } from './records.ts';
 import { bytesOf, moreThanItsSize } from './room.ts';
 
 export interface TreeTarget {
@@ -41,14 +44,19 @@ export interface UnpackWork extends TreeTarget {
   /** The limit of its data, entries and attributes together. */
   readonly limitBytes: bigint;
   readonly pieces: AsyncIterable<Piece>;
+  /** An earlier try was cut short there: the pieces before it have no data. */
+  readonly from?: TreeProgress | undefined;
   readonly pace: Pace;
   readonly signal: AbortSignal;
   moved(bytes: bigint): void;
+  /** Notes how far it has come, durably. */
+  noted(progress: TreeProgress): Promise<void>;
 }
 
 /** The bytes and files after which all is synced and compared. The files are open until then. */
 const batchBytes = 64 << 20;
 const batchFiles = 256;
+const inheritedAcls = ['system.posix_acl_default', 'system.posix_acl_access'];
 /** The number of entries whose calls go on while the next ones come, and of files that are compared at a time. */
 const entriesAtOnce = 8;
 const comparesAtOnce = 4;
@@ -61,6 +69,7 @@ interface Written {
 
 /** An entry that is no directory, until its `done`. */
 interface OpenEntry {
+  readonly name: Buffer;
   /** A file is open to be read and written, anything else with O_PATH. */
   readonly file: Descriptor;
   readonly kind: 'file' | 'symlink' | 'special';
@@ -82,9 +91,12 @@ interface OpenEntry {
 export async function unpackTree(work: UnpackWork): Promise<void> {
   await using unpacker = new Unpacker(work);
   await unpacker.begin();
-  for await (const { data, lengthBytes } of work.pieces) {
+  const fromBytes = work.from?.atBytes ?? 0n;
+  for await (const { data, lengthBytes, offsetBytes } of work.pieces) {
     work.signal.throwIfAborted();
-    if (data === undefined) throw unreadable('a piece of it is missing');
+    const isBefore = offsetBytes + BigInt(lengthBytes) <= fromBytes;
+    if (data === undefined && isBefore) continue;
+    if (data === undefined || offsetBytes < fromBytes) throw unreadable('a piece of it is missing, or not asked for');
     await unpacker.take(data);
     work.moved(BigInt(lengthBytes));
     await work.pace.took(BigInt(lengthBytes), work.signal);
@@ -92,9 +104,19 @@ export async function unpackTree(work: UnpackWork): Promise<void> {
   await unpacker.end();
 }
 
+/** A directory whose entries come. */
+interface Level {
+  readonly name: Buffer;
+  entries: number;
+  /** An earlier try has made entries in it, maybe more than are counted: those come again. */
+  readonly isResumed: boolean;
+}
+
 class Unpacker implements AsyncDisposable {
   readonly #target: UnpackWork;
-  readonly #levels: TreeLevels<object>;
+  readonly #levels: TreeLevels<Level>;
+  /** The bytes of all that has come. */
+  #atBytes = 0n;
   #entry: OpenEntry | undefined;
   /** The next piece is that. */
   #announced: DataRange | undefined;
@@ -113,10 +135,39 @@ class Unpacker implements AsyncDisposable {
   }
 
   async begin(): Promise<void> {
-    const { queue, root } = this.#target;
+    const { from, queue, root } = this.#target;
     // All entries would inherit those of the directory around it.
-    for (const acl of ['system.posix_acl_default', 'system.posix_acl_access']) await removeAttribute(queue, root, acl);
-    await this.#levels.push(await openFile(queue, root, constants.O_RDONLY | constants.O_DIRECTORY), {});
+    for (const acl of inheritedAcls) await removeAttribute(queue, root, acl);
+    const top = await openFile(queue, root, constants.O_RDONLY | constants.O_DIRECTORY);
+    if (from === undefined) return await this.#levels.push(top, newLevel(Buffer.alloc(0)));
+    await this.#resume(top, from);
+  }
+
+  /** All that came behind that place may be there, or not, or a part of it. */
+  async #resume(root: Descriptor, { atBytes, file, levels, takenBytes }: TreeProgress): Promise<void> {
+    const { queue } = this.#target;
+    this.#atBytes = atBytes;
+    this.#takenBytes = takenBytes;
+    for (const { entries, name } of levels) {
+      const { top } = this.#levels;
+      const directory = top === undefined ? root : await this.#open(top.directory, name, openSubdirectory);
+      await this.#levels.push(directory, { name, entries, isResumed: true });
+      await removeAttributes(queue, directory);
+    }
+    const { top } = this.#levels;
+    if (file === undefined || top === undefined) return;
+    await using entry = await this.#open(top.directory, file.name, openEntry);
+    if (entryStatusOf(entry).kind !== 'file') throw otherCopy();
+    const opened = await openFile(queue, entry, constants.O_RDWR);
+    this.#entry = { ...file, file: opened, kind: 'file', ...untouched(), atBytes: file.atBytes };
+    await removeAttributes(queue, opened);
+    await resizeFile(queue, opened, file.atBytes);
+  }
+
+  async #open(parent: Descriptor, name: Buffer, open: typeof openEntry): Promise<Descriptor> {
+    return await open(this.#target.queue, parent, treeName(name)).catch((error) => {
+      throw isErrno(error, 'ENOENT', 'ENOTDIR', 'ELOOP') ? otherCopy() : error;
+    });
   }
 
   async take(piece: PieceData): Promise<void> {
@@ -126,8 +177,9 @@ class Unpacker implements AsyncDisposable {
       return await this.#write(announced, piece);
     }
     if (!recordsDigest(piece.bytes).equals(piece.digest)) throw unreadable('its bytes have changed on their way');
-    for (const record of decodeRecords(piece.bytes)) {
+    for (const { lengthBytes, record } of decodeRecords(piece.bytes)) {
       if (this.#announced !== undefined || this.#isWhole) throw unreadable('it goes on behind its end');
+      this.#atBytes += BigInt(lengthBytes);
       this.#takeRoom(BigInt(bytesOf(record)));
       await this.#apply(record);
     }
@@ -136,7 +188,7 @@ class Unpacker implements AsyncDisposable {
 
   async end(): Promise<void> {
     if (!this.#isWhole) throw unreadable('it is not whole');
-    await this.#settleBehind();
+    await this.#settleBehind(undefined);
     await this.#settling;
     await syncFilesystem(this.#target.queue, this.#target.root);
   }
@@ -170,6 +222,8 @@ class Unpacker implements AsyncDisposable {
         return await this.#done(top.directory, record);
       case 'data':
         return this.#announce(record);
+      case 'place':
+        return await this.#settleBehind(record.digest);
     }
     if (this.#entry !== undefined) throw unreadable('an entry of it has no end');
     if (record.type === 'names') return await this.#requireNames(record);
@@ -186,9 +240,10 @@ class Unpacker implements AsyncDisposable {
   ): Promise<void> {
     const { links, queue } = this.#target;
     const name = treeName(record.name);
+    await this.#makeRoom(parent, name);
     if (record.type === 'directory') {
       await makeDirectoryIn(queue, parent, name);
-      return await this.#levels.push(await openSubdirectory(queue, parent, name), {});
+      return await this.#levels.push(await openSubdirectory(queue, parent, name), newLevel(Buffer.from(record.name)));
     }
     const waiting = [links, waitingName(record.link)] as const;
     if (record.type === 'link') {
@@ -199,7 +254,7 @@ class Unpacker implements AsyncDisposable {
     if (record.type === 'file') {
       const file = await makeFileIn(queue, parent, name);
       const { sizeBytes } = record;
-      this.#entry = { file, kind: 'file', sizeBytes, ...untouched() };
+      this.#entry = { name: Buffer.from(record.name), file, kind: 'file', sizeBytes, ...untouched() };
     } else {
       if (record.type === 'symlink') await makeSymlinkIn(queue, parent, name, record.target);
       else {
@@ -207,9 +262,27 @@ class Unpacker implements AsyncDisposable {
         await makeSpecialIn(queue, parent, name, { type, nodeOf: { major, minor } });
       }
       const file = await openEntry(queue, parent, name);
-      this.#entry = { file, kind: record.type, sizeBytes: 0n, ...untouched() };
+      this.#entry = { name: Buffer.from(record.name), file, kind: record.type, sizeBytes: 0n, ...untouched() };
     }
-    if (record.link !== 0) await linkIn(queue, [parent, name], waiting);
+    if (record.link === 0) return;
+    if (this.#target.from !== undefined) await removeTree(queue, links, waiting[1]);
+    await linkIn(queue, [parent, name], waiting);
+  }
+
+  /** An earlier try may have made an entry of this name: that has not been compared. */
+  async #makeRoom(parent: Descriptor, name: TreeName): Promise<void> {
+    const level = this.#levels.top?.state;
+    if (level === undefined) return;
+    level.entries++;
+    if (level.isResumed) await removeTree(this.#target.queue, parent, name);
+  }
+
+  /** @throws OtherTree if an entry is left of an earlier try that has not come again */
+  async #requireEntries(directory: Descriptor, { entries }: Level): Promise<void> {
+    const place = walkStart();
+    let found = 0;
+    while ((await nextName(this.#target.queue, directory, place)) !== undefined) found++;
+    if (found !== entries) throw otherCopy();
   }
 
   /** An entry is one here, too, with as many names as in the source. */
@@ -265,8 +338,9 @@ class Unpacker implements AsyncDisposable {
     entry.calls.catch(() => undefined);
     entry.written ??= { file: entry.file, ranges: [] };
     entry.written.ranges.push({ lengthBytes, offsetBytes, digest });
+    this.#atBytes += BigInt(lengthBytes);
     this.#batch.bytes += lengthBytes;
-    if (this.#batch.bytes >= batchBytes) await this.#settleBehind();
+    if (this.#batch.bytes >= batchBytes) await this.#settleBehind(undefined);
   }
 
   async #attribute(
@@ -292,21 +366,36 @@ class Unpacker implements AsyncDisposable {
       if (entry?.kind !== 'symlink') await changeMode(queue, file, record.mode);
       await changeTimes(queue, file, record);
     });
-    if (entry === undefined) return await this.#levels.pop();
+    if (entry === undefined) {
+      const level = this.#levels.top?.state;
+      if (level?.isResumed === true) await this.#requireEntries(directory, level);
+      return await this.#levels.pop();
+    }
     this.#entry = undefined;
     this.#finishing.start(() => finish(entry));
     await this.#finishing.fewerThan(entriesAtOnce);
     if (entry.written === undefined) return;
     this.#batch.files.push(entry.written);
-    if (this.#batch.files.length >= batchFiles) await this.#settleBehind();
+    if (this.#batch.files.length >= batchFiles) await this.#settleBehind(undefined);
   }
 
-  /** The next batch comes meanwhile. */
-  async #settleBehind(): Promise<void> {
+  #progressAt(digest: Buffer): TreeProgress {
+    const { name, atBytes, sizeBytes } = this.#entry ?? {};
+    const file = name && atBytes !== undefined && sizeBytes !== undefined ? { name, atBytes, sizeBytes } : undefined;
+    const levels = this.#levels.states.map(({ entries, name }) => ({ entries, name }));
+    return { atBytes: this.#atBytes, digest, takenBytes: this.#takenBytes, levels, file };
+  }
+
+  /**
+   * The next batch comes meanwhile.
+   * @param digest of the place from which a copy can go on; undefined: this is none
+   */
+  async #settleBehind(digest: Buffer | undefined): Promise<void> {
     await this.#finishing.fewerThan(1);
     await this.#entry?.calls;
     const batch = this.#batch;
     const open = this.#entry?.written;
+    const progress = digest && this.#progressAt(Buffer.from(digest));
     this.#batch = new Batch();
     if (open !== undefined) batch.open = { file: open.file, ranges: open.ranges.splice(0) };
     const before = this.#settling;
@@ -314,6 +403,7 @@ class Unpacker implements AsyncDisposable {
       await using settled = batch;
       await before;
       await this.#settle(settled);
+      if (progress !== undefined) await this.#target.noted(progress);
     })();
     // It is awaited later.
     this.#settling.catch(() => undefined);
@@ -341,6 +431,25 @@ class Unpacker implements AsyncDisposable {
 /** The name under which an entry waits for more of its names. */
 function waitingName(link: number): TreeName {
   return treeName(Buffer.from(String(link)));
+}
+
+function newLevel(name: Buffer): Level {
+  return { name, entries: 0, isResumed: false };
+}
+
+/** An entry has those that come, and no others; an ACL would pass to new entries. */
+async function removeAttributes(queue: DiskQueue, file: Descriptor): Promise<void> {
+  for (const name of await attributesOf(queue, file)) {
+    if (!isAttributeName(name)) continue;
+    await removeAttribute(queue, file, name).catch((error: unknown) => {
+      // A label of SELinux is never removed, and is written again.
+      if (!isErrno(error, 'EPERM', 'EACCES')) throw error;
+    });
+  }
+}
+
+function otherCopy(): OtherTree {
+  return new OtherTree('The copy of the volume is not as it was noted when it was cut short: it begins again.');
 }
 
 function cannotKeep(what: string, error: unknown): FailedPrecondition {
