@@ -12,6 +12,7 @@ import type { VolumeContent } from '../../../../volume/capability.ts';
 import { luksHeaderBytes, newKeyId } from '../../../../volume/encryption.ts';
 import { FailedPrecondition, Unavailable } from '../../../../volume/errors.ts';
 import { fileNameOf, type VolumeHandle } from '../../../../volume/handle.ts';
+import { mapperName } from '../../../../volume/mapper-name.ts';
 import { step } from '../../../../volume/step.ts';
 import { beginningBytes, isZeros } from '../../../location/content.ts';
 import { locateDevice } from '../../../location/disk/found-disk.ts';
@@ -105,6 +106,11 @@ async function encryptDisk(parts: Parts, use: FirstUse, keyId: string): Promise<
   }
   await step('luks/finish', () => programs.cryptsetup(() => nameLuks(devicePath, keyId)));
   log.info({ volume_id: handle, key_id: keyId }, 'the encryption of a blank disk was made');
+}
+
+/** Tells the mappers of this work for a volume. */
+export function isDraftOfNamed(name: string, handle: VolumeHandle): boolean {
+  return isDraftOf(name, draftTag) && name.startsWith(`${mapperName(handle)}-`);
 }
 
 /** Mappers of this work that a driver before this one has left, or that udev looks at. */

@@ -16,7 +16,7 @@ import { openOver, shown } from '../open-over.ts';
 import { LuksPrograms } from '../programs.ts';
 import { replaceKey } from '../rekey.ts';
 import { belowNamed, isEncrypted } from './below.ts';
-import { prepareDisk } from './first-use.ts';
+import { isDraftOfNamed, prepareDisk } from './first-use.ts';
 
 /**
  * The side of a kind, with a mapper over the device of each encrypted volume: only the mapper is mounted and shown. It is closed
@@ -29,6 +29,10 @@ export function encryptableSide(inner: NodeSide, { log, queue }: NodeSideContext
   const parts = { programs, queue };
 
   const mappersOf = (handle: VolumeHandle) => findMapped(beside, (name) => name === mapperName(handle));
+
+  /** With those of a first use that was cut short. */
+  const allMappersOf = (handle: VolumeHandle) =>
+    findMapped(beside, (name) => name === mapperName(handle) || isDraftOfNamed(name, handle));
 
   async function attach(volume: VolumeOnNode, options: AttachOptions): Promise<Attachment> {
     const lower = await inner.attach(belowNamed(volume), options);
@@ -65,7 +69,7 @@ export function encryptableSide(inner: NodeSide, { log, queue }: NodeSideContext
 
   /** One that a driver before this one has left over a device that was since connected again. */
   async function closeStale(handle: VolumeHandle, lower: AttachedDevice): Promise<void> {
-    for (const mapper of await mappersOf(handle)) {
+    for (const mapper of await allMappersOf(handle)) {
       if (mapper.backing.some((each) => sameDevice(each, lower.device))) continue;
       if ((await stateOf(queue, mapper))?.openCount === 0) await closeMapper(queue, mapper);
     }
@@ -79,7 +83,7 @@ export function encryptableSide(inner: NodeSide, { log, queue }: NodeSideContext
   /** @throws Unavailable while it is in use: another node would open the volume then */
   async function close({ handle }: VolumeOnNode): Promise<void> {
     for (const pauseMs of [...settlePausesMs, undefined]) {
-      const mappers = await mappersOf(handle);
+      const mappers = await allMappersOf(handle);
       const [mapper] = mappers;
       if (mapper === undefined) return;
       const live = liveFilesystem(mapper.devicePath);
