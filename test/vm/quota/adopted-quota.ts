@@ -8,7 +8,6 @@ import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { type Project, readProject } from '../../../src/kernel/file/project-id.ts';
 import { ProjectQuota } from '../../../src/kernel/file/project-quota.ts';
 import { writeProjectOfTree } from '../../../src/kernel/file/project-tree.ts';
-import { deepestTree } from '../../../src/kernel/file/tree-levels.ts';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
 import type { AdoptionSpec } from '../../../src/pool/pool.ts';
 import { FailedPrecondition } from '../../../src/volume/errors.ts';
@@ -120,16 +119,19 @@ export function describeAdoptedQuota(kind: string, { mountPoint, open, rootOf, w
         await pool.adopt(spec);
         const root = rootOf(scratch);
         const data = join(root, 'volumes', id, 'data');
-        // Deeper than the driver follows, which any pod can make: one after another, as no path can be so long.
-        const down = `for at in range(${deepestTree + 10}): os.mkdir('d'); os.chdir('d')`;
-        execFileSync('python3', ['-c', `import os\n${down}`], { cwd: data });
-        const out = `${path}-out`;
-        await assert.rejects(pool.release(id, out), /more directories inside each other/);
+        // In a directory without a project: the kernel lets files of one have names there.
+        const [out, elsewhere] = [`${path}-out`, `${path}-elsewhere`];
+        execFileSync('ln', [join(data, 'sub', 'deep', 'file'), elsewhere]);
+        await assert.rejects(pool.release(id, out), /has another name outside/);
+        execFileSync('rm', [elsewhere]);
         const note = join(root, 'handovers', `${id}.json`);
         assert.ok(!existsSync(note));
         assert.equal((await pool.condition(id)).abnormal, false);
         await pool.close();
-        // As an earlier driver left it.
+        // As an earlier driver left it, with a mount in it that no walk passes.
+        const inside = join(data, 'sub', 'inside');
+        mkdirSync(inside);
+        execFileSync('mount', ['-t', 'tmpfs', 'none', inside]);
         writeFileSync(note, JSON.stringify({ inode: statSync(data, { bigint: true }).ino.toString() }));
         const again = await open(scratch);
         {
@@ -137,6 +139,7 @@ export function describeAdoptedQuota(kind: string, { mountPoint, open, rootOf, w
           writeFileSync(join(volume.path, 'file'), 'still in use');
         }
         assert.match((await again.condition(id)).message, /its size is not enforced/);
+        execFileSync('umount', [inside]);
         await again.remove(id);
         assert.equal(await again.find(id), undefined);
         await again.close();
