@@ -93,9 +93,9 @@ export async function openLuks(open: LuksOpen, key: KeyMaterial): Promise<void> 
   await cryptsetup(openArguments(open), key.bytes);
 }
 
-/** Answers if the key opens the device. */
+/** Answers if the key opens the device, of any version of LUKS. */
 export async function fitsLuks(devicePath: string, key: KeyMaterial): Promise<boolean> {
-  const options = ['--type', 'luks2', '--test-passphrase', ...fromInput];
+  const options = ['--type', 'luks', '--test-passphrase', ...fromInput];
   return succeeds(() => cryptsetup([...quiet, 'open', ...options, devicePath], key.bytes));
 }
 

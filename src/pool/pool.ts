@@ -180,6 +180,8 @@ export interface AttachOptions {
   readonly secrets?: Secrets | undefined;
   /** ControllerPublishVolume says that no other node ever had the volume: if it is blank it may be formatted. */
   readonly isFirstUse?: boolean;
+  /** Nothing will be written to it: by the access mode, or by a mount flag. */
+  readonly isReadonly?: boolean;
 }
 
 /** A volume to be made of what lies at a path already; every field is checked. */

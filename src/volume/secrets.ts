@@ -20,6 +20,11 @@ export class Secrets {
     return [...this.#values.keys()];
   }
 
+  /** The same for a part of the driver that must not have some of them. */
+  without(names: readonly string[]): Secrets {
+    return new Secrets(Object.fromEntries([...this.#values].filter(([name]) => !names.includes(name))));
+  }
+
   toJSON(): undefined {
     return undefined;
   }

@@ -97,7 +97,7 @@ export const encryptionStepNames = [
 ] as const;
 
 /** Steps of disks that get their encryption at their first stage; killed around each of them in the virtual machine. */
-export const firstEncryptionStepNames = ['luks/mark', 'luks/unmark', 'luks/finish'] as const;
+export const firstEncryptionStepNames = ['luks/mark', 'luks/mark-header', 'luks/unmark', 'luks/finish'] as const;
 
 /** Steps of thin pools, where a volume in use is cloned; tested in the virtual machine. */
 export const instantStepNames = ['instant/forget', 'instant/suspend', 'instant/take', 'instant/resume'] as const;

@@ -82,10 +82,10 @@ class DamagedFilesystem extends DataLoss {}
 
 /** @throws DamagedFilesystem */
 async function tryToMount(volume: VolumeAccess, mount: VolumeMount): Promise<MountOutcome> {
-  const { beforehand, fsType, isFirstUse = false, secrets } = mount;
+  const { attributes, beforehand, fsType, isFirstUse = false, secrets } = mount;
   const { handle: volumeId, queue } = volume;
   const [attached, prepared] = await Promise.allSettled([
-    attachDeviceOf(volume, { persistent: false, secrets, isFirstUse }),
+    attachDeviceOf(volume, { persistent: false, secrets, isFirstUse, isReadonly: attributes.readonly }),
     beforehand(),
   ]);
   if (attached.status === 'rejected') throw attached.reason;

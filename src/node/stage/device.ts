@@ -26,14 +26,15 @@ export interface DeviceStaging {
   readonly handle: PathHandle | undefined;
   /** The device that is shown there has been detached behind our back. */
   readonly isStale: boolean;
+  readonly isReadonly: boolean;
 }
 
 /** Attaches the volume and shows its device at the place. */
 export async function stageDevice(queue: DiskQueue, volume: VolumeAccess, staging: DeviceStaging): Promise<void> {
-  const { isStale, handle, place, secrets } = staging;
+  const { isReadonly, isStale, handle, place, secrets } = staging;
   handle?.[Symbol.dispose]();
   if (isStale) await step('unstage/unmount', () => unmountAt(queue, place.parent, place.name));
-  const attachment = await attachDeviceOf(volume, { persistent: true, secrets });
+  const attachment = await attachDeviceOf(volume, { persistent: true, secrets, isReadonly });
   try {
     await step('stage/device', async () => {
       if (handle === undefined) await makeFileAt(queue, place.parent, place.name, 0o600);

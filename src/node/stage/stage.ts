@@ -62,7 +62,8 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
     if (plan === 'nothing') return undefined;
     await hold();
     await write();
-    const device = { secrets, place, handle, isStale: plan === 'restore' };
+    const { isReadonly } = demand;
+    const device = { secrets, place, handle, isReadonly, isStale: plan === 'restore' };
     await stageDevice(context.queue, access, device).catch(withdrawNote);
     return undefined;
   }

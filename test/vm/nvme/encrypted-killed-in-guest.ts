@@ -1,13 +1,12 @@
 /** Runs in the virtual machine: the node service is killed around each step with which it encrypts a blank namespace. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { nvmeSubsystem } from '../../../src/kernel/block/nvme.ts';
-import { mark, unfinishedLabel } from '../../../src/pool/layers/luks/named/first-use.ts';
-import { luksHeaderBytes } from '../../../src/volume/encryption.ts';
+import { markOf, markPlaces } from '../../../src/pool/layers/luks/named/marks.ts';
 import type { CrashPoint } from '../../../src/volume/step.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { blank } from '../network-disk/encrypted.ts';
@@ -27,6 +26,7 @@ const points: readonly CrashPoint[] = [
   { when: 'before', step: 'luks/mark' },
   { when: 'after', step: 'luks/mark' },
   { when: 'after', step: 'luks/format' },
+  { when: 'after', step: 'luks/mark-header' },
   { when: 'after', step: 'luks/unmark' },
   { when: 'after', step: 'luks/open' },
   { when: 'after', step: 'create/format' },
@@ -69,6 +69,7 @@ describe('a node service that is killed', () => {
 });
 
 describe('an encryption that was begun', () => {
+  const mark = markOf(randomUUID());
   const write = (bytes: Buffer, offset: number) => {
     const file = openSync(image, 'r+');
     writeSync(file, bytes, 0, bytes.length, offset);
@@ -77,15 +78,16 @@ describe('an encryption that was begun', () => {
 
   test('is made again if the header is not there yet', () => {
     using scratch = new Scratch('killed');
-    write(mark, luksHeaderBytes);
+    write(mark, markPlaces.data);
     write(randomBytes(1 << 20), 1 << 15);
     lives(scratch);
   });
 
-  test('is made again if its header says that it is unfinished', () => {
+  test('is made again if its whole header is there, also with another key', () => {
     using scratch = new Scratch('killed');
-    const words = ['-q', '--key-file', '-', '--pbkdf-memory', '32768', '--iter-time', '50', '--label', unfinishedLabel];
+    const words = ['-q', '--key-file', '-', '--pbkdf-memory', '32768', '--iter-time', '50'];
     execFileSync('cryptsetup', [...words, 'luksFormat', '--type', 'luks2', image], { input: 'a key that was changed' });
+    write(mark, markPlaces.data);
     lives(scratch);
   });
 });

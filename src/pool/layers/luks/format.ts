@@ -10,11 +10,12 @@ import { InvalidArgument } from '../../../volume/errors.ts';
 import type { NewData } from '../../backend.ts';
 import type { LuksParts } from './luks-layer.ts';
 
-export type NewHeader = Pick<LuksFormat, 'dataOffsetBytes' | 'label' | 'sectorBytes'>;
+export type NewHeader = Pick<LuksFormat, 'dataOffsetBytes' | 'label' | 'sectorBytes'> &
+  Partial<Pick<LuksFormat, 'headerBytes' | 'uuid'>>;
 
 /** Makes the header of a new volume, on a device that is known to be free for it. */
 export async function formatNew(devicePath: string, header: NewHeader, key: KeyMaterial): Promise<void> {
-  await formatLuks({ ...header, devicePath, headerBytes: luksHeaderBytes, uuid: randomUUID() }, key);
+  await formatLuks({ headerBytes: luksHeaderBytes, uuid: randomUUID(), ...header, devicePath }, key);
 }
 
 /** Makes the filesystem of a new volume in its encryption, durably; nothing for a raw block volume. */

@@ -8,6 +8,9 @@ export interface Keys {
   readonly previous: KeyMaterial | undefined;
 }
 
+/** The fields of a Secret that are keys: nothing but this layer gets them. */
+export const keyFields = ['key', 'passphrase', 'previousKey', 'previousPassphrase'] as const;
+
 /** 256 random bits: too many to try them all. */
 const minKeyBytes = 32;
 const maxBytes = 4096;
@@ -43,7 +46,11 @@ export function noKeyIn(fields: readonly string[]): InvalidArgument {
   );
 }
 
-function parseOne(secrets: Secrets, keyName: string, passphraseName: string): KeyMaterial | undefined {
+function parseOne(
+  secrets: Secrets,
+  keyName: (typeof keyFields)[number],
+  passphraseName: (typeof keyFields)[number],
+): KeyMaterial | undefined {
   const key = secrets.get(keyName);
   const passphrase = secrets.get(passphraseName);
   if (key !== undefined && passphrase !== undefined) {

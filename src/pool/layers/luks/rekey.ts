@@ -1,13 +1,14 @@
 import { addLuksKey, fitsLuks, type KeyMaterial, nameLuks, removeLuksKey } from '../../../command/cryptsetup.ts';
 import { mappedOver } from '../../../kernel/block/device-mapper.ts';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { newKeyId } from '../../../volume/encryption.ts';
-import { InternalError } from '../../../volume/errors.ts';
+import { FailedPrecondition, InternalError } from '../../../volume/errors.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
 import { step } from '../../../volume/step.ts';
 import { below } from './below.ts';
-import { labelOf } from './header.ts';
+import { readNames } from './header.ts';
 import { type Keys, parseKeys } from './key.ts';
 import type { LuksParts } from './luks-layer.ts';
 import { explained, type Opened, wrongKey } from './mapper.ts';
@@ -31,7 +32,7 @@ export async function changeKey(
     const { devicePath } = lower;
     await replaceKey({ programs, queue }, record, devicePath, keys);
     await using device = await openReadOnly(queue, devicePath);
-    const keyId = await labelOf(queue, device);
+    const keyId = (await readNames(queue, device))?.label;
     isDone = true;
     return keyId;
   } finally {
@@ -52,6 +53,10 @@ export async function replaceKey(
   if (previous === undefined || isSame(keys)) return;
   const fits = (key: KeyMaterial) => programs.cryptsetup(() => fitsLuks(devicePath, key));
   try {
+    if (await isFirstVersion(queue, devicePath)) {
+      if (await fits(previous)) throw notChangedHere(volume);
+      return;
+    }
     if (!(await fits(current))) {
       await step('luks/add-key', () => programs.cryptsetup(() => addLuksKey(devicePath, previous, current)));
       if (!(await fits(current))) throw wrongKey(volume);
@@ -62,6 +67,18 @@ export async function replaceKey(
   } catch (error) {
     throw await explained(queue, error, { devicePath, volume });
   }
+}
+
+async function isFirstVersion(queue: DiskQueue, devicePath: string): Promise<boolean> {
+  await using device = await openReadOnly(queue, devicePath);
+  return (await readNames(queue, device))?.version === 1;
+}
+
+/** Its header has one copy, and no place for the name of a key: a change that is cut short could not go on. */
+function notChangedHere({ id }: Opened): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id}: a key of LUKS 1 is not changed here: run cryptsetup luksChangeKey (or convert), then take the previous key out of the Secret. Nothing was changed.`,
+  );
 }
 
 function isSame({ current, previous }: Keys): boolean {

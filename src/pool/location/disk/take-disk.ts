@@ -10,6 +10,7 @@ import { factsOf, whoHasItOpen, whyUnseen } from './candidate.ts';
 import { type FoundDisk, requireStill } from './found-disk.ts';
 import { type Lenience, whyNotFree } from './free-disk.ts';
 import { holdAlone, lockWithRetries } from './hold-alone.ts';
+import { findScatteredData } from './scattered-data.ts';
 
 export interface Taking<Own> extends Lenience {
   readonly queue: DiskQueue;
@@ -27,6 +28,8 @@ export interface Taking<Own> extends Lenience {
   readonly isLocked?: boolean | undefined;
   /** The configuration names this disk, and not only its like. */
   readonly isNamed: boolean;
+  /** It is looked at between its ends, too. A pool may have a disk that was wiped at both ends alone. */
+  readonly isLookedAtAllOver?: boolean;
   readonly log?: PoolLog | undefined;
 }
 
@@ -70,6 +73,10 @@ export async function takeDisk<Own>(taking: Taking<Own>): Promise<TakenDisk<Own>
     const own = await taking.findOwn({ found, device, limits });
     const facts = await factsOf(queue, found, own === undefined ? device : undefined);
     refuse(taking, found, [...whyNotFree(facts, taking), ...(await whoHasItOpen(found))]);
+    if (own === undefined && taking.isLookedAtAllOver === true) {
+      const at = await findScatteredData(queue, device, 0n);
+      if (at !== undefined) refuse(taking, found, [`it holds data at byte ${at}`]);
+    }
     await requireSight(taking, found);
     const pinned = await openFile(queue, found.devicePath, constants.O_RDONLY | constants.O_NONBLOCK);
     pin = pinned;

@@ -66,6 +66,20 @@ describe('encryption of volumes that PersistentVolumes name', () => {
     assert.deepEqual(kind.read({ lun: '1' }, block), { content: { type: 'block' } });
   });
 
+  test('is refused for a volume that this driver has made, and for no other', () => {
+    const own = parseHandle(`vol-${'a'.repeat(26)}`) ?? assert.fail();
+    kind.requireHandle?.(own, { lun: '1' });
+    assert.throws(
+      () => kind.requireHandle?.(own, encrypted),
+      new InvalidArgument(
+        `volume ${own} was made by this driver, without encryption: leave encryption out of its volumeAttributes, or write another volumeHandle for a disk that was made elsewhere.`,
+      ),
+    );
+    // A kind that takes any text.
+    const { requireHandle: _, ...free } = inner;
+    assert.throws(() => encryptable(free).requireHandle?.(own, encrypted), InvalidArgument);
+  });
+
   test('is refused by its type, and where a volume has no device', () => {
     assert.throws(
       () => kind.read({ lun: '1', encryption: 'none' }, block),

@@ -5,6 +5,8 @@ import type { DeviceNumber } from '../../../../kernel/device.ts';
 import { singleNodeModes } from '../../../../volume/capability.ts';
 import { encryptionTypes } from '../../../../volume/encryption.ts';
 import { InvalidArgument } from '../../../../volume/errors.ts';
+import type { VolumeHandle } from '../../../../volume/handle.ts';
+import { parseVolumeId } from '../../../../volume/id.ts';
 import { mapperName } from '../../../../volume/mapper-name.ts';
 import { seenOnDevice } from '../../../device-content.ts';
 import type { ContextContent, NodeKind, VolumeOnNode } from '../../../node-side.ts';
@@ -24,7 +26,10 @@ export function encryptable(kind: NodeKind): NodeKind {
       const content = kind.read(rest, demand);
       return type === undefined ? content : encrypted(kind, type, content);
     },
-    requireHandle: requireHandle && ((handle, { [encryptionKey]: _, ...rest }) => requireHandle(handle, rest)),
+    requireHandle(handle, { [encryptionKey]: type, ...rest }) {
+      if (type !== undefined && parseVolumeId(handle) !== undefined) throw madeHere(handle);
+      requireHandle?.(handle, rest);
+    },
     shows(volume, seen) {
       const shown = kind.shows(belowNamed(volume), seen);
       if (shown !== undefined || !isEncrypted(volume) || seen.device === undefined) return shown;
@@ -55,6 +60,13 @@ function encrypted({ name }: NodeKind, type: string, content: ContextContent): C
   }
   // Each node would make a header, and keep a separate mapper, over the same device.
   return { ...content, accessModes: singleNodeModes };
+}
+
+/** Its filesystem was made without encryption, or will be: and a blank disk of it has lost its data. */
+function madeHere(handle: VolumeHandle): InvalidArgument {
+  return new InvalidArgument(
+    `volume ${handle} was made by this driver, without encryption: leave encryption out of its volumeAttributes, or write another volumeHandle for a disk that was made elsewhere.`,
+  );
 }
 
 /** One whose device is gone, as its server was given up, is known by its name alone: it must be unmounted. */

@@ -1,22 +1,22 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { findMapped, type MappedOver } from '../../../../kernel/block/device-mapper.ts';
+import type { MappedOver } from '../../../../kernel/block/device-mapper.ts';
 import { sameDevice } from '../../../../kernel/device.ts';
-import { liveFilesystem } from '../../../../kernel/mount/mounted-device.ts';
-import { InternalError, Unavailable } from '../../../../volume/errors.ts';
+import { InternalError } from '../../../../volume/errors.ts';
 import type { VolumeHandle } from '../../../../volume/handle.ts';
 import { mapperName } from '../../../../volume/mapper-name.ts';
 import { locateDevice } from '../../../location/disk/found-disk.ts';
-import { openMapper as openDeviceMapper, settlePausesMs } from '../../../mapped-device.ts';
+import { openMapper as openDeviceMapper } from '../../../mapped-device.ts';
 import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../../node-side.ts';
 import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../../pool.ts';
 import { over } from '../../over.ts';
+import { keyFields } from '../key.ts';
 import { keysOfNamed } from '../key-ring.ts';
 import { closeMapper, openMapper, resizeMapper, stateOf } from '../mapper.ts';
 import { openOver, shown } from '../open-over.ts';
 import { LuksPrograms } from '../programs.ts';
 import { replaceKey } from '../rekey.ts';
 import { belowNamed, isEncrypted } from './below.ts';
-import { isDraftOfNamed, prepareDisk } from './first-use.ts';
+import { prepareDisk, requirePrepared } from './first-use.ts';
+import { allMappersOf, closeMappers, mappersOf } from './mappers.ts';
 
 /**
  * The side of a kind, with a mapper over the device of each encrypted volume: only the mapper is mounted and shown. It is closed
@@ -28,15 +28,10 @@ export function encryptableSide(inner: NodeSide, { log, queue }: NodeSideContext
   const beside = queue.beside('mapper', 1);
   const parts = { programs, queue };
 
-  const mappersOf = (handle: VolumeHandle) => findMapped(beside, (name) => name === mapperName(handle));
-
-  /** With those of a first use that was cut short. */
-  const allMappersOf = (handle: VolumeHandle) =>
-    findMapped(beside, (name) => name === mapperName(handle) || isDraftOfNamed(name, handle));
-
   async function attach(volume: VolumeOnNode, options: AttachOptions): Promise<Attachment> {
-    const lower = await inner.attach(belowNamed(volume), options);
-    if (!isEncrypted(volume)) return lower;
+    if (!isEncrypted(volume)) return await inner.attach(volume, options);
+    // A program would get all fields of the Secret.
+    const lower = await inner.attach(belowNamed(volume), { ...options, secrets: options.secrets?.without(keyFields) });
     try {
       if (lower.kind !== 'device') throw new InternalError(`volume ${volume.handle} has no device to be encrypted on.`);
       await openDeviceMapper(queue, `volume ${volume.handle}`);
@@ -55,43 +50,43 @@ export function encryptableSide(inner: NodeSide, { log, queue }: NodeSideContext
   async function open(
     { content, handle }: VolumeOnNode,
     lower: AttachedDevice,
-    { secrets }: AttachOptions,
+    { isReadonly = false, secrets }: AttachOptions,
   ): Promise<MappedOver> {
     const keys = keysOfNamed(handle, secrets);
     const { devicePath } = lower;
-    const { keyId } = await prepareDisk(parts, { handle, content, lower, key: keys.current, log });
+    const prepared = await prepareDisk(parts, { handle, content, lower, keys, isReadonly, log });
+    const { keyId } = prepared;
     const opened = { id: handle, encryption: keyId === undefined ? undefined : { keyId } };
     await replaceKey(parts, opened, devicePath, keys);
     const { disk } = (await locateDevice(queue, devicePath, lower.device)).place;
     const request = { devicePath, name: mapperName(handle), type: 'luks', isReadonly: disk.isReadonly } as const;
-    return await openMapper(parts, opened, { ...request, key: keys.current });
+    const mapper = await openMapper(parts, opened, { ...request, key: keys.current });
+    await requirePrepared(queue, handle, lower, prepared).catch(async (error) => {
+      await closeMapper(queue, mapper);
+      throw error;
+    });
+    return mapper;
   }
 
   /** One that a driver before this one has left over a device that was since connected again. */
   async function closeStale(handle: VolumeHandle, lower: AttachedDevice): Promise<void> {
-    for (const mapper of await allMappersOf(handle)) {
+    for (const mapper of await allMappersOf(queue, handle, [])) {
       if (mapper.backing.some((each) => sameDevice(each, lower.device))) continue;
       if ((await stateOf(queue, mapper))?.openCount === 0) await closeMapper(queue, mapper);
     }
   }
 
   async function attached(volume: VolumeOnNode): Promise<Attached[]> {
-    const mappers = isEncrypted(volume) ? await mappersOf(volume.handle) : [];
+    const mappers = isEncrypted(volume) ? await mappersOf(beside, volume.handle) : [];
     return mappers.length > 0 ? mappers.map(shown) : await inner.attached(belowNamed(volume));
   }
 
   /** @throws Unavailable while it is in use: another node would open the volume then */
-  async function close({ handle }: VolumeOnNode): Promise<void> {
-    for (const pauseMs of [...settlePausesMs, undefined]) {
-      const mappers = await allMappersOf(handle);
-      const [mapper] = mappers;
-      if (mapper === undefined) return;
-      const live = liveFilesystem(mapper.devicePath);
-      if (live !== undefined) throw stillUsed(handle, `its ${live} is still in use on ${mapper.devicePath}`);
-      for (const each of mappers) await closeMapper(beside, each);
-      if (pauseMs === undefined) throw stillUsed(handle, `a program still has ${mapper.devicePath} open (see lsof)`);
-      await delay(pauseMs);
-    }
+  async function close(volume: VolumeOnNode): Promise<void> {
+    const lower = (await inner.attached(belowNamed(volume))).flatMap((each) =>
+      each.kind === 'device' ? each.device : [],
+    );
+    await closeMappers(beside, volume.handle, () => allMappersOf(beside, volume.handle, lower));
   }
 
   async function detach(volume: VolumeOnNode, given: Attached): Promise<void> {
@@ -108,7 +103,8 @@ export function encryptableSide(inner: NodeSide, { log, queue }: NodeSideContext
 
   async function grow(volume: VolumeOnNode, sizeBytes: bigint): Promise<bigint> {
     const grownBytes = (await inner.grow?.(belowNamed(volume), sizeBytes)) ?? sizeBytes;
-    if (isEncrypted(volume)) for (const { name } of await mappersOf(volume.handle)) await resizeMapper(parts, name);
+    if (isEncrypted(volume))
+      for (const { name } of await mappersOf(beside, volume.handle)) await resizeMapper(parts, name);
     return grownBytes;
   }
 
@@ -122,10 +118,4 @@ export function encryptableSide(inner: NodeSide, { log, queue }: NodeSideContext
     isAnswering: isAnswering && ((volume) => isAnswering.call(inner, belowNamed(volume))),
     condition: condition && ((volume) => condition.call(inner, belowNamed(volume))),
   });
-}
-
-function stillUsed(handle: VolumeHandle, reason: string): Unavailable {
-  return new Unavailable(
-    `volume ${handle}: ${reason}: a program or a container has it, or it is being written back (see holdfast who). It is tried again.`,
-  );
 }
