@@ -10,6 +10,7 @@ import { multipathMapOver } from '../../../src/kernel/block/multipath.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { sysfsNames, sysfsText } from '../../../src/kernel/file/sysfs.ts';
 import { iscsiNodeKind } from '../../../src/pool/kinds/iscsi/kind.ts';
+import { encryptable } from '../../../src/pool/layers/luks/named/kind.ts';
 import { ContextHarness } from '../../support/context-harness.ts';
 import { eventually } from '../../support/eventually.ts';
 import { blockCapability, mountCapability, type TestVolume } from '../../support/node-volume.ts';
@@ -262,6 +263,39 @@ describe('a volume with two portals on a node with multipathd', () => {
       await nothingLeft();
     });
   }
+
+  test('is let go with its encryption when both portals are lost', async () => {
+    target('multipathd', 'stop');
+    target('multipathd', 'start', ...always('no_path_retry queue'));
+    execFileSync('modprobe', ['dm-crypt']);
+    target('backing', directory, 'encrypted', 'blank');
+    target('map', '3', 'encrypted');
+    await harness.restart([encryptable(iscsiNodeKind)]);
+    const volume = harness.volume('encrypted', ext4);
+    const secrets = { key: Buffer.alloc(32, 0x5a).toString('base64') };
+    const volume_context = { ...contextOf('3'), encryption: 'luks2' };
+    const up = async () => {
+      await volume.stage({ volume_context, secrets });
+      await volume.publish({ volume_context });
+    };
+    await up();
+    assert.equal(maps().length, 1);
+    const path = join(volume.target, 'file');
+    writeFileSync(path, 'acknowledged', { flush: true });
+    writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
+    target('silence');
+    await eventually(async () => assert.match(await condition(volume), /No connection to the target/), longMs);
+    await volume.unpublish();
+    await eventually(async () => void (await volume.unstage()), 300_000);
+    await nothingLeft();
+    assert.doesNotMatch(execFileSync('dmsetup', ['ls'], { encoding: 'utf8' }), /holdfast/);
+    target('speak');
+    await up();
+    assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
+    await volume.down();
+    await nothingLeft();
+    target('unmap', '3');
+  });
 
   test('is unmounted alone when both portals are lost, and another volume of the target waits and goes on', async () => {
     target('multipathd', 'stop');
