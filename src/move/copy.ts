@@ -34,7 +34,7 @@ export interface Piece {
 
 export interface PieceData {
   /** In aligned memory (`alignedMemory`). */
-  readonly bytes: Buffer;
+  readonly bytes: Buffer<ArrayBuffer>;
   readonly digest: Buffer;
   /** The bytes are needed no more (`Slot.free`). */
   free(): void;

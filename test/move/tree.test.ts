@@ -73,7 +73,7 @@ type SentPiece = readonly TreeRecord[] | Buffer;
 async function* sent(...pieces: readonly SentPiece[]): AsyncGenerator<Piece, void, void> {
   let offsetBytes = 0n;
   for (const piece of pieces) {
-    const bytes = Buffer.isBuffer(piece) ? piece : Buffer.concat(piece.map(encodeRecord));
+    const bytes = Buffer.from(Buffer.isBuffer(piece) ? piece : Buffer.concat(piece.map(encodeRecord)));
     const digest = createHash('sha256').update(bytes).digest();
     yield { offsetBytes, lengthBytes: bytes.length, data: { bytes, digest, free: () => undefined } };
     offsetBytes += BigInt(bytes.length);
@@ -144,6 +144,21 @@ describe('a tree that moves', () => {
     'data of no file': [[data(0n, 1)], name('a'), [done, end]],
     'shorter data than it says': [[file('x'), data(0n, 4)], name('abc'), [done, done, end]],
     'records in place of data': [[file('x'), data(0n, 4), done, done, end]],
+    'content of no file': [[{ type: 'content', bytes: name('abcd') }, done, end]],
+    'shorter content than its file': [[file('x', 8n), { type: 'content', bytes: name('abcd') }, done, done, end]],
+    'content that comes twice': [
+      [file('x'), { type: 'content', bytes: name('abcd') }, { type: 'content', bytes: name('abcd') }, done, done, end],
+    ],
+    'content of a symlink': [
+      [
+        { type: 'symlink', name: name('x'), link: 0, target: name('y') },
+        { type: 'content', bytes: name('abcd') },
+        ...([done, done, end] as const),
+      ],
+    ],
+    'longer content than a record has': [
+      [file('x', 65537n), { type: 'content', bytes: Buffer.alloc(65537) }, done, done, end],
+    ],
     'an entry that has no end': [[file('x'), file('y'), done, done, end]],
     'more ends than directories': [[done, done, end]],
     'an entry behind its end': [[done, end], [file('x')]],
@@ -353,7 +368,7 @@ describe('a tree that moves', () => {
       const open = await openDescriptors();
       const places: bigint[] = [];
       let progress: TreeProgress | undefined;
-      for (let untilBytes = 6n << 20n; untilBytes < 38n << 20n; untilBytes += 6n << 20n) {
+      for (let untilBytes = 20n << 20n; untilBytes < 40n << 20n; untilBytes += 6n << 20n) {
         progress = await cutCopy(scratch, packed(from, progress), untilBytes, progress);
         places.push(progress?.atBytes ?? 0n);
       }

@@ -9,7 +9,7 @@ export interface Frame {
   readonly offsetBytes: bigint;
   readonly lengthBytes: number;
   readonly digest: Buffer;
-  readonly body: Buffer;
+  readonly body: Buffer<ArrayBuffer>;
   /** The body is needed no more (`Slot.free`). */
   free(): void;
 }
@@ -109,7 +109,7 @@ export class FramesAhead {
     return { ...facts, digest: none, body };
   }
 
-  async #bytes(length: number): Promise<Buffer> {
+  async #bytes(length: number): Promise<Buffer<ArrayBuffer>> {
     const bytes = Buffer.alloc(length);
     await this.#source.read(bytes);
     return bytes;

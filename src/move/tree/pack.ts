@@ -16,7 +16,14 @@ import { ahead } from './ahead.ts';
 import { dataDigest } from './digest.ts';
 import { Links } from './links.ts';
 import { OtherTree, type TreePlace } from './progress.ts';
-import { encodeRecord, isAttributeName, longestRecordBytes, type TreeRecord } from './records.ts';
+import {
+  encodeRecord,
+  isAttributeName,
+  longestRecordBytes,
+  maxContentBytes,
+  recordHead,
+  type TreeRecord,
+} from './records.ts';
 
 export interface TreeSource {
   readonly queue: DiskQueue;
@@ -52,10 +59,10 @@ const piecesAhead = 4;
 const piecesAtOnce = 10;
 /** The number of entries that are looked at a time, and the largest files that are read meanwhile. */
 const looksAhead = 8;
-const smallBytes = 128n << 10n;
+const smallBytes = BigInt(maxContentBytes);
 
 /** The records and bytes after which there is a place from which a copy can go on. */
-const placeRecords = 2048;
+const placeRecords = 4096;
 const placeBytes = 16 << 20;
 
 /** Reading changes no time of the source. */
@@ -203,12 +210,11 @@ class Packer {
       const { sizeBytes } = status;
       yield* this.#add({ type: 'file', link, sizeBytes, name });
       if (isSmall) {
-        yield* this.#add({ type: 'data', offsetBytes: 0n, lengthBytes: Number(sizeBytes) });
-        if (this.#isPassing) yield* this.#pass(Number(sizeBytes));
-        else if (data !== undefined) yield* this.#piece(data);
+        if (this.#isPassing) yield* this.#pass(this.#head('content', Number(sizeBytes)).length + Number(sizeBytes));
+        else if (data !== undefined) yield* this.#content(data);
         else {
           await using entry = await openEntry(queue, parent, treeName);
-          yield* this.#piece(await this.#readSmall(entry, status));
+          yield* this.#content(await this.#readSmall(entry, status));
         }
       } else if (sizeBytes > 0n) {
         await using entry = await openEntry(queue, parent, treeName);
@@ -261,12 +267,30 @@ class Packer {
     const bytes = encodeRecord(record);
     this.#digest.update(bytes);
     this.#sincePlace.records++;
-    if (this.#isPassing) return yield* this.#pass(bytes.length);
-    this.#count(bytes.length);
-    this.#records.push(bytes);
-    this.#length += bytes.length;
+    if (this.#isPassing) yield* this.#pass(bytes.length);
+    else yield* this.#push(bytes);
+  }
+
+  /** The head of a record whose body is no part of the digest: the state of its entry is. */
+  #head(type: TreeRecord['type'], lengthBytes: number): Buffer {
+    const head = recordHead(type, lengthBytes);
+    this.#digest.update(head);
+    this.#sincePlace.records++;
+    return head;
+  }
+
+  *#content(data: Buffer<ArrayBuffer>): Generator<Part, void, void> {
+    yield* this.#push(this.#head('content', data.length), data);
+  }
+
+  *#push(...record: readonly Buffer[]): Generator<Part, void, void> {
+    for (const bytes of record) {
+      this.#count(bytes.length);
+      this.#records.push(bytes);
+      this.#length += bytes.length;
+    }
     // Another record fits into the piece, however long it is.
-    if (this.#length >= longestRecordBytes) yield* this.#flush();
+    if (this.#length >= Number(pieceBytes) - longestRecordBytes) yield* this.#flush();
   }
 
   /** An entry that was changed since is another one, also if its records are the same. */

@@ -27,6 +27,8 @@ export type TreeRecord =
   /** Its data follows, in order; the rest of it is holes. */
   | ({ readonly type: 'file'; readonly sizeBytes: bigint } & Named)
   | ({ readonly type: 'data' } & DataRange)
+  /** All data of a small file, instead of those: many of them are in one piece. */
+  | { readonly type: 'content'; readonly bytes: Buffer }
   | ({ readonly type: 'symlink'; readonly target: Buffer } & Named)
   | ({ readonly type: 'special'; readonly fileType: number; readonly major: number; readonly minor: number } & Named)
   /** Another name of an entry that came before. */
@@ -55,9 +57,12 @@ const types = [
   'end',
   'names',
   'place',
+  'content',
 ] as const satisfies readonly TreeRecord['type'][];
 
-/** The longest record, an extended attribute, is shorter. */
+/** Limit of the files whose data is a record. */
+export const maxContentBytes = 64 << 10;
+/** The longest records, extended attributes and the content of files, are shorter. */
 export const longestRecordBytes = 70_000;
 /** Type, length of the rest. */
 const headBytes = 5;
@@ -68,10 +73,15 @@ const placeDigestBytes = 32;
 
 export function encodeRecord(record: TreeRecord): Buffer {
   const body = bodyOf(record);
+  return Buffer.concat([recordHead(record.type, body.length), body]);
+}
+
+/** The bytes of a record before its body. */
+export function recordHead(type: TreeRecord['type'], lengthBytes: number): Buffer {
   const head = Buffer.alloc(headBytes);
-  head.writeUInt8(types.indexOf(record.type) + 1, 0);
-  head.writeUInt32BE(body.length, 1);
-  return Buffer.concat([head, body]);
+  head.writeUInt8(types.indexOf(type) + 1, 0);
+  head.writeUInt32BE(lengthBytes, 1);
+  return head;
 }
 
 function bodyOf(record: TreeRecord): Buffer {
@@ -103,6 +113,8 @@ function bodyOf(record: TreeRecord): Buffer {
       return Buffer.concat([number(BigInt(record.mode)), time(record.accessed), time(record.modified)]);
     case 'place':
       return record.digest;
+    case 'content':
+      return record.bytes;
     case 'names':
       return Buffer.concat([number(BigInt(record.link)), number(BigInt(record.names))]);
     case 'end':
@@ -175,6 +187,11 @@ function decode(type: TreeRecord['type'], fields: Fields): TreeRecord {
       const mode = fields.small() & ~constants.S_IFMT;
       if (mode > 0o7777) throw unreadable('a mode in it has unknown bits');
       return fields.end({ type, mode, accessed: fields.time(), modified: fields.time() });
+    }
+    case 'content': {
+      const bytes = fields.rest();
+      if (bytes.length === 0 || bytes.length > maxContentBytes) throw unreadable('its data is too long, or none');
+      return { type, bytes };
     }
     case 'place':
       return fields.end({ type, digest: fields.take(placeDigestBytes) });

@@ -55,7 +55,7 @@ export interface UnpackWork extends TreeTarget {
 
 /** The bytes and files after which all is synced and compared. The files are open until then. */
 const batchBytes = 64 << 20;
-const batchFiles = 256;
+const batchFiles = 1024;
 const inheritedAcls = ['system.posix_acl_default', 'system.posix_acl_access'];
 /** The number of entries whose calls go on while the next ones come, and of files that are compared at a time. */
 const entriesAtOnce = 8;
@@ -176,7 +176,7 @@ class Unpacker implements AsyncDisposable {
       this.#announced = undefined;
       return await this.#write(announced, piece);
     }
-    if (!recordsDigest(piece.bytes).equals(piece.digest)) throw unreadable('its bytes have changed on their way');
+    if (!(await dataDigest(piece.bytes)).equals(piece.digest)) throw unreadable('its bytes have changed on their way');
     for (const { lengthBytes, record } of decodeRecords(piece.bytes)) {
       if (this.#announced !== undefined || this.#isWhole) throw unreadable('it goes on behind its end');
       this.#atBytes += BigInt(lengthBytes);
@@ -222,6 +222,8 @@ class Unpacker implements AsyncDisposable {
         return await this.#done(top.directory, record);
       case 'data':
         return this.#announce(record);
+      case 'content':
+        return await this.#content(record.bytes);
       case 'place':
         return await this.#settleBehind(record.digest);
     }
@@ -331,16 +333,34 @@ class Unpacker implements AsyncDisposable {
     const { bytes, digest } = piece;
     const entry = this.#entry;
     if (entry === undefined || bytes.length !== lengthBytes) throw unreadable('its data is of another length');
-    this.#takeRoom(roundUp(BigInt(lengthBytes), blockBytes));
     // One is written while the next one comes.
     await entry.calls;
-    entry.calls = writeAt(queue, entry.file, bytes, offsetBytes).then(() => piece.free());
+    const range = { lengthBytes, offsetBytes, digest };
+    this.#writeRange(entry, range, () => writeAt(queue, entry.file, bytes, offsetBytes).then(() => piece.free()));
+    this.#atBytes += BigInt(lengthBytes);
+    if (this.#batch.bytes >= batchBytes) await this.#settleBehind(undefined);
+  }
+
+  /** All data of the file that came last. */
+  async #content(sent: Buffer): Promise<void> {
+    const entry = this.#entry;
+    const isIts = entry?.kind === 'file' && entry.atBytes === 0n && entry.sizeBytes === BigInt(sent.length);
+    if (!isIts) throw unreadable('its data is of another length');
+    entry.atBytes = entry.sizeBytes;
+    // The memory of the piece is used again.
+    const bytes = Buffer.from(sent);
+    const range = { offsetBytes: 0n, lengthBytes: bytes.length, digest: recordsDigest(bytes) };
+    this.#writeRange(entry, range, () => writeAt(this.#target.queue, entry.file, bytes, 0n));
+  }
+
+  #writeRange(entry: OpenEntry, range: Written['ranges'][number], write: () => Promise<void>): void {
+    this.#takeRoom(roundUp(BigInt(range.lengthBytes), blockBytes));
+    entry.calls = entry.calls.then(write);
+    // It is awaited later.
     entry.calls.catch(() => undefined);
     entry.written ??= { file: entry.file, ranges: [] };
-    entry.written.ranges.push({ lengthBytes, offsetBytes, digest });
-    this.#atBytes += BigInt(lengthBytes);
-    this.#batch.bytes += lengthBytes;
-    if (this.#batch.bytes >= batchBytes) await this.#settleBehind(undefined);
+    entry.written.ranges.push(range);
+    this.#batch.bytes += range.lengthBytes;
   }
 
   async #attribute(
