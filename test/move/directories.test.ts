@@ -216,7 +216,7 @@ describe('a directory that moves between two pools of a node', () => {
       script,
     ];
     const said = execFileSync('unshare', words, { encoding: 'utf8' });
-    assert.match(said, /^FailedPrecondition: volume vol cannot move: .*Give the driver's pod hostPID: true\.$/m);
+    assert.match(said, /^Unavailable: volume vol cannot move: .*Give the driver's pod hostPID: true\.$/m);
   });
 
   test('that a process writes to all the same is copied again, and has all of it', async () => {

@@ -57,11 +57,12 @@ const processesTimeoutMs = 20_000;
 
 /**
  * A process with a directory of the volume open, or with its working directory in it, changes the volume where it is mounted nowhere.
- * @throws Unavailable if there is one, or there was no time to look; FailedPrecondition if no process of the node can be seen
+ * @throws Unavailable if there is one, if there was no time to look, or if no process of the node can be seen: a move that waits
+ * for the end of ordinary uses (FailedPrecondition) would not say so
  */
 export async function refuseProcessesIn(queue: DiskQueue, path: string, id: VolumeId): Promise<void> {
   if (!(await seesAllProcesses(queue))) {
-    throw new FailedPrecondition(
+    throw new Unavailable(
       `volume ${id} cannot move: whether a program has it open cannot be seen without the processes of the node. Give the driver's pod hostPID: true.`,
     );
   }
