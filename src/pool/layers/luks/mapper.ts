@@ -103,6 +103,12 @@ export async function explained(
   { devicePath, volume }: { readonly devicePath: string; readonly volume: Opened },
 ): Promise<unknown> {
   if (error instanceof WrongKey) return wrongKey(volume);
+  // The words of cryptsetup for a device with tags of integrity that is opened with discards.
+  if (error instanceof CommandError && error.stderr.includes('Discard/TRIM is not supported')) {
+    return new FailedPrecondition(
+      `volume ${volume.id}: its encryption has data integrity (dm-integrity), which is not opened here: make another one without --integrity, and copy the data. Nothing was changed.`,
+    );
+  }
   if (!(error instanceof CommandError) || !/not a valid LUKS|header|Metadata|IO error|size/i.test(error.stderr))
     return error;
   try {
