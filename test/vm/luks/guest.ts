@@ -10,6 +10,7 @@ const programs = [
   'layer-in-guest',
   'lvm-in-guest',
   'move-in-guest',
+  'named-in-guest',
   'power-in-guest',
 ];
 const sizeBytes = 4 * 2 ** 30;
