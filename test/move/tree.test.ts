@@ -407,6 +407,23 @@ describe('a tree that moves', () => {
       requireTree(await unpack(scratch, 'to', packed(from, progress), { from: progress }), before);
     });
 
+    test('goes on also if the tree was read meanwhile, which changes times of access', async () => {
+      using scratch = new Scratch('tree');
+      const from = scratch.join('from');
+      makeTree(from);
+      execFileSync('find', [from, '-exec', 'touch', '-h', '-a', '-d', '2001-01-01', '{}', '+']);
+      const progress = await cutCopy(scratch, packed(from), 38n << 20n);
+      assert.notEqual(progress, undefined);
+      const accessed = () =>
+        execFileSync('find', [from, '-maxdepth', '2', '-printf', '%p %A@\\n'], { encoding: 'utf8' });
+      const before = accessed();
+      execFileSync('sh', ['-c', 'find directory* -type f -exec cat {} + >/dev/null; ls . directory*'], {
+        cwd: join(from, 'top'),
+      });
+      assert.notEqual(accessed(), before);
+      await unpack(scratch, 'to', packed(from, progress), { from: progress });
+    });
+
     function write(path: string): void {
       const file = openSync(path, 'r+');
       writeSync(file, 'x', 0);

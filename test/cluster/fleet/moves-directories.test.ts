@@ -47,7 +47,7 @@ fleetTest(
       const ready = () => namespace.wait('--for=jsonpath={.status.readyReplicas}=1', 'statefulset/set');
       const nodeOf = () => namespace.run(['get', 'pod/set-0', '-o', 'jsonpath={.spec.nodeName}']);
       await ready();
-      const { handle, name } = await namespace.volumeOf('data-set-0');
+      const { handle } = await namespace.volumeOf('data-set-0');
       const first = await nodeOf();
       const other = fleet().nodes.find((node) => node.name !== first)?.name ?? assert.fail('one node');
       const dry = await type(`kubectl holdfast move ${namespace.name}/data-set-0 --to ${other} --dry-run`);
@@ -74,20 +74,20 @@ fleetTest(
         const numbers = Array.from({ length: acknowledged }, (_, index) => index + 1);
         assert.deepEqual(lines.slice(0, acknowledged).map(Number), numbers);
         assert.equal(await namespace.exec('set-0', entries), before);
-        assert.match(
-          await namespace.run(['get', 'pv', name, '-o', 'jsonpath={.spec.nodeAffinity}']),
-          new RegExp(`"${to}"`),
-        );
+        // It may be another one now, with the same volume.
+        const { name } = await namespace.volumeOf('data-set-0');
+        assert.match(await namespace.field(`pv/${name}`, '.spec.nodeAffinity'), new RegExp(`"${to}"`));
       }
       for (const node of [first, other]) {
         const purged = await type(`kubectl holdfast trash purge ${handle} --node ${node}`);
         assert.equal(purged.status, 0, purged.stderr);
       }
-      // While its pool is there.
-      await namespace.remove('statefulset/set');
-      await namespace.remove('pvc/data-set-0');
-      await namespace.wait('--for=delete', `pv/${name}`);
     } finally {
+      // While its pool is there.
+      const claimed = await namespace.run(['get', 'pvc', '-o', 'jsonpath={.items[*].spec.volumeName}']);
+      const gone = ['--ignore-not-found', '--timeout=240s'];
+      await namespace.run(['delete', 'statefulset/set', 'pvc/data-set-0', ...gone]);
+      if (claimed !== '') await namespace.wait('--for=delete', `pv/${claimed}`);
       await namespace.remove(`storageclass/${className}`);
       await configure('{}\n');
     }

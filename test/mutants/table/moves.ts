@@ -949,4 +949,12 @@ export const moveMutants: readonly Mutant[] = [
     replacement: 'if (entry === undefined) return;',
     only: 'content',
   },
+  {
+    name: 'a tree that was only read is the same tree',
+    ...trees,
+    file: 'src/move/tree/pack.ts',
+    text: "record.type === 'done' ? encodeRecord({ ...record, accessed: record.modified }) : bytes",
+    replacement: 'bytes',
+    only: 'if the tree was read meanwhile',
+  },
 ];
