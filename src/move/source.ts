@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Descriptor } from '../kernel/call/descriptor.ts';
+import { syncFilesystem } from '../kernel/file/filesystem.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { Closed, CopyState, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
@@ -275,6 +276,13 @@ export class PoolSource implements MoveSource {
     const { pool } = this.#parts;
     const totalBytes = larger(0n, (await this.#usedBytes()) - (from?.atBytes ?? 0n));
     const root = await this.#moves.read(record.id);
+    try {
+      // A power cut here must not take back bytes that were read: a copy that goes on would have both states.
+      await syncFilesystem(pool.queue, root);
+    } catch (error) {
+      await root[Symbol.asyncDispose]();
+      throw error;
+    }
     return {
       ...{ record, endBytes: treeEndBytes, totalBytes, pieces: packTree({ queue: pool.queue, root, from, signal }) },
       [Symbol.asyncDispose]: () => root[Symbol.asyncDispose](),

@@ -11,6 +11,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   truncateSync,
   unlinkSync,
   writeFileSync,
@@ -424,6 +425,21 @@ describe('a tree that moves', () => {
       await unpack(scratch, 'to', packed(from, progress), { from: progress });
     });
 
+    test('has the times of its directories', async () => {
+      using scratch = new Scratch('tree');
+      const from = scratch.join('from');
+      makeTree(from);
+      // Older than a day: a look changes them then (mount(8), relatime).
+      execFileSync('find', [from, '-exec', 'touch', '-h', '-a', '-d', '2020-01-01', '{}', '+']);
+      const progress = await cutCopy(scratch, packed(from), 24n << 20n);
+      for (let at = 0; at < 12; at++) readdirSync(join(from, 'top', `directory ${at}`));
+      const to = await unpack(scratch, 'to', packed(from, progress), { from: progress });
+      for (const { name } of progress?.levels ?? []) {
+        const [there, here] = [from, to].map((path) => statSync(join(path, `${name}`)));
+        assert.equal(here?.atimeMs, there?.atimeMs, `${name}`);
+      }
+    });
+
     function write(path: string): void {
       const file = openSync(path, 'r+');
       writeSync(file, 'x', 0);
@@ -435,6 +451,7 @@ describe('a tree that moves', () => {
     const others: Record<string, Change> = {
       'with an entry at the target that does not come again': ({ to }) => writeFileSync(join(to, 'more'), ''),
       'without a part of it at the target': ({ to }) => rmSync(to, { recursive: true }),
+      'with less of a file at the target than was noted': ({ to }, { part }) => truncateSync(join(to, part), 1 << 20),
       'with a file that was changed before that place': ({ from }, { whole }) => write(join(from, whole)),
       'with a name that is gone before that place': ({ from }, { whole }) => unlinkSync(join(from, whole)),
       'with a file that was changed where it has been copied': ({ from }, { part }) => write(join(from, part)),

@@ -13,7 +13,7 @@ import { TreeLevels } from './tree-levels.ts';
  * need not be UTF-8.
  */
 
-const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_DIRECTORY, O_NOATIME, O_NOFOLLOW, O_NONBLOCK } = constants;
 const RESOLVE_NO_XDEV = 0x01n;
 const RESOLVE_NO_MAGICLINKS = 0x02n;
 const RESOLVE_NO_SYMLINKS = 0x04n;
@@ -154,7 +154,7 @@ export async function walkTree(
   { isInUse = false, signal }: WalkOptions = {},
 ): Promise<void> {
   await using levels = new TreeLevels<WalkPlace>(queue);
-  await enter(await openFile(queue, root, O_RDONLY | O_DIRECTORY));
+  await enter(await openFile(queue, root, O_RDONLY | O_DIRECTORY | O_NOATIME));
   for (let { top } = levels; top !== undefined; top = levels.top) {
     signal?.throwIfAborted();
     const name = await unlessGone(nextName(queue, top.directory, top.state));
@@ -174,7 +174,8 @@ export async function walkTree(
   async function visitName(parent: Descriptor, name: TreeName): Promise<void> {
     await using entry = await openEntry(queue, parent, name);
     const status = await statusOf(queue, entry);
-    if (status.kind === 'directory') return await enter(await openFile(queue, entry, O_RDONLY | O_DIRECTORY));
+    if (status.kind === 'directory')
+      return await enter(await openFile(queue, entry, O_RDONLY | O_DIRECTORY | O_NOATIME));
     if (status.kind !== 'file') return await visit({ file: entry, status });
     await using file = await openFile(queue, entry, O_RDONLY | O_NONBLOCK);
     await visit({ file, status });

@@ -157,7 +157,9 @@ class Unpacker implements AsyncDisposable {
     const { top } = this.#levels;
     if (file === undefined || top === undefined) return;
     await using entry = await this.#open(top.directory, file.name, openEntry);
-    if (entryStatusOf(entry).kind !== 'file') throw otherCopy();
+    const { kind, sizeBytes } = entryStatusOf(entry);
+    // A disk that has lost synced bytes may have less of it.
+    if (kind !== 'file' || sizeBytes < file.atBytes) throw otherCopy();
     const opened = await openFile(queue, entry, constants.O_RDWR);
     this.#entry = { ...file, file: opened, kind: 'file', ...untouched(), atBytes: file.atBytes };
     await removeAttributes(queue, opened);
@@ -384,13 +386,12 @@ class Unpacker implements AsyncDisposable {
       // The rest of it is a hole.
       if (entry !== undefined && entry.atBytes < entry.sizeBytes) await resizeFile(queue, file, entry.sizeBytes);
       if (entry?.kind !== 'symlink') await changeMode(queue, file, record.mode);
+      const level = entry === undefined ? this.#levels.top?.state : undefined;
+      // Before the times: to read a directory may change one.
+      if (level?.isResumed === true) await this.#requireEntries(directory, level);
       await changeTimes(queue, file, record);
     });
-    if (entry === undefined) {
-      const level = this.#levels.top?.state;
-      if (level?.isResumed === true) await this.#requireEntries(directory, level);
-      return await this.#levels.pop();
-    }
+    if (entry === undefined) return await this.#levels.pop();
     this.#entry = undefined;
     this.#finishing.start(() => finish(entry));
     await this.#finishing.fewerThan(entriesAtOnce);

@@ -957,4 +957,22 @@ export const moveMutants: readonly Mutant[] = [
     replacement: 'bytes',
     only: 'if the tree was read meanwhile',
   },
+  {
+    name: 'a file of a copy that goes on is as long as was noted',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: ' || sizeBytes < file.atBytes) throw otherCopy();',
+    replacement: ') throw otherCopy();',
+    only: 'with less of a file',
+  },
+  {
+    name: 'a directory of a copy that goes on has the time of its last access',
+    ...trees,
+    file: 'src/move/tree/unpack.ts',
+    text: `if (level?.isResumed === true) await this.#requireEntries(directory, level);
+      await changeTimes(queue, file, record);`,
+    replacement: `await changeTimes(queue, file, record);
+      if (level?.isResumed === true) await this.#requireEntries(directory, level);`,
+    only: 'has the times of its directories',
+  },
 ];
