@@ -3,6 +3,7 @@ import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import type { CallOptions, DriverClient } from './client.ts';
+import { eventually } from './eventually.ts';
 
 type Capability = Draft<wire.VolumeCapability>;
 type Mode = wire.VolumeCapabilityAccessModeMode;
@@ -88,6 +89,7 @@ export class TestVolume {
   /** Undoes both, as the end of every test that left nothing in between. */
   async down(): Promise<void> {
     await this.unpublish();
-    await this.unstage();
+    // The kubelet repeats it as well: on a busy machine its filesystem may still be written back.
+    await eventually(async () => void (await this.unstage()));
   }
 }

@@ -9,6 +9,7 @@ import { snapshotIdFor } from '../../../src/volume/id.ts';
 import type { VolumeRecord } from '../../../src/volume/record.ts';
 import { CallError } from '../../support/client.ts';
 import { ContextHarness } from '../../support/context-harness.ts';
+import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { mountCapability } from '../../support/node-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
@@ -206,7 +207,7 @@ export function nodeTests(cloud: TestCloud): void {
         assert.equal(readFileSync(join(copy.volume.target, 'file'), 'utf8'), 'data');
         await copy.volume.down();
         await copy.stage();
-        await copy.volume.unstage();
+        await eventually(async () => void (await copy.volume.unstage()));
         await source.volume.down();
         for (const each of [record, restored]) await gone(each);
         assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
