@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { encryptionTool, missingTools } from '../../command/tools.ts';
 import type { Config } from '../../config/config.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { usesEncryptedDisk } from '../../pool/on-node/look.ts';
@@ -19,12 +18,7 @@ export async function checkEncryption(
   searchPath: string,
 ): Promise<Finding[]> {
   const keyed = pools.flatMap(({ keyFile, name }) => (keyFile === undefined ? [] : [{ keyFile, name }]));
-  const isUsed = await usesEncryptedDisk(dataDirectory, queue).catch((error: unknown) => {
-    // Other findings are about the missing privileges.
-    if (!isErrno(error, 'EACCES')) throw error;
-    return false;
-  });
-  if (keyed.length === 0 && !isUsed) return [];
+  if (keyed.length === 0 && !(await usesEncryptedDisk(dataDirectory, queue))) return [];
   const files = keyed.map(({ keyFile, name }) => checkKeyFile(queue, name, keyFile));
   return [...(await checkProgram(searchPath)), await checkKernel(), ...(await Promise.all(files))];
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import { isEncrypted } from '../layers/luks/named/below.ts';
 import type { NodeKind } from '../node-side.ts';
@@ -57,10 +57,18 @@ export async function lookAtNotes(
   return { volumes: volumes.sort((a, b) => (a.handle < b.handle ? -1 : 1)), problems };
 }
 
+/** The notes that `holdfast doctor` can read. Other findings are about missing privileges. */
+async function readableNotes(dataDirectory: string, queue: DiskQueue): Promise<VolumeNote[]> {
+  const notes = await readNotes(notesOfVolumes(dataDirectory), queue).catch((error: unknown) => {
+    if (!isErrno(error, 'ENOENT', 'EACCES')) throw error;
+    return [];
+  });
+  return notes.flatMap((note) => ('reason' in note ? [] : [note]));
+}
+
 /** Answers if this node uses a volume that a PersistentVolume names, and that is encrypted here. */
 export async function usesEncryptedDisk(dataDirectory: string, queue: DiskQueue): Promise<boolean> {
-  const notes = (await readNotes(notesOfVolumes(dataDirectory), queue).catch(ignoreMissing)) ?? [];
-  return notes.some((note) => !('reason' in note) && isEncrypted(note.volume));
+  return (await readableNotes(dataDirectory, queue)).some(({ volume }) => isEncrypted(volume));
 }
 
 /** Asks the servers of the volumes that this node uses, for `holdfast doctor`. */
@@ -69,17 +77,17 @@ export async function checkServers(
   kinds: readonly NodeKind[],
   queue: DiskQueue,
 ): Promise<Finding[]> {
-  const notes = (await readNotes(notesOfVolumes(dataDirectory), queue).catch(ignoreMissing)) ?? [];
-  const readable = notes.flatMap((note) => ('reason' in note ? [] : [note]));
-  const findings = serversOf(readable, kinds).map(async ({ kind, server, volumes }) => {
-    const [volume] = volumes;
-    if (kind.askServer === undefined) return [];
-    const check = `${kind.name} ${server}`;
-    const count = volumes.length === 1 ? '1 volume of this node' : `${volumes.length} volumes of this node`;
-    const reason = await kind.askServer(volume);
-    if (reason === undefined) return [ok(check, `answers; ${count}`)];
-    const advice = 'Start the server, or mend the way to it. Pods that use it wait, and can be ended.';
-    return [warn(check, `the server ${reason}; ${count}`, advice)];
-  });
+  const findings = serversOf(await readableNotes(dataDirectory, queue), kinds).map(
+    async ({ kind, server, volumes }) => {
+      const [volume] = volumes;
+      if (kind.askServer === undefined) return [];
+      const check = `${kind.name} ${server}`;
+      const count = volumes.length === 1 ? '1 volume of this node' : `${volumes.length} volumes of this node`;
+      const reason = await kind.askServer(volume);
+      if (reason === undefined) return [ok(check, `answers; ${count}`)];
+      const advice = 'Start the server, or mend the way to it. Pods that use it wait, and can be ended.';
+      return [warn(check, `the server ${reason}; ${count}`, advice)];
+    },
+  );
   return (await Promise.all(findings)).flat();
 }
