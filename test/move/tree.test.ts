@@ -337,7 +337,15 @@ describe('a tree that moves', () => {
         truncateSync(join(top, name), 21 << 20);
       }
       // A look at the tree changes no time of it then.
-      execFileSync('find', [path, '-exec', 'touch', '-h', '-a', '-d', '2031-01-01', '{}', '+']);
+      setAccessed(path, '2031-01-01');
+    }
+
+    /** A look at an entry changes such a time of access (mount(8), relatime). */
+    const olderThanADay = '2001-01-01';
+
+    /** All of it had its last access on that day. */
+    function setAccessed(path: string, day: string): void {
+      execFileSync('find', [path, '-exec', 'touch', '-h', '-a', '-d', day, '{}', '+']);
     }
 
     /** A copy whose pieces end behind a number of bytes. @returns how far it has come */
@@ -412,16 +420,15 @@ describe('a tree that moves', () => {
       using scratch = new Scratch('tree');
       const from = scratch.join('from');
       makeTree(from);
-      execFileSync('find', [from, '-exec', 'touch', '-h', '-a', '-d', '2001-01-01', '{}', '+']);
+      setAccessed(from, olderThanADay);
       const progress = await cutCopy(scratch, packed(from), 38n << 20n);
       assert.notEqual(progress, undefined);
-      const accessed = () =>
-        execFileSync('find', [from, '-maxdepth', '2', '-printf', '%p %A@\\n'], { encoding: 'utf8' });
-      const before = accessed();
+      const times = () => execFileSync('find', [from, '-maxdepth', '2', '-printf', '%p %A@\\n'], { encoding: 'utf8' });
+      const before = times();
       execFileSync('sh', ['-c', 'find directory* -type f -exec cat {} + >/dev/null; ls . directory*'], {
         cwd: join(from, 'top'),
       });
-      assert.notEqual(accessed(), before);
+      assert.notEqual(times(), before);
       await unpack(scratch, 'to', packed(from, progress), { from: progress });
     });
 
@@ -429,10 +436,8 @@ describe('a tree that moves', () => {
       using scratch = new Scratch('tree');
       const from = scratch.join('from');
       makeTree(from);
-      // Older than a day: a look changes them then (mount(8), relatime).
-      execFileSync('find', [from, '-exec', 'touch', '-h', '-a', '-d', '2020-01-01', '{}', '+']);
+      setAccessed(from, olderThanADay);
       const progress = await cutCopy(scratch, packed(from), 24n << 20n);
-      for (let at = 0; at < 12; at++) readdirSync(join(from, 'top', `directory ${at}`));
       const to = await unpack(scratch, 'to', packed(from, progress), { from: progress });
       for (const { name } of progress?.levels ?? []) {
         const [there, here] = [from, to].map((path) => statSync(join(path, `${name}`)));

@@ -25,6 +25,7 @@ export const filesystems: readonly { fsType: 'ext4' | 'xfs' | 'btrfs'; sizeBytes
   { fsType: 'btrfs', sizeBytes: 160n << 20n },
 ];
 
+type Context = Readonly<Record<string, string>>;
 type StageChanges = Draft<Partial<wire.NodeStageVolumeRequest>>;
 type PublishChanges = Draft<Partial<wire.NodePublishVolumeRequest>>;
 
@@ -81,8 +82,8 @@ export class TestVolume {
   }
 
   /** Stages and publishes it. */
-  async up(volume_context: StageChanges['volume_context']): Promise<void> {
-    await this.stage({ volume_context });
+  async up(volume_context: Context, secrets: Context = {}): Promise<void> {
+    await this.stage({ volume_context, secrets });
     await this.publish({ volume_context });
   }
 

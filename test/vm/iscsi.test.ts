@@ -1,24 +1,18 @@
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import type { VirtualMachine } from './machine/virtual-machine.ts';
+import { prepareIscsi, prepareMultipath } from './iscsi/prepare.ts';
 import { succeedsWithTarget } from './network-disk/guest.ts';
-
-const script = fileURLToPath(new URL('iscsi/target.sh', import.meta.url));
-const prepare = (vm: VirtualMachine) => `sh ${script} install ${vm.iscsiDirectory}`;
-const prepareMultipath = (vm: VirtualMachine) =>
-  `${prepare(vm)} && sh ${script} install-multipath ${vm.multipathDirectory}`;
 
 describe('volumes on a target of iSCSI', () => {
   test('are logged in to, shown, grown and let go', async (t) => {
-    t.diagnostic(await succeedsWithTarget('iscsi', 'node-in-guest', { prepare }));
+    t.diagnostic(await succeedsWithTarget('iscsi', 'node-in-guest', { prepare: prepareIscsi }));
   });
 
   test('go on while another target is gone, and lose nothing by a restart of their own', async (t) => {
-    t.diagnostic(await succeedsWithTarget('iscsi', 'gone-in-guest', { prepare }));
+    t.diagnostic(await succeedsWithTarget('iscsi', 'gone-in-guest', { prepare: prepareIscsi }));
   });
 
   test('leave nothing, wherever the node service is killed, with the open-iscsi of the host of its container', async (t) => {
-    t.diagnostic(await succeedsWithTarget('iscsi', 'killed-in-guest', { prepare, contained: true }));
+    t.diagnostic(await succeedsWithTarget('iscsi', 'killed-in-guest', { prepare: prepareIscsi, contained: true }));
   });
 
   test('use all of its portals where the node has multipathd', async (t) => {

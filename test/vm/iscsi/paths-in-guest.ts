@@ -61,6 +61,26 @@ async function nothingLeft(): Promise<void> {
 
 const condition = async (volume: TestVolume) => (await volume.stats()).volume_condition?.message ?? '';
 
+/** All portals of a volume in use are lost: it is let go, and has what was acknowledged when they are back. */
+async function losesBoth(volume: TestVolume, volume_context: Context, secrets: Context = {}): Promise<void> {
+  await volume.up(volume_context, secrets);
+  assert.equal(maps().length, 1);
+  const path = join(volume.target, 'file');
+  writeFileSync(path, 'acknowledged', { flush: true });
+  writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
+  target('silence');
+  await eventually(async () => assert.match(await condition(volume), /No connection to the target/), longMs);
+  await volume.unpublish();
+  await eventually(async () => void (await volume.unstage()), 300_000);
+  await nothingLeft();
+  assert.doesNotMatch(execFileSync('dmsetup', ['ls'], { encoding: 'utf8' }), /holdfast/);
+  target('speak');
+  await volume.up(volume_context, secrets);
+  assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
+  await volume.down();
+  await nothingLeft();
+}
+
 /** Appends numbers to a file, each with fsync, and says each that is durable. */
 class Writer implements AsyncDisposable {
   readonly #child: ChildProcess;
@@ -246,21 +266,7 @@ describe('a volume with two portals on a node with multipathd', () => {
     test(`is unmounted when both portals are lost: ${retry}`, async () => {
       target('multipathd', 'stop');
       target('multipathd', 'start', ...always(retry));
-      const volume = harness.volume('lost', xfs);
-      await volume.up(contextOf('1'));
-      const path = join(volume.target, 'file');
-      writeFileSync(path, 'acknowledged', { flush: true });
-      writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
-      target('silence');
-      await eventually(async () => assert.match(await condition(volume), /No connection to the target/), longMs);
-      await volume.unpublish();
-      await eventually(async () => void (await volume.unstage()), 300_000);
-      await nothingLeft();
-      target('speak');
-      await volume.up(contextOf('1'));
-      assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
-      await volume.down();
-      await nothingLeft();
+      await losesBoth(harness.volume('lost', xfs), contextOf('1'));
     });
   }
 
@@ -273,27 +279,7 @@ describe('a volume with two portals on a node with multipathd', () => {
     await harness.restart([encryptable(iscsiNodeKind)]);
     const volume = harness.volume('encrypted', ext4);
     const secrets = { key: Buffer.alloc(32, 0x5a).toString('base64') };
-    const volume_context = { ...contextOf('3'), encryption: 'luks2' };
-    const up = async () => {
-      await volume.stage({ volume_context, secrets });
-      await volume.publish({ volume_context });
-    };
-    await up();
-    assert.equal(maps().length, 1);
-    const path = join(volume.target, 'file');
-    writeFileSync(path, 'acknowledged', { flush: true });
-    writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
-    target('silence');
-    await eventually(async () => assert.match(await condition(volume), /No connection to the target/), longMs);
-    await volume.unpublish();
-    await eventually(async () => void (await volume.unstage()), 300_000);
-    await nothingLeft();
-    assert.doesNotMatch(execFileSync('dmsetup', ['ls'], { encoding: 'utf8' }), /holdfast/);
-    target('speak');
-    await up();
-    assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
-    await volume.down();
-    await nothingLeft();
+    await losesBoth(volume, { ...contextOf('3'), encryption: 'luks2' }, secrets);
     target('unmap', '3');
   });
 

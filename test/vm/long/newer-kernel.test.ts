@@ -1,9 +1,7 @@
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import type { VirtualMachine } from '../machine/virtual-machine.ts';
+import { prepareIscsi } from '../iscsi/prepare.ts';
 import { succeedsWithTarget } from '../network-disk/guest.ts';
 
-const script = fileURLToPath(new URL('../iscsi/target.sh', import.meta.url));
 const hasNewerKernel = true;
 
 describe('disks over a network, with the kernel of the next Debian', () => {
@@ -16,7 +14,6 @@ describe('disks over a network, with the kernel of the next Debian', () => {
   });
 
   test('iscsi', async (t) => {
-    const prepare = (vm: VirtualMachine) => `sh ${script} install ${vm.iscsiDirectory}`;
-    t.diagnostic(await succeedsWithTarget('iscsi', 'node-in-guest', { hasNewerKernel, prepare }));
+    t.diagnostic(await succeedsWithTarget('iscsi', 'node-in-guest', { hasNewerKernel, prepare: prepareIscsi }));
   });
 });

@@ -91,8 +91,7 @@ export function describeEncryptedDisk(disk: EncryptedDisk): void {
   describe('an encrypted disk', () => {
     test('is made of a blank one, lives, grows, and shows its data to no one without its key', async () => {
       const volume = harness.volume('db/1', ext4);
-      await volume.stage({ volume_context, secrets });
-      await volume.publish({ volume_context });
+      await volume.up(volume_context, secrets);
       writeFileSync(join(volume.target, 'file'), text, { flush: true });
       // Again, and by a driver that was started since.
       await volume.stage({ volume_context, secrets });
@@ -109,8 +108,7 @@ export function describeEncryptedDisk(disk: EncryptedDisk): void {
       await nothingLeft();
       execFileSync('sync');
       assert.ok(!readFileSync(disk.image).includes(text));
-      await volume.stage({ volume_context, secrets });
-      await volume.publish({ volume_context });
+      await volume.up(volume_context, secrets);
       assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), text);
       await volume.down();
       await nothingLeft();
@@ -147,8 +145,7 @@ export function describeEncryptedDisk(disk: EncryptedDisk): void {
     test('is a raw block device', async () => {
       blank(disk.image);
       const volume = harness.volume('raw', blockCapability());
-      await volume.stage({ volume_context, secrets });
-      await volume.publish({ volume_context });
+      await volume.up(volume_context, secrets);
       const device = openSync(volume.target, 'r+');
       writeSync(device, Buffer.alloc(4096, text), 0, 4096, 0);
       closeSync(device);
@@ -157,8 +154,7 @@ export function describeEncryptedDisk(disk: EncryptedDisk): void {
       await nothingLeft();
       execFileSync('sync');
       assert.ok(!readFileSync(disk.image).includes(text));
-      await volume.stage({ volume_context, secrets });
-      await volume.publish({ volume_context });
+      await volume.up(volume_context, secrets);
       const again = openSync(volume.target, 'r');
       const bytes = Buffer.alloc(4096);
       readSync(again, bytes, 0, 4096, 0);
@@ -211,8 +207,7 @@ export function describeEncryptedDisk(disk: EncryptedDisk): void {
       blank(disk.image);
       const patient = { ...disk.patientContext, encryption: 'luks2' };
       const volume = harness.volume('dead', ext4);
-      await volume.stage({ volume_context: patient, secrets });
-      await volume.publish({ volume_context: patient });
+      await volume.up(patient, secrets);
       writeFileSync(join(volume.target, 'file'), 'acknowledged', { flush: true });
       writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
       disk.stop();
@@ -221,8 +216,7 @@ export function describeEncryptedDisk(disk: EncryptedDisk): void {
       await eventually(async () => void (await volume.unstage()), 300_000);
       await nothingLeft();
       disk.start();
-      await volume.stage({ volume_context: patient, secrets });
-      await volume.publish({ volume_context: patient });
+      await volume.up(patient, secrets);
       assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), 'acknowledged');
       await volume.down();
       await nothingLeft();

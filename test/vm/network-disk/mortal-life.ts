@@ -18,11 +18,7 @@ export async function liveMortally(
   await using harness = await ContextHarness.open([kind], scratch);
   const volume = harness.volume('mortal', mountCapability('SINGLE_NODE_WRITER', [], fsType));
   if (point !== undefined) armCrashPoint(JSON.parse(point) as CrashPoint);
-  if (work === 'up') {
-    const volume_context = JSON.parse(context) as Record<string, string>;
-    await volume.stage({ volume_context, secrets });
-    await volume.publish({ volume_context });
-  }
+  if (work === 'up') await volume.up(JSON.parse(context) as Record<string, string>, secrets);
   await volume.down();
   console.log(JSON.stringify({ mounts: harness.mounts(), notes: harness.notes() }));
 }

@@ -5,28 +5,21 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { crc32 } from 'node:zlib';
-import { disconnectNvme, nvmeSubsystem } from '../../../src/kernel/block/nvme.ts';
-import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { nvmeTcpNodeKind } from '../../../src/pool/kinds/nvme-tcp/kind.ts';
 import { ContextHarness } from '../../support/context-harness.ts';
 import { eventually } from '../../support/eventually.ts';
 import { mountCapability } from '../../support/node-volume.ts';
 import { refused } from '../../support/refused.ts';
+import { context, directory, endConnections, nothingLeft as nothingLeftOf, target, uuid } from './guest.ts';
 
-const nqn = 'nqn.2026-01.dev.holdfast:target';
-const uuid = '11111111-1111-4111-8111-111111111111';
 const hostId = '66666666-6666-4666-8666-666666666666';
 const hostNqn = `nqn.2014-08.org.nvmexpress:uuid:${hostId}`;
 const volume_context = {
-  ...{ kind: 'nvme-tcp', nqn, portals: '127.0.0.1:4420', uuid, hostNqn, hostId },
-  ...{ ctrlLossTmo: '600', reconnectDelay: '1' },
+  ...context,
+  ...{ hostNqn, hostId, ctrlLossTmo: '600', reconnectDelay: '1' },
 };
 
-const script = fileURLToPath(new URL('../../../test/vm/nvme/target.sh', import.meta.url));
-const target = (...words: string[]) => execFileSync('sh', [script, ...words], { encoding: 'utf8' });
-const controllers = () => nvmeSubsystem(nqn).controllers;
 /** The kubelet waits so long for an answer. The kernel needs 60 s to notice that its key was refused. */
 const kubeletMs = 120_000;
 const xfs = mountCapability('SINGLE_NODE_WRITER', [], 'xfs');
@@ -43,21 +36,18 @@ const [hostKey, targetKey, anotherKey] = [newKey(), newKey(), newKey()];
 let harness: ContextHarness;
 
 before(() => {
-  target('make', '/target');
-  target('namespace', '/target', '1', uuid, 'xfs');
+  target('make', directory);
+  target('namespace', directory, '1', uuid, 'xfs');
 });
 beforeEach(async () => {
   harness = await ContextHarness.open([nvmeTcpNodeKind]);
 });
 afterEach(async () => {
   await harness[Symbol.asyncDispose]();
-  for (const controller of controllers()) await disconnectNvme(new DiskQueue('after', 1), controller);
+  await endConnections();
 });
 
-async function nothingLeft(): Promise<void> {
-  assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
-  await eventually(() => assert.deepEqual(controllers(), []));
-}
+const nothingLeft = () => nothingLeftOf(harness);
 
 /** No file of the driver and no line of the kernel's log has a key. */
 function noKeyIsShown(): void {
@@ -79,8 +69,7 @@ describe('a target that wants in-band authentication', () => {
     await refused(stage({ dhchapSecret: 'DHHC-1:00' }), 'FAILED_PRECONDITION', /is no key of the form/);
     await nothingLeft();
     const volume = harness.volume('keyed', xfs);
-    await volume.stage({ volume_context, secrets: { dhchapSecret: hostKey } });
-    await volume.publish({ volume_context });
+    await volume.up(volume_context, { dhchapSecret: hostKey });
     const path = join(volume.target, 'file');
     writeFileSync(path, 'before', { flush: true });
     target('stop');
@@ -99,8 +88,7 @@ describe('a target that wants in-band authentication', () => {
     await refused(stage(wrong), 'UNAVAILABLE', /refuses|does not prove/);
     await nothingLeft();
     const volume = harness.volume('keyed', xfs);
-    await volume.stage({ volume_context, secrets: { dhchapSecret: hostKey, dhchapCtrlSecret: targetKey } });
-    await volume.publish({ volume_context });
+    await volume.up(volume_context, { dhchapSecret: hostKey, dhchapCtrlSecret: targetKey });
     assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), 'after');
     noKeyIsShown();
     await volume.down();

@@ -11,15 +11,11 @@ import type { CrashPoint } from '../../../src/volume/step.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { blank } from '../network-disk/encrypted.ts';
 import { dieAndBeUndone } from '../network-disk/killed.ts';
+import { context, directory, nqn, target, uuid } from './guest.ts';
 
-const nqn = 'nqn.2026-01.dev.holdfast:target';
-const uuid = '11111111-1111-4111-8111-111111111111';
-const directory = '/target';
 const image = `${directory}/1.img`;
-const context = JSON.stringify({ kind: 'nvme-tcp', nqn, portals: '127.0.0.1:4420', uuid, encryption: 'luks2' });
-const script = fileURLToPath(new URL('../../../test/vm/nvme/target.sh', import.meta.url));
+const encrypted = JSON.stringify({ ...context, encryption: 'luks2' });
 const mortal = fileURLToPath(new URL('./mortal.mjs', import.meta.url));
-const target = (...words: string[]) => execFileSync('sh', [script, ...words]);
 
 /** Before a step is after the one that comes first. */
 const points: readonly CrashPoint[] = [
@@ -52,7 +48,7 @@ function nothingLeft(): void {
 
 /** A whole life, as that of the next pod. */
 function lives(scratch: Scratch): void {
-  const { status, stderr, stdout } = spawnSync(process.execPath, [mortal, scratch.path, 'up', context]);
+  const { status, stderr, stdout } = spawnSync(process.execPath, [mortal, scratch.path, 'up', encrypted]);
   assert.equal(status, 0, `${stdout}${stderr}`);
   nothingLeft();
 }
@@ -61,7 +57,7 @@ describe('a node service that is killed', () => {
   for (const point of points) {
     test(`${point.when} ${point.step} ${point.pass ?? 1}: the next one leaves nothing, and finishes it`, () => {
       using scratch = new Scratch('killed');
-      dieAndBeUndone(mortal, scratch, context, point);
+      dieAndBeUndone(mortal, scratch, encrypted, point);
       nothingLeft();
       lives(scratch);
     });

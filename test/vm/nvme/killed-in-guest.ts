@@ -1,20 +1,14 @@
 /** Runs in the virtual machine: the node service is killed before and after each step of a volume's life. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { nvmeSubsystem } from '../../../src/kernel/block/nvme.ts';
 import type { CrashPoint } from '../../../src/volume/step.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { dieAndBeUndone } from '../network-disk/killed.ts';
+import { context, directory, nqn, target, uuid } from './guest.ts';
 
-const nqn = 'nqn.2026-01.dev.holdfast:target';
-const uuid = '11111111-1111-4111-8111-111111111111';
-const directory = '/target';
-const context = JSON.stringify({ kind: 'nvme-tcp', nqn, portals: '127.0.0.1:4420', uuid });
-const script = fileURLToPath(new URL('../../../test/vm/nvme/target.sh', import.meta.url));
 const mortal = fileURLToPath(new URL('./mortal.mjs', import.meta.url));
-const target = (...words: string[]) => execFileSync('sh', [script, ...words]);
 
 const points: readonly CrashPoint[] = (
   [
@@ -42,7 +36,7 @@ describe('a node service that is killed', () => {
   for (const point of points) {
     test(`${point.when} ${point.step} ${point.pass}: the next one leaves nothing`, () => {
       using scratch = new Scratch('killed');
-      dieAndBeUndone(mortal, scratch, context, point);
+      dieAndBeUndone(mortal, scratch, JSON.stringify(context), point);
       assert.deepEqual(nvmeSubsystem(nqn), { nqn, controllers: [], namespaces: [] });
     });
   }

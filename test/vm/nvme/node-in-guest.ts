@@ -4,7 +4,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, before, beforeEach, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { connectNvme, disconnectNvme, nvmeSubsystem } from '../../../src/kernel/block/nvme.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { nvmeTcpNodeKind } from '../../../src/pool/kinds/nvme-tcp/kind.ts';
@@ -12,40 +11,37 @@ import { ContextHarness } from '../../support/context-harness.ts';
 import { eventually } from '../../support/eventually.ts';
 import { blockCapability, mountCapability } from '../../support/node-volume.ts';
 import { refused } from '../../support/refused.ts';
+import {
+  context,
+  controllers,
+  directory,
+  endConnections,
+  nothingLeft as nothingLeftOf,
+  nqn,
+  portals,
+  target,
+  uuid,
+} from './guest.ts';
 
-const nqn = 'nqn.2026-01.dev.holdfast:target';
-const uuids = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'] as const;
-const [first, second] = uuids;
-const directory = '/target';
-const portals = '127.0.0.1:4420';
-const contextOf = (uuid: string) => ({ kind: 'nvme-tcp', nqn, portals, uuid, ctrlLossTmo: '5', reconnectDelay: '1' });
-
-const script = fileURLToPath(new URL('../../../test/vm/nvme/target.sh', import.meta.url));
-const target = (...words: string[]) => execFileSync('sh', [script, ...words], { encoding: 'utf8' });
-const controllers = () => nvmeSubsystem(nqn).controllers;
+const [first, second] = [uuid, '22222222-2222-4222-8222-222222222222'];
+const contextOf = (each: string) => ({ ...context, uuid: each, ctrlLossTmo: '5', reconnectDelay: '1' });
 
 let harness: ContextHarness;
 
 before(() => {
   target('make', directory);
-  for (const [at, uuid] of uuids.entries()) {
-    target('namespace', directory, `${at + 1}`, uuid, at === 0 ? 'xfs' : 'ext4');
-  }
+  target('namespace', directory, '1', first, 'xfs');
+  target('namespace', directory, '2', second, 'ext4');
 });
 beforeEach(async () => {
   harness = await ContextHarness.open([nvmeTcpNodeKind]);
 });
 afterEach(async () => {
   await harness[Symbol.asyncDispose]();
-  // A test that fails leaves its connections to the next one otherwise.
-  for (const controller of controllers()) await disconnectNvme(new DiskQueue('after', 1), controller);
+  await endConnections();
 });
 
-/** Nothing of any volume is left on the node. */
-async function nothingLeft(): Promise<void> {
-  assert.deepEqual([harness.mounts(), harness.notes()], [[], []]);
-  await eventually(() => assert.deepEqual(controllers(), []));
-}
+const nothingLeft = () => nothingLeftOf(harness);
 
 describe('a namespace', () => {
   test('is connected while its volume is staged, and a subsystem as long as one of its volumes is', async () => {
