@@ -1,25 +1,10 @@
 import assert from 'node:assert/strict';
 import { clusterTest } from './harness/cluster-test.ts';
-import { claimSpec, podSpec } from './harness/objects.ts';
+import { statefulSet } from './harness/objects.ts';
 
 clusterTest('a StatefulSet of three keeps the data of each while it is scaled down and up', async (namespace) => {
-  const labels = { app: 'set' };
-  await namespace.apply({
-    apiVersion: 'apps/v1',
-    kind: 'StatefulSet',
-    metadata: { name: 'set' },
-    spec: {
-      replicas: 3,
-      podManagementPolicy: 'Parallel',
-      selector: { matchLabels: labels },
-      template: {
-        metadata: { labels },
-        // A volume of the template is called as its claim.
-        spec: podSpec({ volumes: { data: { source: {} } }, script: 'test -e /data/host || hostname > /data/host' }),
-      },
-      volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: claimSpec({}) }],
-    },
-  });
+  const script = 'test -e /data/host || hostname > /data/host';
+  await namespace.apply(statefulSet('set', { claims: { data: {} }, replicas: 3, isParallel: true, script }));
   const scaled = (replicas: number) =>
     namespace.wait(`--for=jsonpath={.status.readyReplicas}=${replicas}`, 'statefulset/set');
   await scaled(3);

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { fleet } from '../harness/fleet/current.ts';
 import { fleetTest } from '../harness/fleet/fleet-test.ts';
-import { type } from '../harness/fleet/terminal.ts';
-import { claimSpec, podSpec } from '../harness/objects.ts';
+import { driverIsReady, turnMovesOn } from '../harness/fleet/moving-set.ts';
+import { type, typeAll } from '../harness/fleet/terminal.ts';
+import { type Manifest, statefulSet } from '../harness/objects.ts';
 import { waitFor } from '../harness/waiting.ts';
 
 /** A set of one pod with five claims. */
@@ -27,12 +28,16 @@ function writing({ isBlock, name }: Set): string {
   return lines.join('\n');
 }
 
+function manifestOf(set: Set): Manifest {
+  const plan = { storageClass: set.storageClass, volumeMode: set.isBlock ? 'Block' : 'Filesystem' } as const;
+  const claims = Object.fromEntries(disks.map((disk) => [disk, plan]));
+  return statefulSet(set.name, { claims, script: writing(set) });
+}
+
 fleetTest(
   'a node is emptied: 20 claims of several filesystems and of raw blocks move to another one',
   async (namespace) => {
-    const turnOn = 'kubectl -n holdfast-system set env daemonset/holdfast -c holdfast HOLDFAST_MOVE_ADDRESS=:9445';
-    assert.equal((await type(turnOn)).status, 0);
-    await type('kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=600s');
+    await typeAll([turnMovesOn, driverIsReady]);
     const [from = assert.fail(), to = assert.fail(), ...others] = fleet().nodes.map(({ name }) => name);
     const filesystems = ['ext4', 'xfs', 'btrfs'];
     const sets: readonly Set[] = [
@@ -54,7 +59,7 @@ fleetTest(
         })),
       );
       await cordon('cordon', to, ...others);
-      await namespace.apply(...sets.map((set) => statefulSet(set)));
+      await namespace.apply(...sets.map(manifestOf));
       const ready = async (set: Set) =>
         await namespace.wait('--for=jsonpath={.status.readyReplicas}=1', `statefulset/${set.name}`);
       for (const set of sets) await ready(set);
@@ -86,20 +91,3 @@ fleetTest(
   },
   { timeoutMs: 1_800_000 },
 );
-
-function statefulSet(set: Set) {
-  const labels = { app: set.name };
-  const volumes = Object.fromEntries(disks.map((disk) => [disk, { source: {}, block: set.isBlock }]));
-  const plan = { storageClass: set.storageClass, volumeMode: set.isBlock ? 'Block' : 'Filesystem' } as const;
-  return {
-    apiVersion: 'apps/v1',
-    kind: 'StatefulSet',
-    metadata: { name: set.name },
-    spec: {
-      replicas: 1,
-      selector: { matchLabels: labels },
-      template: { metadata: { labels }, spec: podSpec({ volumes, script: writing(set) }) },
-      volumeClaimTemplates: disks.map((name) => ({ metadata: { name }, spec: claimSpec(plan) })),
-    },
-  };
-}

@@ -63,6 +63,42 @@ export function pod(name: string, plan: PodPlan = {}): Manifest {
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name, labels }, spec: podSpec(plan) };
 }
 
+/** The pods of a StatefulSet; whatever is left out is usual. */
+export interface SetPlan {
+  /** The claims of each pod, which sees them as volumes of their names. */
+  readonly claims: Readonly<Record<string, ClaimPlan>>;
+  readonly replicas?: number;
+  /** Pods are started and ended at the same time. */
+  readonly isParallel?: boolean;
+  /** Runs before a pod waits to be ended. */
+  readonly script: string;
+}
+
+/** A StatefulSet. */
+export function statefulSet(name: string, { claims, isParallel = false, replicas = 1, script }: SetPlan): Manifest {
+  const labels = { app: name };
+  const plans = Object.entries(claims);
+  const volumes = Object.fromEntries(
+    plans.map(([claimName, { volumeMode }]) => [claimName, { source: {}, block: volumeMode === 'Block' }]),
+  );
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'StatefulSet',
+    metadata: { name },
+    spec: {
+      replicas,
+      ...(isParallel && { podManagementPolicy: 'Parallel' }),
+      selector: { matchLabels: labels },
+      // A volume of the template is called as its claim.
+      template: { metadata: { labels }, spec: podSpec({ volumes, script }) },
+      volumeClaimTemplates: plans.map(([claimName, plan]) => ({
+        metadata: { name: claimName },
+        spec: claimSpec(plan),
+      })),
+    },
+  };
+}
+
 /** The inner part of a pod, as templates of pods have it too. */
 export function podSpec({
   volumes = {},

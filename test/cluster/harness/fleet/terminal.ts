@@ -33,6 +33,14 @@ export function type(command: string): Promise<Typed> {
   });
 }
 
+/** Types commands, one after the other, each of which must succeed. */
+export async function typeAll(commands: readonly string[]): Promise<void> {
+  for (const command of commands) {
+    const { status, stderr } = await type(command);
+    assert.equal(status, 0, stderr);
+  }
+}
+
 /** What a page has in the place of names, such as NODE. */
 type Names = Readonly<Record<string, string>>;
 

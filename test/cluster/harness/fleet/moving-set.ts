@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import type { Namespace } from '../namespace.ts';
+import { type ClaimPlan, statefulSet } from '../objects.ts';
+import { waitFor } from '../waiting.ts';
+import { fleet } from './current.ts';
+import { type, typeAll } from './terminal.ts';
+
+export const turnMovesOn =
+  'kubectl -n holdfast-system set env daemonset/holdfast -c holdfast HOLDFAST_MOVE_ADDRESS=:9445';
+export const driverIsReady = 'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=600s';
+
+interface MovingSetPlan {
+  readonly claim?: ClaimPlan;
+  /** Runs once /data/log is there, before lines are written to it. */
+  readonly script?: string;
+}
+
+/** A StatefulSet of one pod, which writes numbered lines, each synced before it counts as written, and moves with its claim. */
+export class MovingSet {
+  readonly handle: string;
+  /** The node where it was started, and another one. */
+  readonly first: string;
+  readonly other: string;
+  readonly #namespace: Namespace;
+
+  private constructor(namespace: Namespace, handle: string, first: string) {
+    this.#namespace = namespace;
+    this.handle = handle;
+    this.first = first;
+    this.other = fleet().nodes.find(({ name }) => name !== first)?.name ?? assert.fail('one node');
+  }
+
+  static async start(namespace: Namespace, { claim = {}, script = '' }: MovingSetPlan = {}): Promise<MovingSet> {
+    const writer = [
+      'touch /data/log; n=$(wc -l < /data/log)',
+      script,
+      '( while :; do n=$((n + 1)); echo "$n" >> /data/log && sync /data/log && echo "$n" > /tmp/acknowledged; done ) &',
+    ].join('\n');
+    await namespace.apply(statefulSet('set', { claims: { data: claim }, script: writer }));
+    await ready(namespace);
+    const { handle } = await namespace.volumeOf('data-set-0');
+    return new MovingSet(namespace, handle, await nodeOf(namespace));
+  }
+
+  /** A plan of its move from the first node names the pool. */
+  async requirePlan(pool: string): Promise<void> {
+    const { status, stderr, stdout } = await type(this.#move(this.other, '--dry-run'));
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, new RegExp(`from pool ${pool} of node ${this.first} to pool ${pool} of node ${this.other}`));
+  }
+
+  /** Waits for more lines than these. @returns the number of lines that count as written */
+  async written(moreThan: number): Promise<number> {
+    let acknowledged = 0;
+    await waitFor('the writer to have written', async () => {
+      acknowledged = Number(await this.#namespace.exec('set-0', 'cat /tmp/acknowledged'));
+      assert.ok(acknowledged > moreThan, `${acknowledged}`);
+    });
+    return acknowledged;
+  }
+
+  async move(to: string): Promise<void> {
+    const { status, stderr, stdout } = await type(this.#move(to, '--yes'));
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, new RegExp(`${this.#namespace.name}/data-set-0 is on ${to}\\.`));
+    await waitFor('the pod to run there', async () => {
+      assert.equal(await nodeOf(this.#namespace), to);
+      await ready(this.#namespace);
+    });
+  }
+
+  /** The lines that count as written are there, in their order. @param path of the file with them */
+  async requireLines(path: string, acknowledged: number): Promise<void> {
+    const lines = (await this.#namespace.exec('set-0', `cat ${path}`)).split('\n').filter((line) => line !== '');
+    assert.ok(lines.length >= acknowledged, `${lines.length} lines, ${acknowledged} were acknowledged`);
+    assert.deepEqual(
+      lines.slice(0, acknowledged).map(Number),
+      Array.from({ length: acknowledged }, (_, index) => index + 1),
+    );
+  }
+
+  /** The copies that it has left. */
+  async purge(): Promise<void> {
+    await typeAll([this.first, this.other].map((node) => `kubectl holdfast trash purge ${this.handle} --node ${node}`));
+  }
+
+  #move(to: string, option: string): string {
+    return `kubectl holdfast move ${this.#namespace.name}/data-set-0 --to ${to} ${option}`;
+  }
+}
+
+async function ready(namespace: Namespace): Promise<void> {
+  await namespace.wait('--for=jsonpath={.status.readyReplicas}=1', 'statefulset/set');
+}
+
+async function nodeOf(namespace: Namespace): Promise<string> {
+  return await namespace.run(['get', 'pod/set-0', '-o', 'jsonpath={.spec.nodeName}']);
+}
