@@ -1,6 +1,6 @@
 #!/bin/sh
 # The kernel's iSCSI target (LIO) on the loopback device of the virtual machine, or on TARGET_ADDRESS, and the initiator's programs.
-# TARGET_IQN: another target than the first one.
+# TARGET_IQN: another target than the first one. TARGET_SECOND: another address and port for the second portal.
 # target.sh install DIRECTORY_OF_OPEN_ISCSI [NAME]  puts it where a package would, and starts iscsid
 # target.sh make                                    the target and its portal, open to every initiator
 # target.sh backing DIRECTORY NAME FILESYSTEM       an image of 320 MiB, as a backing store with a fixed serial number; 'blank' for no filesystem
@@ -22,7 +22,7 @@ iqn=${TARGET_IQN:-iqn.2026-01.dev.holdfast:target}
 config=/sys/kernel/config/target
 group=$config/iscsi/$iqn/tpgt_1
 portal=${TARGET_ADDRESS:-127.0.0.1}:3260
-second=10.99.0.1
+second=${TARGET_SECOND:-10.99.0.1:3260}
 third=10.99.0.2
 
 case "$1" in
@@ -77,15 +77,15 @@ case "$1" in
     echo 1 >"$group/enable"
     ;;
   second-up)
-    ip address add $second/32 dev lo
-    mkdir -p "$group/np/$second:3260"
+    ip address add "${second%:*}/32" dev lo
+    mkdir -p "$group/np/$second"
     ;;
   third-up)
     ip address add $third/32 dev lo
     mkdir -p "$group/np/$third:3260"
     ;;
   third-down) ip address delete $third/32 dev lo ;;
-  second-down) ip address delete $second/32 dev lo ;;
+  second-down) ip address delete "${second%:*}/32" dev lo ;;
   silence) ip link set lo down ;;
   speak) ip link set lo up ;;
   cut) ip address delete "$TARGET_ADDRESS/32" dev lo ;;

@@ -39,6 +39,8 @@ export interface Network {
   readonly forwardedPorts: readonly number[];
   /** That address: 127.0.0.1 unless it says another. */
   readonly forwardedAddress?: string;
+  /** More ports, which lead to another address of the machine, that it gives itself. */
+  readonly second?: { readonly address: string; readonly ports: readonly number[] };
 }
 
 /**
@@ -83,8 +85,12 @@ function qemuArguments(options: QemuOptions): string[] {
 
 function networkArguments(network: Network | undefined): string[] {
   if (network === undefined) return [];
-  const { forwardedAddress = '127.0.0.1', forwardedPorts } = network;
-  const forwarded = forwardedPorts.map((port) => `hostfwd=tcp:${forwardedAddress}:${port}-:${port}`);
+  const { forwardedAddress = '127.0.0.1', forwardedPorts, second } = network;
+  const forward = (port: number, to: string) => `hostfwd=tcp:${forwardedAddress}:${port}-${to}:${port}`;
+  const forwarded = [
+    ...forwardedPorts.map((port) => forward(port, '')),
+    ...(second?.ports.map((port) => forward(port, second.address)) ?? []),
+  ];
   return [
     '-netdev',
     ['user', 'id=network', ...forwarded].join(','),

@@ -6,6 +6,7 @@ import { installPrograms } from '../../../../deploy/image/program.ts';
 import { SeededRandom } from '../../../crash/seeded-random.ts';
 import { Scratch } from '../../../support/scratch.ts';
 import { VolatileDisk } from '../../../vm/disk/volatile-disk.ts';
+import { startUdev } from '../../../vm/machine/udev.ts';
 import { bootVirtualMachine, type VirtualMachine } from '../../../vm/machine/virtual-machine.ts';
 import { ApiServer } from '../api-server.ts';
 import { runToEnd } from '../command.ts';
@@ -38,6 +39,8 @@ export type NodeName = (typeof nodeNames)[number];
 /** The storage, as nodes reach it: ports of this machine lead into the machine with the servers. */
 export const storageAddress = '10.0.2.2';
 const storagePorts = [2049, 3260, 4420] as const;
+/** Another address of that machine: packets to it are lost while it has not the address. */
+const second = { address: '10.0.2.16', ports: [3261, 4422] } as const;
 /** Only failures take so long. */
 const patienceMs = 1_800_000;
 const gibibyte = 2 ** 30;
@@ -87,6 +90,13 @@ export class NetworkCluster implements AsyncDisposable {
     const vm = this.nodes.get(name);
     if (vm === undefined) throw new Error(`there is no node ${name}`);
     return vm;
+  }
+
+  /** A node has it from then on, with the udev that it needs. */
+  async startMultipathd(name: NodeName): Promise<void> {
+    const vm = this.node(name);
+    await startUdev(vm);
+    await vm.run(`sh ${script('iscsi/target.sh')} install-multipath ${vm.multipathDirectory}`);
   }
 
   /** The power of a node is cut; it does not come back. */
@@ -160,7 +170,13 @@ export class NetworkCluster implements AsyncDisposable {
 const script = (name: string) => fileURLToPath(new URL(`../../../vm/${name}`, import.meta.url));
 /** Scripts for the machine with the servers: their commands follow. */
 export const nvmeTarget = `TARGET_ADDRESS=0.0.0.0 sh ${script('nvme/target.sh')}`;
-export const iscsiTarget = `TARGET_ADDRESS=0.0.0.0 sh ${script('iscsi/target.sh')}`;
+export const iscsiTarget = `TARGET_SECOND=${second.address}:3261 TARGET_ADDRESS=0.0.0.0 sh ${script('iscsi/target.sh')}`;
+/** A second way to both targets, which can be cut. */
+export const secondWay = {
+  make: `${iscsiTarget} second-up && TARGET_ADDRESS=${second.address} sh ${script('nvme/target.sh')} second-start`,
+  cut: `${iscsiTarget} second-down`,
+  heal: `${iscsiTarget} second-up`,
+} as const;
 
 async function startStorage(stack: AsyncDisposableStack): Promise<VirtualMachine> {
   const scratch = stack.use(new Scratch('vm-of-cluster'));
@@ -168,7 +184,7 @@ async function startStorage(stack: AsyncDisposableStack): Promise<VirtualMachine
     stack.use(new VolatileDisk(scratch, { name, sizeBytes: 2 * gibibyte })),
   );
   const vm = stack.use(
-    await bootVirtualMachine({ scratch, disks, memoryMiB: 768, network: { forwardedPorts: storagePorts } }),
+    await bootVirtualMachine({ scratch, disks, memoryMiB: 768, network: { forwardedPorts: storagePorts, second } }),
   );
   await vm.run(
     [
@@ -226,7 +242,7 @@ async function startMachine(
   await vm.run(
     [
       'until [ -b /dev/nvme0n1 ]; do sleep 0.2; done',
-      'modprobe -a virtio_net nfsv4 nvme-tcp',
+      'modprobe -a virtio_net nfsv4 nvme-tcp dm-crypt',
       // A server of NFS knows its clients by their names.
       `hostname node-${name}`,
       ...becomeNodeCommands('/dev/nvme0n1'),
