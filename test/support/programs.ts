@@ -5,6 +5,7 @@ import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { ProgramConfig } from '../../src/pool/kinds/exec/config.ts';
 import { execNodeKind, openExecNode } from '../../src/pool/kinds/exec/kind.ts';
 import type { PoolLog } from '../../src/pool/log.ts';
+import type { NodeKind } from '../../src/pool/node-side.ts';
 import { ContextHarness } from './context-harness.ts';
 import { Scratch } from './scratch.ts';
 
@@ -46,6 +47,25 @@ export function programConfig(given: Given): ProgramConfig {
 
 const silent: PoolLog = { info() {}, warn() {}, error() {} };
 
+/** The kind of volumes of these programs. @param scratch of the node service */
+export async function execKindWith(
+  programs: readonly Given[],
+  scratch: Pick<Scratch, 'join'>,
+  log = silent,
+): Promise<NodeKind> {
+  const dataDirectory = scratch.join('data');
+  mkdirSync(dataDirectory, { recursive: true });
+  const node = await openExecNode({
+    programs: new Map(programs.map((given) => [given.name, programConfig(given)])),
+    nodeName: 'node-1',
+    dataDirectory,
+    mountsDirectory: scratch.join('kubelet', 'programs'),
+    queue: new DiskQueue('programs', 2),
+    log,
+  });
+  return execNodeKind(node.programs, node);
+}
+
 /** The node service with these programs. @param scratch of a harness that has died, to continue with what that left */
 export async function openExecHarness(
   programs: readonly Given[],
@@ -54,14 +74,5 @@ export async function openExecHarness(
     scratch = new Scratch('exec'),
   }: { log?: PoolLog; scratch?: Pick<Scratch, 'join' | 'path'> & Disposable } = {},
 ): Promise<ContextHarness> {
-  mkdirSync(scratch.join('data'), { recursive: true });
-  const node = await openExecNode({
-    programs: new Map(programs.map((given) => [given.name, programConfig(given)])),
-    nodeName: 'node-1',
-    dataDirectory: scratch.join('data'),
-    mountsDirectory: scratch.join('kubelet', 'programs'),
-    queue: new DiskQueue('programs', 2),
-    log,
-  });
-  return await ContextHarness.open([execNodeKind(node.programs, node)], scratch);
+  return await ContextHarness.open([await execKindWith(programs, scratch, log)], scratch);
 }

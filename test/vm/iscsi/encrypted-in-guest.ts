@@ -14,13 +14,15 @@ before(() => {
 });
 
 describeEncryptedDisk({
-  kind: iscsiNodeKind,
+  kindIn: () => iscsiNodeKind,
   context: { ...context, replacementTimeout: '5' },
-  patientContext: { ...context, replacementTimeout: '86400' },
   image: `${directory}/first.img`,
   grow: (size) => void target('grow', directory, 'first', size),
-  stop: () => void target('stop'),
-  start: () => void target('start'),
+  target: {
+    patientContext: { ...context, replacementTimeout: '86400' },
+    stop: () => void target('stop'),
+    start: () => void target('start'),
+  },
   nothingConnected: () => assert.deepEqual(sessions(), []),
   cleanUp: endSessions,
 });

@@ -5,6 +5,7 @@ import { bundlePrograms } from '../machine/bundle.ts';
 import { bootVirtualMachine, type VirtualMachine } from '../machine/virtual-machine.ts';
 
 const programs = [
+  'attached-in-guest',
   'contract-in-guest',
   'crash-in-guest',
   'layer-in-guest',

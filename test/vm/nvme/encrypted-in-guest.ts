@@ -13,13 +13,15 @@ before(() => {
 });
 
 describeEncryptedDisk({
-  kind: nvmeTcpNodeKind,
+  kindIn: () => nvmeTcpNodeKind,
   context: { ...quick, ctrlLossTmo: '5' },
-  patientContext: { ...quick, ctrlLossTmo: '86400' },
   image: `${directory}/1.img`,
   grow: (size) => void target('grow', directory, '1', size),
-  stop: () => void target('stop'),
-  start: () => void target('start'),
+  target: {
+    patientContext: { ...quick, ctrlLossTmo: '86400' },
+    stop: () => void target('stop'),
+    start: () => void target('start'),
+  },
   nothingConnected: () => assert.deepEqual(controllers(), []),
   cleanUp: endConnections,
 });
