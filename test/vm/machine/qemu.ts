@@ -176,6 +176,16 @@ export async function plugDisk(monitorPath: string, disk: PluggedDisk): Promise<
   await monitor.execute('device_add', { ...device, id: `disk-${name}`, drive: name });
 }
 
+/** The cloud has made it larger: its device says so. */
+export async function resizeDisk(
+  monitorPath: string,
+  { name }: Pick<PluggedDisk, 'name'>,
+  sizeBytes: number,
+): Promise<void> {
+  using monitor = await Monitor.connect(monitorPath);
+  await monitor.execute('block_resize', { 'node-name': name, size: sizeBytes });
+}
+
 /** Waits until the machine has let it go. */
 export async function unplugDisk(monitorPath: string, { name }: Pick<PluggedDisk, 'name'>): Promise<void> {
   using monitor = await Monitor.connect(monitorPath);

@@ -17,6 +17,7 @@ import {
   type PluggedDisk,
   plugDisk,
   removeDrive,
+  resizeDisk,
   startQemu,
   unplugDisk,
 } from './qemu.ts';
@@ -196,6 +197,11 @@ export class VirtualMachine implements AsyncDisposable {
   /** Plugs a disk of a cloud into the running machine. */
   plug(disk: PluggedDisk): Promise<void> {
     return plugDisk(this.#monitorPath, disk);
+  }
+
+  /** Makes a disk of a cloud larger. */
+  resize(disk: Pick<PluggedDisk, 'name'>, sizeBytes: number): Promise<void> {
+    return resizeDisk(this.#monitorPath, disk, sizeBytes);
   }
 
   unplug(disk: Pick<PluggedDisk, 'name'>): Promise<void> {
