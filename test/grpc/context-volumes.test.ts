@@ -167,6 +167,51 @@ describe('a device of a context', () => {
     assert.deepEqual([loopsOver(image), harness.notes(), harness.mounts()], ['', [], []]);
   });
 
+  for (const fsType of ['ext4', 'xfs'] as const) {
+    test(`is refused if it is write-protected, and used where that is for reading alone: ${fsType}`, async () => {
+      const image = harness.image('lun.img', fsType);
+      const volume_context = { image };
+      const protect = () => execFileSync('losetup', ['--read-only', '--find', image]);
+      protect();
+      const writer = harness.volume('writer', mountCapability('SINGLE_NODE_WRITER', [], fsType));
+      await refused(
+        writer.stage({ volume_context }),
+        'FAILED_PRECONDITION',
+        /^volume writer: its device is write-prot/,
+      );
+      assert.deepEqual([loopsOver(image), harness.notes(), harness.mounts()], ['', [], []]);
+
+      // Larger than its filesystem, which cannot grow here.
+      execFileSync('truncate', ['--size', '640M', image]);
+      protect();
+      const reader = harness.volume('reader', mountCapability('SINGLE_NODE_WRITER', ['ro'], fsType));
+      await reader.up(volume_context);
+      await reader.stage({ volume_context });
+      assert.equal((await reader.stats()).volume_condition?.abnormal, false);
+      assert.throws(() => writeFileSync(join(reader.target, 'file'), ''), /EROFS/);
+      await reader.down();
+      assert.deepEqual([loopsOver(image), harness.notes(), harness.mounts()], ['', [], []]);
+    });
+  }
+
+  test('is refused as a raw block device for writers if it is write-protected', async () => {
+    const image = harness.image('lun.img');
+    const volume_context = { image };
+    const protect = () => execFileSync('losetup', ['--read-only', '--find', image]);
+    protect();
+    const volume = harness.volume('raw', blockCapability());
+    await volume.stage({ volume_context });
+    await refused(
+      volume.publish({ volume_context }),
+      'FAILED_PRECONDITION',
+      /^volume raw: its device is write-protected/,
+    );
+    await volume.publish({ volume_context, readonly: true });
+    await volume.publish({ volume_context, readonly: true });
+    await volume.down();
+    assert.deepEqual([loopsOver(image), harness.notes(), harness.mounts()], ['', [], []]);
+  });
+
   test('has nothing in the log of its XFS about a size that is not on the device', async () => {
     const image = harness.image('lun.img', 'xfs');
     const volume = harness.volume('a', mountCapability('SINGLE_NODE_WRITER', [], 'xfs'));

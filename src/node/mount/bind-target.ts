@@ -10,6 +10,7 @@ import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import type { WantedMount } from '../plan.ts';
+import { writeProtected } from './write-protected.ts';
 
 /** The mount of a staged volume at one more place. */
 export interface TargetBinding {
@@ -64,9 +65,10 @@ export async function removeTarget(queue: DiskQueue, { name, parent }: Place, is
   else await removeFileAt(queue, parent, name);
 }
 
-async function bind({ queue }: VolumeAccess, { staged, wanted }: TargetBinding, target: Descriptor): Promise<void> {
+async function bind(volume: VolumeAccess, { staged, wanted }: TargetBinding, target: Descriptor): Promise<void> {
+  const { queue } = volume;
   const isDevice = wanted.access === 'block';
-  if (isDevice) await setDevice(queue, staged, wanted.attributes.readonly);
+  if (isDevice) await setDevice(volume, staged, wanted.attributes.readonly);
   // Attributes of a mount mean nothing to a device.
   const attributes = isDevice ? {} : wanted.attributes;
   await step('publish/mount', () => bindMount(queue, { from: staged, target, attributes }));
@@ -77,7 +79,7 @@ async function bind({ queue }: VolumeAccess, { staged, wanted }: TargetBinding, 
  * have a separate cache, in which old bytes stay for as long as it is open anywhere. So it is the one device that takes
  * writes or refuses them. The caller has made sure that it is not in use in the other way.
  */
-async function setDevice(queue: DiskQueue, node: Descriptor, isReadonly: boolean): Promise<void> {
+async function setDevice({ handle, queue }: VolumeAccess, node: Descriptor, isReadonly: boolean): Promise<void> {
   await using device = await openReadOnly(queue, node);
   if (refusesWrites(device) === isReadonly) return;
   await step('publish/device', async () => {
@@ -85,4 +87,6 @@ async function setDevice(queue: DiskQueue, node: Descriptor, isReadonly: boolean
     if (isReadonly) await syncFile(queue, device);
     setRefusesWrites(device, isReadonly);
   });
+  // The device itself, and not this mark alone.
+  if (refusesWrites(device) !== isReadonly) throw writeProtected(handle);
 }

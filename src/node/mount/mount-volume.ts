@@ -9,9 +9,9 @@ import {
   whyTooLarge,
 } from '../../filesystems/superblock.ts';
 import { probeContent } from '../../kernel/block/blkid.ts';
-import { deviceSizeBytes, sizeOfDevice } from '../../kernel/block/block.ts';
+import { refusesWrites, sizeOfDevice } from '../../kernel/block/block.ts';
 import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
-import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { readAtMost } from '../../kernel/file/file.ts';
@@ -38,6 +38,7 @@ import { step } from '../../volume/step.ts';
 import { detachUnmounted } from '../detach.ts';
 import { type FilesystemParameter, refusedOption, type WantedAttributes } from '../mount-options.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
+import { writeProtected } from './write-protected.ts';
 
 /** A filesystem volume, and how to mount it. */
 export interface VolumeMount {
@@ -95,6 +96,8 @@ async function tryToMount(volume: VolumeAccess, mount: VolumeMount): Promise<Mou
     if (mount.hasNewParameters && isMountedAnywhere(fsType, attachment.devicePath)) {
       throw await mountedOtherwise(volumeId, attachment);
     }
+    const isProtected = refusesWrites(attachment.descriptor);
+    if (isProtected && attributes.readonly !== true) throw writeProtected(volumeId);
     const superblock = await readAtMost(queue, attachment.descriptor, superblockRange[fsType]);
     if (hasErrors(fsType, superblock)) throw new DamagedFilesystem(`volume ${volumeId}: its ${fsType} has errors.`);
     const size = filesystemSize(fsType, superblock);
@@ -102,12 +105,14 @@ async function tryToMount(volume: VolumeAccess, mount: VolumeMount): Promise<Mou
     const deviceBytes = sizeOfDevice(attachment.descriptor);
     const isTooSmall = size !== undefined && canGrow(size, deviceBytes);
     const fixed = isTooSmall
-      ? (whyOfFixedSize(fsType, superblock) ?? whyTooLarge(fsType, superblock, deviceBytes))
+      ? ((isProtected ? protectedReason : undefined) ??
+        whyOfFixedSize(fsType, superblock) ??
+        whyTooLarge(fsType, superblock, deviceBytes))
       : undefined;
     const outcome =
       isTooSmall && fixed === undefined
         ? await growAndMount(volume, mount, attachment)
-        : await mountAsItIs(volume, mount, attachment, fixed);
+        : await mountAsItIs(volume, isProtected ? asReadOnly(mount) : mount, attachment, fixed);
     // The device lives as long as the mount now, whenever this is done.
     void attachment.release();
     return outcome;
@@ -136,6 +141,11 @@ async function mountAsItIs(
   return { notGrown };
 }
 
+/** The filesystem itself is read-only, too: the kernel mounts it in no other way on a device that takes no writes. */
+function asReadOnly(mount: VolumeMount): VolumeMount {
+  return { ...mount, parameters: [...mount.parameters, ['ro']] };
+}
+
 /**
  * ext4 makes its inode tables zeros in the background, and has the device punch holes for that: a thick volume would lose
  * blocks. Its image reads as zeros already. What the caller asks for comes later, and wins.
@@ -162,6 +172,8 @@ async function growAndMount(volume: VolumeAccess, mount: VolumeMount, device: At
   return { notGrown };
 }
 
+const protectedReason = 'its device is write-protected';
+
 /** The mounted filesystem of a volume. */
 export interface StagedFilesystem {
   readonly fsType: FilesystemType;
@@ -173,11 +185,13 @@ export interface StagedFilesystem {
 
 /**
  * Grows a mounted filesystem, of which this is a directory, to the size of its device.
- * @returns the reason if it is frozen and did not grow: it can be mounted, and grows later
+ * @returns the reason if it is frozen or write-protected and did not grow: it can be mounted, and grows later
  */
 export async function growUnlessFrozen(volume: VolumeAccess, staged: StagedFilesystem): Promise<string | undefined> {
   const { handle, queue } = volume;
-  const deviceBytes = await deviceSizeBytes(queue, staged.devicePath);
+  await using device = await openReadOnly(queue, staged.devicePath);
+  if (refusesWrites(device)) return protectedReason;
+  const deviceBytes = sizeOfDevice(device);
   const settle = (mounted: Descriptor) => volume.settleFilesystem(mounted);
   const growth = { ...staged, deviceBytes, settle, name: `volume ${handle}` };
   try {

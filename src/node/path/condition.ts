@@ -8,6 +8,7 @@ import type { Mount } from '../../kernel/mount/mount-table.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
 import { isLost } from './observe.ts';
+import { isReadonlyDevice } from './sysfs.ts';
 
 /** The kernel's view of a mounted volume (VS08). Messages have at most 128 bytes (L07). */
 export async function filesystemCondition(queue: DiskQueue, { handle, mounted }: Located): Promise<Condition> {
@@ -17,7 +18,8 @@ export async function filesystemCondition(queue: DiskQueue, { handle, mounted }:
     return abnormal('The filesystem has shut down after I/O errors; see the kernel log of the node.');
   // A mount of foreign data may be read-only on purpose.
   if (mounted.device === undefined) return healthy;
-  const stopped = stoppedCondition(mounted.mount);
+  const isProtected = await isReadonlyDevice(queue, mounted.device);
+  const stopped = stoppedCondition(mounted.mount, isProtected);
   if (stopped !== undefined) return stopped;
   if (await isMountedFrozen(queue, handle.descriptor, mounted.mount)) {
     if (mounted.mount.fsType === 'xfs')
@@ -52,13 +54,13 @@ export function filesystemIn({ fsType, superOptions }: Pick<Mount, 'fsType' | 's
 }
 
 /**
- * Filesystems that hit an error which they cannot live with stop all writing. We never mount a filesystem read-only as
- * a whole, only its mounts, so options of the filesystem that say so are the kernel's own.
+ * Filesystems that hit an error which they cannot live with stop all writing. We mount a filesystem read-only as a whole on a
+ * write-protected device alone, elsewhere only its mounts: there options of the filesystem that say so are the kernel's own.
  */
-export function stoppedCondition({ superOptions }: Pick<Mount, 'superOptions'>): Condition | undefined {
+function stoppedCondition({ superOptions }: Pick<Mount, 'superOptions'>, isProtected: boolean): Condition | undefined {
   if (superOptions.includes('shutdown'))
     return abnormal('The filesystem has been shut down; see the kernel log of the node.');
-  if (superOptions.includes('ro') || superOptions.includes('emergency_ro')) {
+  if ((superOptions.includes('ro') && !isProtected) || superOptions.includes('emergency_ro')) {
     return abnormal('The kernel made the filesystem read-only after an error; see the kernel log of the node.');
   }
   return undefined;

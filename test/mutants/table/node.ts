@@ -422,10 +422,26 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device is set before it is shown',
     ...show,
-    text: "  if (isDevice) await setDevice(queue, staged, wanted.attributes.readonly);\n  // Attributes of a mount mean nothing to a device.\n  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(queue, { from: staged, target, attributes }));\n",
+    text: "  if (isDevice) await setDevice(volume, staged, wanted.attributes.readonly);\n  // Attributes of a mount mean nothing to a device.\n  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(queue, { from: staged, target, attributes }));\n",
     replacement:
-      "  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(queue, { from: staged, target, attributes }));\n  if (isDevice) await setDevice(queue, staged, wanted.attributes.readonly);\n",
+      "  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(queue, { from: staged, target, attributes }));\n  if (isDevice) await setDevice(volume, staged, wanted.attributes.readonly);\n",
     only: 'PB14: .* before anybody sees it',
+  },
+  {
+    name: 'a write-protected device is not shown as one that takes writes',
+    ...show,
+    killer: 'test/grpc/context-volumes.test.ts',
+    text: '  if (refusesWrites(device) !== isReadonly) throw writeProtected(handle);\n',
+    replacement: '',
+    only: 'raw block device for writers if it is write-protected',
+  },
+  {
+    name: 'a write-protected device is mounted read-only as a whole, or it would not be mounted',
+    ...mountVolume,
+    killer: 'test/grpc/context-volumes.test.ts',
+    text: 'isProtected ? asReadOnly(mount) : mount',
+    replacement: 'mount',
+    only: 'used where that is for reading alone',
   },
   {
     name: 'what a writer left is written back before a device refuses writes',

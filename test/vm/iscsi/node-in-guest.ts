@@ -162,6 +162,25 @@ describe('a logical unit', () => {
     await nothingLeft();
   });
 
+  test('is refused for writing where the target lets nobody write, and read', async () => {
+    target('backing', directory, 'protected', 'xfs', 'protected');
+    target('map', '4', 'protected');
+    const volume = harness.volume('protected', xfs);
+    await refused(
+      volume.stage({ volume_context: contextOf('4') }),
+      'FAILED_PRECONDITION',
+      /^volume protected: its device is write-protected\. Allow writing on its target/,
+    );
+    await nothingLeft();
+    const reader = harness.volume('reader', mountCapability('SINGLE_NODE_WRITER', ['ro'], 'xfs'));
+    await reader.up(contextOf('4'));
+    assert.deepEqual(readdirSync(reader.target), []);
+    assert.equal((await reader.stats()).volume_condition?.abnormal, false);
+    await reader.down();
+    await nothingLeft();
+    target('unmap', '4');
+  });
+
   test('is refused if it is another one than the PersistentVolume names, and if it becomes one', async () => {
     const volume = harness.volume('reused', xfs);
     await volume.up(contextOf('1'));

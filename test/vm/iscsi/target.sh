@@ -3,7 +3,7 @@
 # TARGET_IQN: another target than the first one. TARGET_SECOND: another address and port for the second portal.
 # target.sh install DIRECTORY_OF_OPEN_ISCSI [NAME]  puts it where a package would, and starts iscsid
 # target.sh make                                    the target and its portal, open to every initiator
-# target.sh backing DIRECTORY NAME FILESYSTEM       an image of 320 MiB, as a backing store with a fixed serial number; 'blank' for no filesystem
+# target.sh backing DIRECTORY NAME FILESYSTEM [protected]       an image of 320 MiB, as a backing store with a fixed serial number; 'blank' for no filesystem
 # target.sh map LUN NAME | unmap LUN                makes a store a logical unit, and no longer
 # target.sh grow DIRECTORY NAME SIZE
 # target.sh stop|start                              takes the portal away and puts it back
@@ -50,9 +50,9 @@ case "$1" in
   backing)
     truncate -s 320M "$2/$3.img"
     [ "$4" = blank ] || "mkfs.$4" -q "$2/$3.img"
-    device=$(losetup --find --show "$2/$3.img")
+    device=$(losetup --find --show ${5:+--read-only} "$2/$3.img")
     mkdir -p "$config/core/iblock_0/$3"
-    echo "udev_path=$device" >"$config/core/iblock_0/$3/control"
+    echo "udev_path=$device${5:+,readonly=1}" >"$config/core/iblock_0/$3/control"
     echo "$3-serial" >"$config/core/iblock_0/$3/wwn/vpd_unit_serial"
     echo 1 >"$config/core/iblock_0/$3/enable"
     ;;
