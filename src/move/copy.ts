@@ -9,6 +9,7 @@ import { type ByteRange, nextData } from '../kernel/file/sparse.ts';
 import type { IncomingBytes } from '../pool/moves.ts';
 import { DataLoss } from '../volume/errors.ts';
 import { roundUp, smaller } from '../volume/size.ts';
+import { Alike } from './alike.ts';
 import { InFlight } from './in-flight.ts';
 import { PieceMemory, type Slot } from './piece-memory.ts';
 
@@ -53,7 +54,7 @@ export interface PieceWork {
 }
 
 export interface CopyWork {
-  readonly to: IncomingBytes;
+  readonly to: Pick<IncomingBytes, 'data' | 'zero'>;
   readonly toQueue: DiskQueue;
   /** In order, never touching; from the offset on at which an earlier try has stopped. */
   readonly pieces: AsyncIterable<Piece>;
@@ -63,9 +64,10 @@ export interface CopyWork {
   readonly targetBytes: bigint;
   /**
    * The content of the target outside of the ranges. zeros: it reads as zeros, and zeros need not be written. anything:
-   * it is made zeros outside of the ranges. earlier: it is right there.
+   * it is made zeros outside of the ranges. earlier: it is right there. alike: it is nearly right, everywhere, and only what
+   * differs is written.
    */
-  readonly outside: 'zeros' | 'anything' | 'earlier';
+  readonly outside: 'zeros' | 'anything' | 'earlier' | 'alike';
   /** An earlier try was cut short there. */
   readonly fromBytes: bigint;
   readonly pace: Pace;
@@ -93,7 +95,13 @@ interface Written {
 export async function copyRanges(work: CopyWork): Promise<void> {
   const { endBytes, outside, pace, signal, targetBytes, to, toQueue } = work;
   await using direct = await openPastCache(toQueue, to.data, constants.O_RDWR | constants.O_NONBLOCK);
-  const target: Target = { ...work, file: direct ?? to.data, memory: new PieceMemory(atOnce, Number(pieceBytes)) };
+  const newMemory = (slots: number) => new PieceMemory(slots, Number(pieceBytes));
+  const [file, memory] = [direct ?? to.data, newMemory(atOnce)];
+  const dataOf = (fromBytes: bigint, untilBytes: bigint) =>
+    wholePieces({ ranges: dataRanges(toQueue, to.data, fromBytes, untilBytes), fromBytes, endBytes: untilBytes });
+  // Zeros are made beside the writes.
+  const alike = outside === 'alike' ? new Alike({ queue: toQueue, to, file, memory: newMemory(atOnce + 1), data: dataOf }) : undefined;
+  const target: Target = { ...work, file, memory, alike };
   const writes = new InFlight();
   let written: Written[] = [];
   let batched = 0n;
@@ -115,6 +123,7 @@ export async function copyRanges(work: CopyWork): Promise<void> {
     await settling;
   };
   const zero = async (fromBytes: bigint, toBytes: bigint) => {
+    if (alike !== undefined) return alike.zero(fromBytes, toBytes, signal);
     for (let offsetBytes = fromBytes; offsetBytes < toBytes; offsetBytes += batchBytes) {
       signal.throwIfAborted();
       await to.zero({ offsetBytes, lengthBytes: smaller(batchBytes, toBytes - offsetBytes) });
@@ -129,14 +138,14 @@ export async function copyRanges(work: CopyWork): Promise<void> {
       const { data, lengthBytes, offsetBytes } = piece;
       signal.throwIfAborted();
       requireWholeBlocks(piece, endBytes);
-      if (outside === 'anything') await zero(at, offsetBytes);
+      if (outside === 'anything' || outside === 'alike') await zero(at, offsetBytes);
       const length = BigInt(lengthBytes);
       if (data !== undefined) {
         await writes.fewerThan(atOnce);
         writes.start(() => write(target, data, offsetBytes));
         written.push({ offsetBytes, length: lengthBytes, digest: data.digest });
       } else if (outside !== 'zeros') {
-        await to.zero({ offsetBytes, lengthBytes: length });
+        await zero(offsetBytes, offsetBytes + length);
       }
       at = offsetBytes + length;
       batched += length;
@@ -144,7 +153,7 @@ export async function copyRanges(work: CopyWork): Promise<void> {
       if (batched >= batchBytes) await settleBehind(at);
       await pace.took(length, signal);
     }
-    if (outside === 'anything') await zero(at, targetBytes);
+    if (outside === 'anything' || outside === 'alike') await zero(at, targetBytes);
     await settle(endBytes);
   } finally {
     // The caller closes the file that they use.
@@ -172,10 +181,16 @@ interface Target extends CopyWork {
   readonly file: Descriptor;
   /** For the bytes that are read back. */
   readonly memory: PieceMemory;
+  readonly alike: Alike | undefined;
 }
 
-async function write({ file, to, toQueue }: Target, data: PieceData, offsetBytes: bigint): Promise<void> {
+async function write({ alike, file, to, toQueue }: Target, data: PieceData, offsetBytes: bigint): Promise<void> {
   const { bytes } = data;
+  if (alike !== undefined) {
+    await alike.write(bytes, offsetBytes);
+    data.free();
+    return;
+  }
   const isWhole = bytes.length % Number(blockBytes) === 0 && offsetBytes % blockBytes === 0n;
   await writeAt(toQueue, isWhole ? file : to.data, bytes, offsetBytes);
   data.free();

@@ -385,10 +385,10 @@ export interface Extras {
  * (docs/move.md). A layer's own data, e.g. the header of an encryption, is among these bytes.
  */
 export interface Transfer {
-  /** The mark beside the record of a volume (`catalog/move-mark.ts`); undefined: none. It goes into the trash with it. */
-  readMark(id: VolumeId): Promise<string | undefined>;
+  /** The mark beside a record (`catalog/move-mark.ts`); undefined: none. It goes into the trash with it. */
+  readMark(id: SnapshotId | VolumeId): Promise<string | undefined>;
   /** Replaces it, durably, however full the pool is. */
-  writeMark(id: VolumeId, text: string): Promise<void>;
+  writeMark(id: SnapshotId | VolumeId, text: string): Promise<void>;
   markInTrash(ref: TrashRef): Promise<string | undefined>;
   /** Opens its bytes, or its directory. @throws DataLoss */
   read(object: Recorded): Promise<Descriptor>;
@@ -397,6 +397,8 @@ export interface Transfer {
   /** The size of the sectors of its devices; undefined: the one that the record of a volume says. */
   readonly sectorBytes?: number | undefined;
   incoming(id: VolumeId): IncomingDraft;
+  /** undefined: no snapshots come here. */
+  readonly incomingSnapshot?: ((id: SnapshotId) => IncomingSnapshotDraft) | undefined;
 }
 
 /** The space of a volume on its way from another pool. */
@@ -408,19 +410,16 @@ export interface IncomingRoom extends Pick<VolumeRecord, 'provisioning'> {
 /** A volume on its way from another pool: invisible, there is one for each id, and it outlives the driver. */
 export type IncomingDraft = IncomingBytesDraft | IncomingTreeDraft;
 
-interface IncomingVolumeDraft {
-  /** Makes it, or finds the one of an earlier try. */
-  begin(room: IncomingRoom): Promise<void>;
-  /** Makes it as large; never smaller. */
-  resize(sizeBytes: bigint): Promise<void>;
+/** What is on its way, with a record of that type. */
+interface IncomingRecord<Kind> {
   /** The mover's note about its content, which lies beside it; undefined: none, or there is no such draft. */
   readNote(): Promise<string | undefined>;
   /** Replaces it, durably. */
   writeNote(text: string): Promise<void>;
   takenBytes(): Promise<bigint>;
   /** Its record and its mark, durably. Its content is synced. */
-  complete(record: VolumeRecord, mark: string): Promise<void>;
-  /** Atomically: it is the volume then. */
+  complete(record: Kind, mark: string): Promise<void>;
+  /** Atomically: it exists then. */
   commit(): Promise<void>;
   /** The note is of no use any more. */
   forgetNote(): Promise<void>;
@@ -428,14 +427,34 @@ interface IncomingVolumeDraft {
   discard(): Promise<readonly TrashRef[]>;
 }
 
-export interface IncomingBytesDraft extends IncomingVolumeDraft {
-  readonly kind: 'bytes';
-  /** True if a new one reads as zeros. Known once it has begun. */
-  readonly isBlank: boolean;
+interface IncomingVolumeDraft extends IncomingRecord<VolumeRecord> {
+  /** Makes it, or finds the one of an earlier try. */
+  begin(room: IncomingRoom): Promise<void>;
+  /** Makes it as large; never smaller. */
+  resize(sizeBytes: bigint): Promise<void>;
+}
+
+interface BytesDraft {
   /** Opens its bytes, to be read and written. */
   open(): Promise<Descriptor>;
   /** Makes a range read as zeros. */
   zero(data: Descriptor, range: ByteRange): Promise<void>;
+}
+
+export interface IncomingBytesDraft extends IncomingVolumeDraft, BytesDraft {
+  readonly kind: 'bytes';
+  /** True if a new one reads as zeros. Known once it has begun. */
+  readonly isBlank: boolean;
+}
+
+/** A snapshot on its way from another pool: invisible, there is one for each id, and it outlives the driver. */
+export interface IncomingSnapshotDraft extends IncomingRecord<SnapshotRecord>, BytesDraft {
+  /**
+   * Makes a new one, with the blocks of something here that is nearly the same, whatever becomes of that meanwhile.
+   * @param sizeBytes with a layer's own data
+   * @returns false if it shares none, and reads as zeros
+   */
+  make(sizeBytes: bigint, base: Recorded | undefined): Promise<boolean>;
 }
 
 export interface IncomingTreeDraft extends IncomingVolumeDraft {

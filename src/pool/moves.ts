@@ -3,6 +3,7 @@ import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Answer, Arrived, CopyMark, DraftMark, Fence, LostNode, Request, Unusable } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { ChangedRangesRequest } from './pool.ts';
 
 /**
@@ -10,6 +11,8 @@ import type { ChangedRangesRequest } from './pool.ts';
  * is durable when it returns. Calls for one volume are never concurrent.
  */
 export interface PoolMoves {
+  /** The same of snapshots, which follow their volume one after the other. */
+  readonly snapshots: PoolSnapshotMoves;
   /** The mark of a copy, and the reason why it must not be used; undefined: it is the volume. */
   stateOf(id: VolumeId): Promise<CopyState>;
 
@@ -66,6 +69,64 @@ export interface PoolMoves {
   receive(record: VolumeRecord, moveId: string): Promise<Incoming>;
   /** Gives up what an earlier `receive` has left of a volume that is not here. */
   discard(id: VolumeId): Promise<void>;
+}
+
+/**
+ * The part of a pool in the move of a snapshot. It never changes: so it is read and cloned under its fence as before, and it can be
+ * removed, which ends the move. Once it was handed over, this copy is neither listed nor used.
+ */
+export interface PoolSnapshotMoves {
+  /** All copies of snapshots of the volume, also those that were handed over. */
+  all(sourceId: VolumeId): SnapshotRecord[];
+  /** The copy here, if there is one, also if it was handed over. */
+  find(id: SnapshotId): SnapshotRecord | undefined;
+  stateOf(id: SnapshotId): Promise<CopyState>;
+  /** Fences it for a move with a new id. @returns the fence: that of an earlier try, if it still stands */
+  close(id: SnapshotId): Promise<Fence>;
+  /** Ends the fence of a move that was given up. @throws FailedPrecondition if it may have been handed over */
+  open(id: SnapshotId): Promise<void>;
+  /** Hands the snapshot over. @throws NotFound if it was removed, FailedPrecondition if it did not read under this fence */
+  give(id: SnapshotId, request: Request): Promise<Answer>;
+  /** Its target has committed: the copy is destroyed. Not there is fine. @returns false if a copy stays that is no earlier one */
+  settle(id: SnapshotId, generation: number): Promise<boolean>;
+  /** Makes a copy the snapshot again that was handed over. No other pool of this node has it. */
+  takeBack(id: SnapshotId): Promise<void>;
+  read(id: SnapshotId): Promise<Descriptor>;
+  /**
+   * The bytes that it has and another one of the same volume has not, at most: without that, or where the pool cannot tell, all that it
+   * takes.
+   */
+  ownBytes(id: SnapshotId, other: SnapshotId | undefined): Promise<bigint>;
+
+  /** @throws FailedPrecondition: why it cannot leave this pool */
+  requireMovable(record: SnapshotRecord): void;
+  /** @throws FailedPrecondition, AlreadyExists: why it cannot be here */
+  requireRoomFor(record: SnapshotRecord): void;
+  /** Receives a snapshot, or resumes that. @throws ResourceExhausted */
+  receive(record: SnapshotRecord, options: SnapshotArrival): Promise<IncomingSnapshot>;
+  /** Gives up what an earlier `receive` has left of a snapshot that is not here. */
+  discard(id: SnapshotId): Promise<void>;
+}
+
+export interface SnapshotArrival {
+  readonly moveId: string;
+  /** The space that its blocks may take here. */
+  readonly newBytes: bigint;
+}
+
+/** A snapshot on its way into a pool. Its space is held until it is disposed of. */
+export interface IncomingSnapshot extends AsyncDisposable {
+  readonly isNew: boolean;
+  readonly noted: string | undefined;
+  readonly data: Descriptor;
+  /** A new one began with the blocks of something else here: all of it is compared. */
+  readonly isClone: boolean;
+  note(text: string): Promise<void>;
+  zero(range: ByteRange): Promise<void>;
+  /** Before it is handed over. @throws ResourceExhausted if what it shares leaves too little */
+  confirm(): Promise<void>;
+  /** Its content is synced, and it becomes the snapshot, by one atomic step. @throws FailedPrecondition */
+  commit(draft: DraftMark, answer: Answer): Promise<void>;
 }
 
 /** The copy of another node, by which one here is an earlier one. */

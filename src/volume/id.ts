@@ -62,6 +62,11 @@ export function isVolumeId(id: VolumeId | SnapshotId): id is VolumeId {
   return volumeIdPattern.test(id);
 }
 
+/** For messages. */
+export function kindOf(id: VolumeId | SnapshotId): 'snapshot' | 'volume' {
+  return isVolumeId(id) ? 'volume' : 'snapshot';
+}
+
 export function parseSnapshotId(text: string): SnapshotId | undefined {
   return snapshotIdPattern.test(text) ? (text as SnapshotId) : undefined;
 }

@@ -36,6 +36,7 @@ async function copy(
   source: Buffer,
   target: Buffer | undefined,
   { ranges: wanted = ranges([0, sizeBytes]), ...changes }: Partial<CopyWork & Pick<PieceWork, 'ranges'>> = {},
+  zeroOf = (data: CopyWork['to']['data']) => (range: ByteRange) => punchHole(queue, data, range),
 ): Promise<Copied> {
   using scratch = new Scratch('copy');
   writeFileSync(scratch.join('from'), source);
@@ -43,7 +44,7 @@ async function copy(
   truncateSync(scratch.join('to'), sizeBytes);
   await using from = await openFile(queue, scratch.join('from'), constants.O_RDONLY);
   await using data = await openFile(queue, scratch.join('to'), constants.O_RDWR);
-  const incoming = { data, zero: (range: ByteRange) => punchHole(queue, data, range) } as IncomingBytes;
+  const incoming = { data, zero: zeroOf(data) } as IncomingBytes;
   const notes: bigint[] = [];
   let copiedBytes = 0n;
   const { endBytes = BigInt(sizeBytes), fromBytes = 0n } = changes;
@@ -96,6 +97,34 @@ describe('the copy of ranges', () => {
     assert.equal(anything.allocatedBytes, mib);
     const larger = { endBytes: BigInt(4 * mib), ranges: ranges([0, 4 * mib]), outside: 'anything' } as const;
     assert.equal((await copy(source.subarray(0, 4 * mib), before, larger)).content[4 * mib], 0);
+  });
+
+  test('over a clone of what is nearly the same writes only what differs, also where the source has a hole', async () => {
+    const source = withData(2 * mib, 5 * mib);
+    source.fill(0, 3 * mib + 4096, 3 * mib + 8192);
+    const before = Buffer.from(source);
+    before.fill(7, 0, 4096);
+    before.fill(7, 2 * mib + 8192, 2 * mib + 12_288);
+    before.fill(7, 3 * mib + 4096, 3 * mib + 12_288);
+    before.fill(7, 6 * mib, 7 * mib);
+    const zeroed: ByteRange[] = [];
+    const zero = (data: CopyWork['to']['data']) => async (range: ByteRange) => {
+      zeroed.push(range);
+      await punchHole(queue, data, range);
+    };
+    const found = await copy(source, before, { outside: 'alike' }, zero);
+    assert.ok(found.content.equals(source));
+    // The 4 KiB that are zeros within the data are written as the rest of their piece is.
+    assert.deepEqual(
+      zeroed.map(({ lengthBytes, offsetBytes }) => [Number(offsetBytes), Number(lengthBytes)]),
+      [
+        [0, 4096],
+        [6 * mib, mib],
+      ],
+    );
+    // All but the ranges that the source tells of are compared with zeros.
+    const told = await copy(source, before, { outside: 'alike', ranges: ranges([2 * mib, 5 * mib]) }, zero);
+    assert.ok(told.content.equals(source));
   });
 
   test('begins where an earlier try has stopped', async () => {

@@ -77,6 +77,12 @@ export class Catalog implements Pool {
     this.trimming = settings.trimming;
   }
 
+  /** Before it is used. */
+  async begin(): Promise<this> {
+    await this.moves?.snapshots.learn();
+    return this;
+  }
+
   get name(): string {
     return this.#parts.name;
   }
@@ -125,6 +131,7 @@ export class Catalog implements Pool {
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
     await this.#parts.unsettled.settle(spec.id, ...(source === undefined ? [] : [source.id]));
     if (source?.type === 'volume') await this.#current(source.id);
+    if (source?.type === 'snapshot' && this.#isLeft(source.id)) throw this.#noSnapshot(source.id);
     return this.#creation.create(spec, source);
   }
 
@@ -189,7 +196,12 @@ export class Catalog implements Pool {
 
   async findSnapshot(id: SnapshotId): Promise<SnapshotRecord | undefined> {
     await this.#parts.unsettled.settle(id);
-    return this.#parts.snapshotIndex.get(id);
+    return this.#isLeft(id) ? undefined : this.#parts.snapshotIndex.get(id);
+  }
+
+  /** The snapshot has followed its volume to another pool. */
+  #isLeft(id: SnapshotId): boolean {
+    return this.moves?.snapshots.isLeft(id) === true;
   }
 
   async listSnapshots(
@@ -197,12 +209,14 @@ export class Catalog implements Pool {
     limit: number | undefined,
     sourceId?: VolumeId,
   ): Promise<SnapshotRecord[]> {
-    const isWanted = (record: SnapshotRecord) => sourceId === undefined || record.sourceId === sourceId;
+    const isWanted = (record: SnapshotRecord) =>
+      (sourceId === undefined || record.sourceId === sourceId) && !this.#isLeft(record.id);
     return this.#parts.snapshotIndex.list(after, limit, isWanted);
   }
 
   async removeSnapshot(id: SnapshotId): Promise<void> {
     await this.#parts.unsettled.settle(id);
+    await this.moves?.snapshots.requireRemovable(id);
     await this.#snapshots.remove(id);
   }
 
@@ -214,10 +228,14 @@ export class Catalog implements Pool {
       );
     }
     return changedRanges(request, (id) => {
-      const record = this.#parts.snapshotIndex.get(id);
-      if (record === undefined) throw new NotFound(`There is no snapshot ${id} in pool ${this.name}.`);
+      const record = this.#isLeft(id) ? undefined : this.#parts.snapshotIndex.get(id);
+      if (record === undefined) throw this.#noSnapshot(id);
       return record;
     });
+  }
+
+  #noSnapshot(id: SnapshotId): NotFound {
+    return new NotFound(`There is no snapshot ${id} in pool ${this.name}.`);
   }
 
   async findGroup(id: GroupId): Promise<GroupRecord | undefined> {

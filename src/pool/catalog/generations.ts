@@ -5,7 +5,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { DirectorySync } from '../../kernel/file/file.ts';
 import { AlreadyExists, InternalError } from '../../volume/errors.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import { kindOf, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { Noted } from '../../volume/move/rule.ts';
 import { parseStored } from '../../volume/stored-json.ts';
 import { replaceFile } from '../records/durable-file.ts';
@@ -17,7 +17,7 @@ const storedNote = z.strictObject({
 });
 
 /**
- * The valid generation of each volume that has moved away from a pool of this node (`volume/move/rule.ts`). It lies on the
+ * The valid generation of each volume and snapshot that has moved away from a pool of this node (`volume/move/rule.ts`). It lies on the
  * node's own disk: when a pool's disk is back as it was before, its copy is known to be an old one. All pools of the node
  * share what this process knows of it, which is read when a pool is opened: nothing else writes there.
  */
@@ -50,12 +50,12 @@ export class Generations {
   }
 
   /** 0: it never moved. @throws DataLoss if the note cannot be read */
-  async read(id: VolumeId): Promise<number> {
+  async read(id: SnapshotId | VolumeId): Promise<number> {
     return (await this.noted(id)).generation;
   }
 
   /** Like `read`, with the other node that the volume has moved to. */
-  async noted(id: VolumeId): Promise<Noted> {
+  async noted(id: SnapshotId | VolumeId): Promise<Noted> {
     const path = this.#path(id);
     const known = await this.#texts();
     let text = known.get(fileNameOf(id));
@@ -69,7 +69,7 @@ export class Generations {
   }
 
   /** Durable when it returns. @param at the other node that the volume goes to */
-  async write(id: VolumeId, generation: number, at?: string): Promise<void> {
+  async write(id: SnapshotId | VolumeId, generation: number, at?: string): Promise<void> {
     await this.#queue.run(() => mkdir(this.#directory, { mode: 0o700, recursive: true }));
     await this.#syncs.sync(this.#queue, dirname(this.#directory));
     const text = JSON.stringify({ format: 1, generation, at });
@@ -81,19 +81,19 @@ export class Generations {
     }
   }
 
-  /** @throws AlreadyExists if the volume is in another pool, which may not be open: no second one is made under its id */
-  async refuseMoved(id: VolumeId): Promise<void> {
+  /** @throws AlreadyExists if the object is in another pool, which may not be open: no second one is made under its id */
+  async refuseMoved(id: SnapshotId | VolumeId): Promise<void> {
     const { at, generation } = await this.noted(id);
     if (generation === 0) return;
     throw new AlreadyExists(
       at === undefined
-        ? `volume ${id} has moved to another pool of this node: open that pool, or choose another name for the new volume.`
-        : `volume ${id} has moved to node ${at}: choose another name for the new volume.`,
+        ? `${kindOf(id)} ${id} has moved to another pool of this node: open that pool, or choose another name for the new one.`
+        : `${kindOf(id)} ${id} has moved to node ${at}: choose another name for the new one.`,
     );
   }
 
-  /** The volume is about to be deleted, wherever it is. */
-  async forget(id: VolumeId): Promise<void> {
+  /** The object is about to be deleted, wherever it is. */
+  async forget(id: SnapshotId | VolumeId): Promise<void> {
     // Also if it cannot be read.
     if (!(await this.#texts()).has(fileNameOf(id))) return;
     await this.#queue.run(() => unlink(this.#path(id))).catch(ignoreMissing);
@@ -107,12 +107,12 @@ export class Generations {
     return known;
   }
 
-  #path(id: VolumeId): string {
+  #path(id: SnapshotId | VolumeId): string {
     return join(this.#directory, fileNameOf(id));
   }
 }
 
-function fileNameOf(id: VolumeId): string {
+function fileNameOf(id: SnapshotId | VolumeId): string {
   return `${id}.json`;
 }
 

@@ -11,6 +11,11 @@ const storedMark = z.strictObject({
     .optional(),
 });
 
+/** The notes of all moves begin with their id, so that the data of one never passes for that of another. */
+export function isOfMove(note: string, moveId: string): boolean {
+  return note.startsWith(`${moveId}\n`);
+}
+
 export function serializeMark(mark: CopyMark): string {
   return JSON.stringify({ format: 1, ...mark });
 }

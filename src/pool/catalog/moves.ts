@@ -2,7 +2,7 @@ import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { ByteRange } from '../../kernel/file/sparse.ts';
 import { storedBytes } from '../../volume/encryption.ts';
 import { AlreadyExists, FailedPrecondition, NotFound } from '../../volume/errors.ts';
-import { isVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
+import { isVolumeId, kindOf, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import {
   type Answer,
   type Arrived,
@@ -33,8 +33,9 @@ import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '..
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { explainFull } from './full.ts';
 import { refuseInUse, refuseProcessesIn } from './in-use.ts';
-import { parseMark, serializeMark } from './move-mark.ts';
+import { isOfMove, parseMark, serializeMark } from './move-mark.ts';
 import type { CatalogParts } from './parts.ts';
+import { SnapshotMoves } from './snapshot-moves.ts';
 
 /** The minimum time for which a volume that has moved stays in the trash of the pool that it came from. */
 const keptSeconds = 7 * 86_400;
@@ -44,6 +45,7 @@ const keptSeconds = 7 * 86_400;
  * `volume/move/rule.ts`; here its states are made durable.
  */
 export class Moves implements PoolMoves {
+  readonly snapshots: SnapshotMoves;
   readonly #parts: CatalogParts;
   readonly #transfer: Transfer;
   /** Volumes that are being fenced: they are not in use, and must not come into use. */
@@ -52,11 +54,13 @@ export class Moves implements PoolMoves {
   constructor(parts: CatalogParts, transfer: Transfer) {
     this.#parts = parts;
     this.#transfer = transfer;
+    this.snapshots = new SnapshotMoves(parts, transfer, this);
   }
 
-  async stateOf(id: VolumeId): Promise<CopyState> {
+  async stateOf(id: SnapshotId | VolumeId): Promise<CopyState> {
     const mark = await this.#markOf(id);
-    const why = this.#closing.has(id) ? 'closed' : whyUnusable(mark, await this.#parts.generations.read(id));
+    const why =
+      isVolumeId(id) && this.#closing.has(id) ? 'closed' : whyUnusable(mark, await this.#parts.generations.read(id));
     return { mark, why };
   }
 
@@ -104,7 +108,7 @@ export class Moves implements PoolMoves {
     if (root !== undefined) await refuseProcessesIn(this.#parts.backend.queue, root.path, record.id);
   }
 
-  async open(id: VolumeId, moveId: string): Promise<void> {
+  async open(id: SnapshotId | VolumeId, moveId: string): Promise<void> {
     const { generations, name } = this.#parts;
     const mark = await this.#markOf(id);
     if (mark.fence === undefined) return;
@@ -113,12 +117,12 @@ export class Moves implements PoolMoves {
     await this.#writeMark(id, opened, 'move/open');
   }
 
-  async give(id: VolumeId, request: Request): Promise<Answer> {
+  async give(id: SnapshotId | VolumeId, request: Request): Promise<Answer> {
     const { generations, name } = this.#parts;
     const given = giveCopy(await this.#markOf(id), await generations.read(id), request);
     if (given === undefined) {
       throw new FailedPrecondition(
-        `volume ${id} of pool ${name} is not handed over: it is not fenced for this move any more. Start the move again.`,
+        `${kindOf(id)} ${id} of pool ${name} is not handed over: it is not fenced for this move any more. Start the move again.`,
       );
     }
     await step('move/generation', () => generations.write(id, given.validGeneration, given.mark.fence?.to));
@@ -171,9 +175,9 @@ export class Moves implements PoolMoves {
     return generation;
   }
 
-  async takeBack(id: VolumeId, word?: number | LostNode): Promise<void> {
+  async takeBack(id: SnapshotId | VolumeId, word?: number | LostNode): Promise<void> {
     const { generations, name } = this.#parts;
-    this.#require(id);
+    this.#recorded(id);
     const copy = await this.#markOf(id);
     const noted = await generations.noted(id);
     const mark = takeBack(copy, noted, word);
@@ -231,7 +235,7 @@ export class Moves implements PoolMoves {
     if (index.get(id) !== undefined) {
       throw new AlreadyExists(`volume ${id} cannot move to pool ${name}: a copy of it is there already.`);
     }
-    const why = this.#whyNot(record);
+    const why = this.whyNot(record);
     if (why !== undefined) throw new FailedPrecondition(`volume ${id} cannot move to pool ${name}: ${why}.`);
     const { sectorBytes = blockSizeBytes } = this.#transfer;
     if (sectorBytes > blockSizeBytes) {
@@ -248,7 +252,12 @@ export class Moves implements PoolMoves {
     return { ...rest, provisioning, sizeBytes: wholeBytes - BigInt(encryption?.headerBytes ?? 0) };
   }
 
-  #whyNot({ content, encryption, ephemeral }: VolumeRecord): string | undefined {
+  /** The reason why the pool cannot have something with that content; undefined: it can. */
+  whyNot({
+    content,
+    encryption,
+    ephemeral,
+  }: Pick<VolumeRecord, 'content' | 'encryption' | 'ephemeral'>): string | undefined {
     const { traits } = this.#parts.backend;
     if (ephemeral !== undefined) return "it is a pod's own, and goes with its pod";
     if (traits.isOneVolume === true) return 'each of its volumes is a whole disk';
@@ -305,12 +314,24 @@ export class Moves implements PoolMoves {
     });
   }
 
-  async #markOf(id: VolumeId): Promise<CopyMark> {
+  async #markOf(id: SnapshotId | VolumeId): Promise<CopyMark> {
     return markIn(await this.#transfer.readMark(id), id);
   }
 
-  async #writeMark(id: VolumeId, mark: CopyMark, name: 'move/fence' | 'move/give' | 'move/open' | 'move/take-back') {
+  /** Durably. */
+  async #writeMark(id: VolumeId | SnapshotId, mark: CopyMark, name: MarkStep): Promise<void> {
     await step(name, () => this.#transfer.writeMark(id, serializeMark(mark)));
+  }
+
+  /** The fence of a snapshot: nothing has to be kept away from it. */
+  async fence(id: SnapshotId, fence: Omit<Fence, 'isGiven'>): Promise<Fence> {
+    const { generations, name } = this.#parts;
+    const mark = await this.#markOf(id);
+    const closed = closeCopy(mark, await generations.read(id), fence);
+    if (closed !== undefined) await this.#writeMark(id, closed, 'move/fence');
+    const standing = (closed ?? mark).fence;
+    if (standing === undefined) throw unusable(name, id, 'old');
+    return standing;
   }
 
   #require(id: VolumeId): VolumeRecord {
@@ -327,13 +348,10 @@ export class Moves implements PoolMoves {
   }
 }
 
-function markIn(text: string | undefined, id: VolumeId): CopyMark {
-  return text === undefined ? unmarked : parseMark(text, `of the move of volume ${id}`);
-}
+type MarkStep = 'move/fence' | 'move/give' | 'move/open' | 'move/take-back';
 
-/** The notes of all moves begin with their id, so that the data of one never passes for that of another. */
-function isOfMove(note: string, moveId: string): boolean {
-  return note.startsWith(`${moveId}\n`);
+function markIn(text: string | undefined, id: SnapshotId | VolumeId): CopyMark {
+  return text === undefined ? unmarked : parseMark(text, `of the move of ${kindOf(id)} ${id}`);
 }
 
 interface IncomingParts extends Pick<Incoming, 'isNew' | 'noted'> {
@@ -455,13 +473,13 @@ class IncomingTreeVolume extends IncomingVolume implements IncomingTree {
   }
 }
 
-function wentElsewhere(id: VolumeId, poolName: string, node: string): FailedPrecondition {
+function wentElsewhere(id: SnapshotId | VolumeId, poolName: string, node: string): FailedPrecondition {
   return new FailedPrecondition(
-    `volume ${id} was handed over by pool ${poolName} to node ${node}, and may be there. If that node will never come back: --node-is-lost ${node}.`,
+    `${kindOf(id)} ${id} was handed over by pool ${poolName} to node ${node}, and may be there. If that node will never come back: --node-is-lost ${node}.`,
   );
 }
 
-function unusable(poolName: string, id: VolumeId, why: Unusable): FailedPrecondition {
+function unusable(poolName: string, id: SnapshotId | VolumeId, why: Unusable): FailedPrecondition {
   switch (why) {
     case 'closed':
       return new FailedPrecondition(
@@ -469,11 +487,11 @@ function unusable(poolName: string, id: VolumeId, why: Unusable): FailedPrecondi
       );
     case 'given':
       return new FailedPrecondition(
-        `volume ${id} was handed over by pool ${poolName}, and this copy must not be used: see holdfast move status.`,
+        `${kindOf(id)} ${id} was handed over by pool ${poolName}, and this copy must not be used: see holdfast move status.`,
       );
     case 'old':
       return new FailedPrecondition(
-        `volume ${id} has moved since its copy in pool ${poolName} was the valid one, and this copy must not be used: see docs/move.md.`,
+        `${kindOf(id)} ${id} has moved since its copy in pool ${poolName} was the valid one, and this copy must not be used: see docs/move.md.`,
       );
   }
 }

@@ -70,7 +70,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
     trash.abandon();
     throw error;
   }
-  return new Catalog(parts, options);
+  return new Catalog(parts, options).begin();
 }
 
 async function readIndex({ records: store }: Backend, { log, name }: CatalogOptions): Promise<CatalogParts['index']> {

@@ -85,7 +85,10 @@ export class Snapshots {
   async remove(id: SnapshotId): Promise<void> {
     // A copy that was on its way is not wanted any more.
     await this.#discardCopies(new Set([id]));
-    if (this.#parts.snapshotIndex.get(id) !== undefined) return await this.#discard([id]);
+    if (this.#parts.snapshotIndex.get(id) !== undefined) {
+      await this.#parts.generations.forget(id);
+      return await this.#discard([id]);
+    }
     await this.#parts.backend.provisioner.removeUnknown?.(id);
   }
 
@@ -141,8 +144,9 @@ export class Snapshots {
   }
 
   async #begin(snapshotter: Snapshotter, spec: SnapshotSpec): Promise<Taking> {
-    const { backend, index, name, snapshotIndex } = this.#parts;
+    const { backend, generations, index, name, snapshotIndex } = this.#parts;
     if (snapshotIndex.get(spec.id) !== undefined) throw new AlreadyExists(`snapshot ${spec.id} exists already.`);
+    await generations.refuseMoved(spec.id);
     const source = index.get(spec.sourceId);
     if (source === undefined) throw new NotFound(`There is no volume ${spec.sourceId} in pool ${name}.`);
     await backend.provisioner.verify({ kind: 'volume', record: source });

@@ -89,7 +89,7 @@ export abstract class SnapshotFileDraft<Parts extends FileParts> extends FileDra
     await this.writeRecord(record);
   }
 
-  protected async writeRecord(record: SnapshotRecord): Promise<void> {
+  async writeRecord(record: SnapshotRecord): Promise<void> {
     const { order, queue } = this.parts;
     const path = join(this.directory, 'snapshot.json');
     await queue.run(() => unlink(path)).catch(ignoreMissing);

@@ -2,23 +2,24 @@ import { readFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { Provisioner } from '../backend.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
 import { replaceFile } from './durable-file.ts';
-import type { VolumeFileDraft } from './file-draft.ts';
+import type { SnapshotFileDraft, VolumeFileDraft } from './file-draft.ts';
 import type { FileParts } from './file-store.ts';
 import { moveMarkName } from './move-marks.ts';
 
 /** The name in a draft's directory of the note about its content. */
 const noteName = 'incoming.json';
 
-/** A volume on its way from another pool: a draft with a persistent name, as a copy has it. */
-export abstract class IncomingFileDraft<Parts extends FileParts> {
+/** A volume or snapshot on its way from another pool: a draft with a persistent name, as a copy has it. */
+abstract class IncomingFiles<Parts extends FileParts, Made extends SnapshotFileDraft<Parts> | VolumeFileDraft<Parts>> {
   protected readonly parts: Parts;
-  protected readonly draft: VolumeFileDraft<Parts>;
+  protected readonly draft: Made;
   readonly #drafts: Pick<Provisioner, 'discardDrafts'>;
 
-  constructor(parts: Parts, draft: VolumeFileDraft<Parts>, drafts: Pick<Provisioner, 'discardDrafts'>) {
+  constructor(parts: Parts, draft: Made, drafts: Pick<Provisioner, 'discardDrafts'>) {
     this.parts = parts;
     this.draft = draft;
     this.#drafts = drafts;
@@ -44,7 +45,7 @@ export abstract class IncomingFileDraft<Parts extends FileParts> {
 
   async forgetNote(): Promise<void> {
     const { layout, queue } = this.parts;
-    await queue.run(() => unlink(join(layout.volume(this.draft.id), noteName))).catch(ignoreMissing);
+    await queue.run(() => unlink(join(layout.directoryOf(this.draft.id), noteName))).catch(ignoreMissing);
   }
 
   /** Its directory, and all that has been made in it, is durable. */
@@ -55,14 +56,31 @@ export abstract class IncomingFileDraft<Parts extends FileParts> {
   }
 
   /** Its mark and its record, durably: the last step of `complete`. */
-  protected async writeRecords(record: VolumeRecord, mark: string): Promise<void> {
+  protected async writeWithMark(mark: string, writeRecord: () => Promise<void>): Promise<void> {
     const { queue, syncs } = this.parts;
     await replaceFile(queue, syncs, this.pathOf(moveMarkName), mark);
-    await this.draft.writeRecord(record);
+    await writeRecord();
     await syncs.sync(queue, this.draft.directory);
   }
 
   protected pathOf(name: string): string {
     return join(this.draft.directory, name);
+  }
+}
+
+/** A volume on its way. */
+export abstract class IncomingFileDraft<Parts extends FileParts> extends IncomingFiles<Parts, VolumeFileDraft<Parts>> {
+  protected async writeRecords(record: VolumeRecord, mark: string): Promise<void> {
+    await this.writeWithMark(mark, () => this.draft.writeRecord(record));
+  }
+}
+
+/** A snapshot on its way. */
+export abstract class IncomingFileSnapshot<Parts extends FileParts> extends IncomingFiles<
+  Parts,
+  SnapshotFileDraft<Parts>
+> {
+  protected async writeRecords(record: SnapshotRecord, mark: string): Promise<void> {
+    await this.writeWithMark(mark, () => this.draft.writeRecord(record));
   }
 }

@@ -55,6 +55,10 @@ export class Layout {
     return join(this.volumes, id);
   }
 
+  directoryOf(id: VolumeId | SnapshotId): string {
+    return isVolumeId(id) ? this.volume(id) : this.snapshot(id);
+  }
+
   dataOf(id: VolumeId | SnapshotId): string {
     return isVolumeId(id) ? this.data(id) : this.snapshotData(id);
   }

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
 import { replaceFile } from './durable-file.ts';
 import type { FileParts } from './file-store.ts';
 
-/** Lies beside the record of a volume that has moved, or is about to. */
+/** Lies beside the record of a volume or snapshot that has moved, or is about to. */
 export const moveMarkName = 'move.json';
 
 /** Marks as files beside the records, for every kind whose volumes lie on a filesystem. They go into the trash with them. */
@@ -17,15 +17,15 @@ export class FileMarks {
     this.#parts = parts;
   }
 
-  async readMark(id: VolumeId): Promise<string | undefined> {
+  async readMark(id: SnapshotId | VolumeId): Promise<string | undefined> {
     const { layout, queue } = this.#parts;
-    return queue.run(() => readFile(join(layout.volume(id), moveMarkName), 'utf8')).catch(ignoreMissing);
+    return queue.run(() => readFile(join(layout.directoryOf(id), moveMarkName), 'utf8')).catch(ignoreMissing);
   }
 
-  async writeMark(id: VolumeId, text: string): Promise<void> {
+  async writeMark(id: SnapshotId | VolumeId, text: string): Promise<void> {
     await this.#parts.beforeChange?.();
     const { layout, queue, reserve, syncs } = this.#parts;
-    await reserve.withReserve(queue, () => replaceFile(queue, syncs, join(layout.volume(id), moveMarkName), text));
+    await reserve.withReserve(queue, () => replaceFile(queue, syncs, join(layout.directoryOf(id), moveMarkName), text));
   }
 
   async markInTrash(ref: TrashRef): Promise<string | undefined> {

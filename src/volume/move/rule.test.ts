@@ -8,6 +8,7 @@ import {
   commitDraft,
   disclaim,
   giveCopy,
+  isRemovable,
   type Noted,
   openCopy,
   type Request,
@@ -69,7 +70,7 @@ interface State {
   readonly fences: number;
   readonly latest: number;
   readonly deaths: number;
-  readonly isDeleted?: true;
+  readonly isDeleted?: true | undefined;
 }
 
 interface World {
@@ -84,6 +85,8 @@ interface World {
   readonly cancels?: boolean;
   /** The volume is deleted, wherever it is. */
   readonly deletes?: boolean;
+  /** The volume is a snapshot: each fence is a separate move, it is removed also while it is fenced, and made again. */
+  readonly isSnapshot?: boolean;
   /** A disk is replaced by an empty one. */
   readonly loses?: boolean;
   readonly moves: readonly { readonly id: string; readonly from: End; readonly to: End }[];
@@ -104,6 +107,18 @@ function send(net: readonly Message[], message: Message): readonly Message[] {
 
 function noted(world: World, state: State, end: End, note: Noted): State['notes'] {
   return world.isOneNode ? [note, note] : with_(state.notes, end, note);
+}
+
+/** True if the id is that of this move, or of one of its fences. */
+function isOf(moveId: string, id: string | undefined): boolean {
+  return id === moveId || id?.startsWith(`${moveId} `) === true;
+}
+
+/** True if the copy at this end may be removed. */
+function canGo(world: World, state: State, end: End): boolean {
+  const { copy } = state.disks[end];
+  if (world.isSnapshot !== true || copy === undefined) return isUsable(state, end) && !state.staged[end];
+  return isRemovable(copy.mark, state.notes[end].generation);
 }
 
 function isUsable({ disks, notes }: State, end: End): boolean {
@@ -154,9 +169,17 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     }
     // A target whose source has not heard yet that it has committed deletes nothing.
     const isSettled = disks[end === 0 ? 1 : 0].copy?.mark.fence === undefined;
-    if (world.deletes && isUsable(state, end) && !staged[end] && isSettled && !state.isDeleted) {
+    if (world.deletes && canGo(world, state, end) && isSettled && !state.isDeleted) {
       const gone = { ...state, isDeleted: true, notes: noted(world, state, end, { generation: 0 }) } as const;
-      yield [`delete ${end}`, { ...gone, disks: put(end, { trash: disk.copy }) }];
+      const rest = world.isSnapshot ? { trash: disk.trash, draft: disk.draft } : { trash: disk.copy };
+      yield [`delete ${end}`, { ...gone, disks: put(end, rest) }];
+    }
+    const isNowhere = ends.every((each) => disks[each].copy === undefined);
+    if (world.isSnapshot && state.isDeleted && isNowhere && latest < 1 && notes[end].generation === 0) {
+      // Another one of the same name.
+      const made = { mark: unmarked, version: latest + 1 };
+      const again = { ...state, isDeleted: undefined, latest: latest + 1 };
+      yield [`make again ${end}`, { ...again, disks: put(end, { ...disk, copy: made }) }];
     }
     if (world.loses && !staged[end] && deaths < world.maxDeaths && disk.copy !== undefined) {
       yield [`lose disk ${end}`, { ...state, deaths: deaths + 1, process: died(end), disks: put(end, {}) }];
@@ -179,7 +202,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     const { draft } = target;
     if (copy !== undefined && !staged[from] && fences < world.maxFences) {
       const mark = closeCopy(copy.mark, notes[from].generation, {
-        ...{ moveId, fenceId: `f${fences}` },
+        ...{ moveId: world.isSnapshot ? `${moveId} ${fences}` : moveId, fenceId: `f${fences}` },
         ...(!world.isOneNode && { to: `${to}` }),
       });
       if (mark !== undefined) {
@@ -190,20 +213,22 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       }
     }
     if (copy !== undefined) {
-      const mark = openCopy(copy.mark, notes[from].generation, moveId);
+      const fencedBy = isOf(moveId, copy.mark.fence?.moveId) ? copy.mark.fence?.moveId : moveId;
+      const mark = openCopy(copy.mark, notes[from].generation, fencedBy ?? moveId);
       if (mark !== undefined) {
         yield [`open ${moveId}`, { ...state, disks: put(from, { ...source, copy: { ...copy, mark } }) }];
       }
       const { fence } = copy.mark;
-      if (fence?.moveId === moveId) {
-        const fenced = { type: 'fenced', moveId, fenceId: fence.fenceId } as const;
+      if (fence !== undefined && isOf(moveId, fence.moveId)) {
+        const fenced = { type: 'fenced', moveId: fence.moveId, fenceId: fence.fenceId } as const;
         yield [`tell ${moveId}`, { ...state, net: send(net, fenced) }];
       }
     }
-    if (draft === undefined && target.copy === undefined) {
-      yield [`draft ${moveId}`, { ...state, disks: put(to, { ...target, draft: { moveId } }) }];
+    const draftOf = world.isSnapshot ? copy?.mark.fence?.moveId : moveId;
+    if (draft === undefined && target.copy === undefined && draftOf !== undefined) {
+      yield [`draft ${moveId}`, { ...state, disks: put(to, { ...target, draft: { moveId: draftOf } }) }];
     }
-    if (draft?.moveId === moveId) {
+    if (draft !== undefined && isOf(moveId, draft.moveId)) {
       yield [`discard ${moveId}`, { ...state, disks: put(to, { ...target, draft: undefined }) }];
       const content = copy ?? source.trash;
       if (draft.under !== undefined && content !== undefined) {
@@ -221,13 +246,17 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         }
       }
       if (draft.under !== undefined && draft.second !== undefined) {
-        const ask = { type: 'ask', process: process[to], moveId, fenceId: draft.under } as const;
+        const ask = { type: 'ask', process: process[to], moveId: draft.moveId, fenceId: draft.under } as const;
         yield [`ask ${moveId}`, { ...state, net: send(net, ask) }];
       }
     }
     if (target.copy !== undefined) {
       const { generation } = target.copy.mark;
-      yield [`say done ${moveId}`, { ...state, net: send(net, { type: 'done', moveId, generation }) }];
+      const arrivedBy = world.isSnapshot ? copy?.mark.fence?.moveId : moveId;
+      if (arrivedBy !== undefined) {
+        const done = { type: 'done', moveId: arrivedBy, generation } as const;
+        yield [`say done ${moveId}`, { ...state, net: send(net, done) }];
+      }
     }
     if (
       world.cancels &&
@@ -237,7 +266,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       yield [`tell given ${moveId}`, { ...state, net: send(net, { type: 'given', moveId, mark: copy.mark }) }];
     }
     for (const message of net) {
-      if (message.moveId !== moveId) continue;
+      if (!isOf(moveId, message.moveId)) continue;
       if (message.type === 'given' && target.copy === undefined && fences < world.maxFences) {
         const word = disclaim(message.mark, notes[to].generation);
         const notes_ = noted(world, state, to, { generation: word, at: `${from}` });
@@ -257,8 +286,8 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
           yield [`take back ${from}`, { ...before, disks: put(from, { ...source, copy: { ...copy, mark } }) }];
         }
       }
-      if (message.type === 'fenced' && draft?.moveId === moveId && draft.under !== message.fenceId) {
-        const under = { moveId, under: message.fenceId };
+      if (message.type === 'fenced' && draft?.moveId === message.moveId && draft.under !== message.fenceId) {
+        const under = { moveId: message.moveId, under: message.fenceId };
         yield [`hear ${message.fenceId}`, { ...state, disks: put(to, { ...target, draft: under }) }];
       }
       if (message.type === 'ask' && copy !== undefined) {
@@ -457,6 +486,26 @@ describe('one copy at a time, and it is whole', () => {
       });
     });
   }
+
+  for (const isOneNode of [true, false]) {
+    test(`a snapshot that follows its volume ${isOneNode ? 'on one node' : 'between two nodes'}, and may be removed and made again`, () => {
+      const changes = { isSnapshot: true, deletes: true, maxWrites: 0, isOneNode };
+      const searched = search({ ...usual, ...changes, moves: isOneNode ? [there, back] : [there] }, (state) => {
+        requireOne(state);
+        const isThere = ends.map((end) => canGo({ ...usual, ...changes, moves: [] }, state, end));
+        assert.ok(!(isThere[0] && isThere[1]), 'a snapshot is there twice');
+        if (state.isDeleted) assert.deepEqual(isThere, [false, false], 'a snapshot that was removed is there again');
+        else requireWhole(state);
+      });
+      assert.ok(searched.states.size > 1000, `${searched.states.size} states`);
+      requireNoDeadEnd(searched, ({ isDeleted }) => isDeleted !== true);
+    });
+  }
+
+  test('a snapshot on one node, where the operator takes a copy back, and an old disk comes back', () => {
+    const changes = { isSnapshot: true, isOneNode: true, oldDisks: true, takesBack: true, maxWrites: 0 };
+    search({ ...usual, ...changes, moves: [there] }, requireOne);
+  });
 
   test('on one node, where the operator takes a copy back, and an old disk comes back', () => {
     search({ ...usual, isOneNode: true, moves: [there], oldDisks: true, takesBack: true, maxWrites: 0 }, requireOne);

@@ -18,6 +18,10 @@
  *
  * A copy that was handed over to another node is taken back only once that node has noted a later generation than the one
  * that it would commit (`disclaim`): no late answer makes it commit, and no disk that comes back has a copy to be used.
+ *
+ * A snapshot that follows its volume moves by the same rule. It never changes, so it is read under its fence as before, and
+ * it can be removed (`isRemovable`): nothing is handed over of a copy that is gone. Each of its fences is a move with a
+ * separate id, so that no word of an earlier snapshot of the same name counts for a later one.
  */
 
 /** The mark beside the record of a copy. A volume that was never moved has none, and is of generation 0. */
@@ -59,6 +63,12 @@ export function whyUnusable({ fence, generation }: CopyMark, validGeneration: nu
   if (generation < validGeneration) return fence === undefined ? 'old' : 'given';
   if (fence === undefined) return undefined;
   return fence.isGiven ? 'given' : 'closed';
+}
+
+/** True if a snapshot may be removed: this copy is the snapshot. Its move, if there is one, comes to nothing. */
+export function isRemovable(mark: CopyMark, validGeneration: number): boolean {
+  const why = whyUnusable(mark, validGeneration);
+  return why === undefined || why === 'closed';
 }
 
 /**

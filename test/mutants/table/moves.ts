@@ -31,6 +31,12 @@ export const moveMutants: readonly Mutant[] = [
     replacement: "return fence.isGiven ? 'given' : undefined;",
   },
   {
+    name: 'a snapshot that was handed over is not removed where it was',
+    ...rule,
+    text: "return why === undefined || why === 'closed';",
+    replacement: "return why !== 'old';",
+  },
+  {
     name: 'a copy that may have been handed over is not opened again',
     ...rule,
     text: "if (whyUnusable(mark, validGeneration) !== 'closed' || fence?.moveId !== moveId) return undefined;",

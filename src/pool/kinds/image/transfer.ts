@@ -4,13 +4,21 @@ import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import { allocate, resizeFile, syncFile } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { type ByteRange, punchHole } from '../../../kernel/file/sparse.ts';
-import type { VolumeId } from '../../../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
-import type { IncomingBytesDraft, IncomingRoom, Provisioner, Recorded, Transfer } from '../../backend.ts';
-import { IncomingFileDraft } from '../../records/incoming-draft.ts';
+import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import type {
+  IncomingBytesDraft,
+  IncomingRoom,
+  IncomingSnapshotDraft,
+  Provisioner,
+  Recorded,
+  Transfer,
+} from '../../backend.ts';
+import { IncomingFileDraft, IncomingFileSnapshot } from '../../records/incoming-draft.ts';
 import { FileMarks } from '../../records/move-marks.ts';
 import { changedBlocks } from './changed-blocks.ts';
-import { ImageVolumeDraft } from './drafts.ts';
+import { ImageSnapshotDraft, ImageVolumeDraft } from './drafts.ts';
 import type { ImageParts } from './image-backend.ts';
 import { imageOf, openImage } from './image-file.ts';
 
@@ -34,6 +42,51 @@ export class ImageTransfer extends FileMarks implements Transfer {
 
   incoming(id: VolumeId): IncomingBytesDraft {
     return new IncomingImage(this.#parts, this.#drafts, id);
+  }
+
+  /** undefined where images do not share blocks: a snapshot would take as much as its volume. */
+  get incomingSnapshot(): Transfer['incomingSnapshot'] {
+    if (this.#parts.cloning !== 'reflink') return undefined;
+    return (id) => new IncomingImageSnapshot(this.#parts, this.#drafts, id);
+  }
+}
+
+/** The image of a snapshot on its way from another pool. */
+class IncomingImageSnapshot extends IncomingFileSnapshot<ImageParts> implements IncomingSnapshotDraft {
+  constructor(parts: ImageParts, drafts: Pick<Provisioner, 'discardDrafts'>, id: SnapshotId) {
+    super(parts, new ImageSnapshotDraft(parts, id, true), drafts);
+  }
+
+  async make(sizeBytes: bigint, base: Recorded | undefined): Promise<boolean> {
+    const { queue } = this.parts;
+    await this.draft.begin();
+    if (base !== undefined) {
+      const clone = this.draft.clone(base);
+      await clone.goAhead();
+      // The base may be written to: whatever the clone has, all of it is compared.
+      await clone.complete({ isAtRest: true });
+    }
+    await using data = await openFile(queue, this.draft.data, constants.O_RDWR | constants.O_CREAT, 0o600);
+    await resizeFile(queue, data, sizeBytes);
+    await this.syncBegun();
+    return base !== undefined;
+  }
+
+  open(): Promise<Descriptor> {
+    return openFile(this.parts.queue, this.draft.data, constants.O_RDWR);
+  }
+
+  async zero(data: Descriptor, range: ByteRange): Promise<void> {
+    await punchHole(this.parts.queue, data, range);
+  }
+
+  takenBytes(): Promise<bigint> {
+    return this.draft.takenBytes();
+  }
+
+  async complete(record: SnapshotRecord, mark: string): Promise<void> {
+    await syncFile(this.parts.queue, this.draft.data);
+    await this.writeRecords(record, mark);
   }
 }
 

@@ -27,7 +27,7 @@ type LvOptions = Pick<DraftOptions, 'layout' | 'wipe'>;
 abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   readonly id: Id;
   protected readonly parts: LvmParts;
-  protected readonly lvName: string;
+  readonly lvName: string;
   /** Its device is going to be used. */
   protected abstract readonly isUsed: boolean;
   /** undefined: it is not whole yet. */
@@ -194,6 +194,11 @@ export class LvVolumeDraft extends LvDraft<VolumeId> implements VolumeDraft {
 /** A snapshot on its way. */
 export class LvSnapshotDraft extends LvDraft<SnapshotId> implements SnapshotDraft {
   protected readonly isUsed = false;
+
+  /** One whose content comes from elsewhere. */
+  createBlank(sizeBytes: bigint): Promise<void> {
+    return this.create(sizeBytes);
+  }
 
   async complete(record: SnapshotRecord): Promise<void> {
     this.finalTags = snapshotTags(record, this.wipe);

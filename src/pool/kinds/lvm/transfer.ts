@@ -4,15 +4,17 @@ import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
-import type { VolumeId } from '../../../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
-import type { IncomingBytesDraft, IncomingRoom, Recorded, Transfer } from '../../backend.ts';
+import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import type { IncomingBytesDraft, IncomingRoom, IncomingSnapshotDraft, Recorded, Transfer } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
+import { LvSnapshotDraft } from './drafts.ts';
 import type { OwnLv } from './group/group-state.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { newLvName } from './names.ts';
-import { volumeTags } from './record-store.ts';
+import { snapshotTags, volumeTags } from './record-store.ts';
 import { documentTags, moveDocument, readDocument, stateTag, tagsOfDocument } from './tags.ts';
 
 /** The document in the tags of a draft that comes from another pool: the mover's note. Other drafts go at the next start. */
@@ -38,14 +40,14 @@ export class LvmTransfer implements Transfer {
     return this.#parts.blockSizeBytes;
   }
 
-  async readMark(id: VolumeId): Promise<string | undefined> {
+  async readMark(id: SnapshotId | VolumeId): Promise<string | undefined> {
     return markIn(this.#parts.group.find(id));
   }
 
-  async writeMark(id: VolumeId, text: string): Promise<void> {
+  async writeMark(id: SnapshotId | VolumeId, text: string): Promise<void> {
     const { group } = this.#parts;
     const lv = group.find(id);
-    if (lv === undefined) throw new DataLoss(`volume ${id}: its logical volume is missing.`);
+    if (lv === undefined) throw new DataLoss(`The logical volume of ${id} is missing.`);
     await group.edit(lv.name, (tags) => withDocument(tags, moveDocument, text));
   }
 
@@ -64,6 +66,12 @@ export class LvmTransfer implements Transfer {
   incoming(id: VolumeId): IncomingBytesDraft {
     return new IncomingLv(this.#parts, id);
   }
+
+  /** undefined without a thin pool: a snapshot would take as much as its volume. */
+  get incomingSnapshot(): Transfer['incomingSnapshot'] {
+    if (this.#parts.thin === undefined) return undefined;
+    return (id) => new IncomingLvSnapshot(this.#parts, id);
+  }
 }
 
 /** Null, a document that is not whole, is no mark that can be read. */
@@ -78,77 +86,52 @@ function withDocument(tags: readonly string[], name: string, text: string): stri
 }
 
 /** A logical volume on its way from another pool: a draft with a note in its tags. */
-class IncomingLv implements IncomingBytesDraft {
-  readonly kind = 'bytes';
-  /** A new linear one has what lay there before. */
-  readonly isBlank: boolean;
-  readonly #parts: LvmParts;
-  readonly #id: VolumeId;
+abstract class IncomingDraftLv<Kind extends SnapshotRecord | VolumeRecord> {
+  protected readonly parts: LvmParts;
+  readonly #id: SnapshotId | VolumeId;
   #finalTags: readonly string[] | undefined;
 
-  constructor(parts: LvmParts, id: VolumeId) {
-    this.#parts = parts;
+  constructor(parts: LvmParts, id: SnapshotId | VolumeId) {
+    this.parts = parts;
     this.#id = id;
-    this.isBlank = parts.thin !== undefined;
-  }
-
-  async begin({ sizeBytes }: IncomingRoom): Promise<void> {
-    const { group, idle, thin } = this.#parts;
-    const found = this.#find();
-    if (found !== undefined) return this.resize(sizeBytes);
-    const lvName = newLvName(this.#id);
-    const tags = [stateTag('draft'), ...documentTags(incomingDocument, '')];
-    idle.add(lvName);
-    if (thin === undefined) await group.create(lvName, { sizeBytes, layout: 'linear', tags });
-    else await thin.create(lvName, sizeBytes, tags);
-  }
-
-  async resize(sizeBytes: bigint): Promise<void> {
-    const { group } = this.#parts;
-    const before = this.#require();
-    await group.extend(before.name, sizeBytes);
-    const after = this.#require();
-    if (this.isBlank || after.sizeBytes <= before.sizeBytes) return;
-    await using data = await this.open();
-    await this.zero(data, { offsetBytes: before.sizeBytes, lengthBytes: after.sizeBytes - before.sizeBytes });
   }
 
   async open(): Promise<Descriptor> {
-    const { calls, group, idle } = this.#parts;
-    const { name } = this.#require();
+    const { calls, group, idle } = this.parts;
+    const { name } = this.require();
     if (group.deviceOf(name) === undefined) idle.add(name);
     return (await openLv(calls, group, name, constants.O_RDWR)).descriptor;
   }
 
   async zero(data: Descriptor, range: ByteRange): Promise<void> {
-    await zeroOut(this.#parts.calls, data, range);
+    await zeroOut(this.parts.calls, data, range);
   }
 
   async readNote(): Promise<string | undefined> {
-    const lv = this.#find();
+    const lv = this.find();
     return (lv && readDocument(incomingDocument, lv.tags)) ?? undefined;
   }
 
   async writeNote(text: string): Promise<void> {
-    await this.#parts.group.edit(this.#require().name, (tags) => withDocument(tags, incomingDocument, text));
+    await this.note(this.require().name, text);
   }
 
   async takenBytes(): Promise<bigint> {
-    const { group, thin } = this.#parts;
-    const lv = this.#find();
+    const { group, thin } = this.parts;
+    const lv = this.find();
     if (lv === undefined) return 0n;
     return thin === undefined ? group.takenBytes(lv) : ((await thin.takenBytes(lv.name)) ?? 0n);
   }
 
-  async complete(record: VolumeRecord, mark: string): Promise<void> {
+  async complete(record: Kind, mark: string): Promise<void> {
     await using data = await this.open();
-    await syncFile(this.#parts.calls, data);
-    this.#finalTags = [...volumeTags(record, undefined), ...documentTags(moveDocument, mark)];
+    await syncFile(this.parts.calls, data);
+    this.#finalTags = [...this.tagsOf(record), ...documentTags(moveDocument, mark)];
   }
 
   async commit(): Promise<void> {
-    if (this.#finalTags === undefined) throw new InternalError(`volume ${this.#id} is committed before it is whole.`);
-    await this.#parts.group.retag(this.#require().name, this.#finalTags);
+    if (this.#finalTags === undefined) throw new InternalError(`${this.#id} is committed before it is whole.`);
+    await this.parts.group.retag(this.require().name, this.#finalTags);
   }
 
   /** The note has gone with the commit. */
@@ -156,19 +139,94 @@ class IncomingLv implements IncomingBytesDraft {
 
   /** From then on the next start would remove it, too. */
   async discard(): Promise<readonly TrashRef[]> {
-    const lv = this.#find();
+    const lv = this.find();
     if (lv === undefined) return [];
-    await this.#parts.group.retag(lv.name, [stateTag('draft')]);
+    await this.parts.group.retag(lv.name, [stateTag('draft')]);
     return [lv.name];
   }
 
-  #find(): OwnLv | undefined {
-    return this.#parts.group.inState('draft').find((lv) => lv.id === this.#id && isIncoming(lv));
+  protected abstract tagsOf(record: Kind): string[];
+
+  /** Without one it would go at the next start. */
+  protected async note(lvName: string, text: string): Promise<void> {
+    await this.parts.group.edit(lvName, (tags) => withDocument(tags, incomingDocument, text));
   }
 
-  #require(): OwnLv {
-    const lv = this.#find();
-    if (lv === undefined) throw new DataLoss(`volume ${this.#id}: the logical volume that it moves to is missing.`);
+  protected find(): OwnLv | undefined {
+    return this.parts.group.inState('draft').find((lv) => lv.id === this.#id && isIncoming(lv));
+  }
+
+  protected require(): OwnLv {
+    const lv = this.find();
+    if (lv === undefined) throw new DataLoss(`The logical volume that ${this.#id} moves to is missing.`);
     return lv;
+  }
+}
+
+/** A volume on its way. */
+class IncomingLv extends IncomingDraftLv<VolumeRecord> implements IncomingBytesDraft {
+  readonly kind = 'bytes';
+  /** A new linear one has what lay there before. */
+  readonly isBlank: boolean;
+  readonly #newName: string;
+
+  constructor(parts: LvmParts, id: VolumeId) {
+    super(parts, id);
+    this.#newName = newLvName(id);
+    this.isBlank = parts.thin !== undefined;
+  }
+
+  async begin({ sizeBytes }: IncomingRoom): Promise<void> {
+    const { group, idle, thin } = this.parts;
+    const found = this.find();
+    if (found !== undefined) return this.resize(sizeBytes);
+    const tags = [stateTag('draft'), ...documentTags(incomingDocument, '')];
+    idle.add(this.#newName);
+    if (thin === undefined) await group.create(this.#newName, { sizeBytes, layout: 'linear', tags });
+    else await thin.create(this.#newName, sizeBytes, tags);
+  }
+
+  async resize(sizeBytes: bigint): Promise<void> {
+    const { group } = this.parts;
+    const before = this.require();
+    await group.extend(before.name, sizeBytes);
+    const after = this.require();
+    if (this.isBlank || after.sizeBytes <= before.sizeBytes) return;
+    await using data = await this.open();
+    await this.zero(data, { offsetBytes: before.sizeBytes, lengthBytes: after.sizeBytes - before.sizeBytes });
+  }
+
+  protected tagsOf(record: VolumeRecord): string[] {
+    return volumeTags(record, undefined);
+  }
+}
+
+/** A snapshot on its way, in a thin pool. */
+class IncomingLvSnapshot extends IncomingDraftLv<SnapshotRecord> implements IncomingSnapshotDraft {
+  readonly #draft: LvSnapshotDraft;
+
+  constructor(parts: LvmParts, id: SnapshotId) {
+    super(parts, id);
+    this.#draft = new LvSnapshotDraft(parts, id);
+  }
+
+  async make(sizeBytes: bigint, base: Recorded | undefined): Promise<boolean> {
+    const { group } = this.parts;
+    const { lvName } = this.#draft;
+    // A logical volume never gets smaller, and volumes made of a larger one would grow.
+    const isOfSize = base !== undefined && group.find(base.record.id)?.sizeBytes === group.roundUp(sizeBytes);
+    if (isOfSize) {
+      const clone = this.#draft.clone(base);
+      await clone.goAhead();
+      await clone.complete({ isAtRest: false });
+    } else {
+      await this.#draft.createBlank(sizeBytes);
+    }
+    await this.note(lvName, '');
+    return isOfSize;
+  }
+
+  protected tagsOf(record: SnapshotRecord): string[] {
+    return snapshotTags(record, undefined);
   }
 }

@@ -4,7 +4,16 @@ import { errnoName } from '../../../kernel/call/errno.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { encryptionTypes, luksHeaderBytes } from '../../../volume/encryption.ts';
 import { step } from '../../../volume/step.ts';
-import type { Attacher, Backend, Extras, Layer, Provisioner, Snapshotter, Transfer } from '../../backend.ts';
+import type {
+  Attacher,
+  Backend,
+  Extras,
+  IncomingSnapshotDraft,
+  Layer,
+  Provisioner,
+  Snapshotter,
+  Transfer,
+} from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { FilesystemTrimmer } from '../../trimmer.ts';
 import { over } from '../over.ts';
@@ -127,10 +136,18 @@ function extras(parts: LuksParts, attacher: Attacher, name: string): Extras {
 
 /** A volume moves as it lies on the disk: with its header, and without its key. */
 function withHeaders(transfer: Transfer): Transfer {
-  const { changedRanges } = transfer;
+  const { changedRanges, incomingSnapshot } = transfer;
   return over<Transfer>(transfer, {
     read: (object) => transfer.read(belowRecorded(object)),
     changedRanges: changedRanges && ((request, find) => changedRanges(request, (id) => below(find(id)))),
+    incomingSnapshot:
+      incomingSnapshot &&
+      ((id) => {
+        const draft = incomingSnapshot(id);
+        return over<IncomingSnapshotDraft>(draft, {
+          make: (sizeBytes, base) => draft.make(sizeBytes, base && belowRecorded(base)),
+        });
+      }),
   });
 }
 

@@ -1,0 +1,304 @@
+import { randomUUID } from 'node:crypto';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { ByteRange } from '../../kernel/file/sparse.ts';
+import { storedBytes } from '../../volume/encryption.ts';
+import { AlreadyExists, FailedPrecondition, NotFound, Unavailable } from '../../volume/errors.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
+import {
+  type Answer,
+  commitDraft,
+  type DraftMark,
+  type Fence,
+  isRemovable,
+  type Request,
+  settlesCopy,
+} from '../../volume/move/rule.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
+import { step } from '../../volume/step.ts';
+import type { IncomingSnapshotDraft, Recorded, Transfer } from '../backend.ts';
+import type { CopyState, IncomingSnapshot, PoolMoves, PoolSnapshotMoves, SnapshotArrival } from '../moves.ts';
+import type { HeldSpace } from '../space/space-ledger.ts';
+import { explainFull } from './full.ts';
+import { isOfMove, serializeMark } from './move-mark.ts';
+import type { CatalogParts } from './parts.ts';
+
+/** The marks of all copies, and what is read of them (`moves.ts`). */
+export interface Copies extends Pick<PoolMoves, 'changedRanges' | 'hasChanges' | 'read'> {
+  stateOf(id: SnapshotId): Promise<CopyState>;
+  fence(id: SnapshotId, fence: Omit<Fence, 'isGiven'>): Promise<Fence>;
+  open(id: SnapshotId, moveId: string): Promise<void>;
+  give(id: SnapshotId, request: Request): Promise<Answer>;
+  takeBack(id: SnapshotId): Promise<void>;
+  /** The reason why the pool cannot have something with that content; undefined: it can. */
+  whyNot(object: Pick<SnapshotRecord, 'content' | 'encryption'>): string | undefined;
+}
+
+/** Snapshots that follow their volume into another pool, by the same rule. */
+export class SnapshotMoves implements PoolSnapshotMoves {
+  readonly #parts: CatalogParts;
+  readonly #transfer: Transfer;
+  readonly #copies: Copies;
+  /** Copies that are the snapshot no more, as they were handed over, or are old ones, each with the time of the snapshot. */
+  readonly #left = new Map<SnapshotId, string>();
+
+  constructor(parts: CatalogParts, transfer: Transfer, copies: Copies) {
+    this.#parts = parts;
+    this.#transfer = transfer;
+    this.#copies = copies;
+  }
+
+  /** Before the pool is used. */
+  async learn(): Promise<void> {
+    const { log, name, snapshotIndex } = this.#parts;
+    const all = Array.from(snapshotIndex.all(), async ({ id }) => {
+      try {
+        await this.#note(id);
+      } catch (error) {
+        log.error({ pool: name, snapshot_id: id, err: error }, 'the mark of a snapshot cannot be read: it is not used');
+      }
+    });
+    await Promise.all(all);
+  }
+
+  /** True if the copy is not the snapshot any more: it is neither listed nor used. */
+  isLeft(id: SnapshotId): boolean {
+    const createdAt = this.#left.get(id);
+    // A copy that is gone may have been forgotten late: another snapshot of that name is a later one.
+    return createdAt !== undefined && this.#parts.snapshotIndex.get(id)?.createdAt === createdAt;
+  }
+
+  /** @throws Unavailable if the copy was handed over */
+  async requireRemovable(id: SnapshotId): Promise<void> {
+    const { generations, name, snapshotIndex } = this.#parts;
+    if (snapshotIndex.get(id) === undefined) return;
+    const { mark } = await this.stateOf(id);
+    if (isRemovable(mark, await generations.read(id))) return;
+    throw new Unavailable(
+      `snapshot ${id} was handed over by pool ${name}, and is removed once its move has ended: see holdfast move status.`,
+    );
+  }
+
+  all(sourceId: VolumeId): SnapshotRecord[] {
+    return [...this.#parts.snapshotIndex.all()].filter((record) => record.sourceId === sourceId);
+  }
+
+  find(id: SnapshotId): SnapshotRecord | undefined {
+    return this.#parts.snapshotIndex.get(id);
+  }
+
+  stateOf(id: SnapshotId): Promise<CopyState> {
+    return this.#copies.stateOf(id);
+  }
+
+  async close(id: SnapshotId): Promise<Fence> {
+    const record = this.#require(id);
+    await this.#parts.backend.provisioner.verify({ kind: 'snapshot', record });
+    return this.#copies.fence(id, { moveId: randomUUID(), fenceId: randomUUID() });
+  }
+
+  async open(id: SnapshotId): Promise<void> {
+    const { fence } = (await this.stateOf(id)).mark;
+    if (fence !== undefined) await this.#copies.open(id, fence.moveId);
+  }
+
+  async give(id: SnapshotId, request: Request): Promise<Answer> {
+    this.#require(id);
+    try {
+      return await this.#copies.give(id, request);
+    } finally {
+      await this.#note(id).catch(() => undefined);
+    }
+  }
+
+  async settle(id: SnapshotId, generation: number): Promise<boolean> {
+    const { backend, snapshotIndex, trash, unsettled } = this.#parts;
+    if (snapshotIndex.get(id) === undefined) return true;
+    const { mark } = await this.stateOf(id);
+    const moveId = mark.fence?.moveId;
+    if (moveId === undefined || !settlesCopy(mark, { moveId, generation })) return false;
+    const ref = await unsettled.change([id], () => step('move/settle', () => backend.provisioner.removeSnapshot(id)));
+    snapshotIndex.delete(id);
+    this.#left.delete(id);
+    trash.destroy(ref);
+    return true;
+  }
+
+  async takeBack(id: SnapshotId): Promise<void> {
+    await this.#copies.takeBack(id);
+    await this.#note(id);
+  }
+
+  read(id: SnapshotId): Promise<Descriptor> {
+    return this.#copies.read(id);
+  }
+
+  async ownBytes(id: SnapshotId, other: SnapshotId | undefined): Promise<bigint> {
+    const { space } = this.#parts.backend;
+    const allBytes = await space.allocatedBytes(space.dataOfSnapshot(id));
+    if (other === undefined || !this.#copies.hasChanges) return allBytes;
+    let changedBytes = 0n;
+    const { signal } = new AbortController();
+    for await (const range of this.#copies.changedRanges({ base: other, target: id, fromBytes: 0n, signal })) {
+      changedBytes += range.lengthBytes;
+      if (changedBytes >= allBytes) return allBytes;
+    }
+    return changedBytes;
+  }
+
+  requireMovable({ groupId, id }: SnapshotRecord): void {
+    if (groupId === undefined) return;
+    throw new FailedPrecondition(
+      `snapshot ${id} stays: it is a member of ${groupId}, and exists only together with it.`,
+    );
+  }
+
+  requireRoomFor({ blockSizeBytes, content, encryption, id }: SnapshotRecord): void {
+    const { backend, name, snapshotIndex } = this.#parts;
+    if (snapshotIndex.get(id) !== undefined) {
+      throw new AlreadyExists(`snapshot ${id} cannot move to pool ${name}: a copy of it is there already.`);
+    }
+    if (backend.snapshotter === undefined || this.#transfer.incomingSnapshot === undefined) {
+      throw new FailedPrecondition(
+        `snapshot ${id} cannot move to pool ${name}: blocks cannot be shared there (reflink, thin pool), so each snapshot would take as much as the volume.`,
+      );
+    }
+    const { sectorBytes = blockSizeBytes } = this.#transfer;
+    const why = this.#copies.whyNot({ content, ...(encryption !== undefined && { encryption }) });
+    const otherSectors = sectorBytes > blockSizeBytes ? `its disks have sectors of ${sectorBytes} bytes` : undefined;
+    if (why === undefined && otherSectors === undefined) return;
+    throw new FailedPrecondition(`snapshot ${id} cannot move to pool ${name}: ${why ?? otherSectors}.`);
+  }
+
+  async receive(record: SnapshotRecord, { moveId, newBytes }: SnapshotArrival): Promise<IncomingSnapshot> {
+    const { name, space, trash } = this.#parts;
+    const { id } = record;
+    const draft = this.#draft(id);
+    let noted = await draft.readNote();
+    const isNew = noted === undefined || !isOfMove(noted, moveId);
+    if (isNew) {
+      for (const ref of await draft.discard()) trash.destroy(ref);
+      noted = undefined;
+    }
+    const base = this.#baseOf(record);
+    const sourceIds = this.#parts.index.get(record.sourceId) === undefined ? [] : [record.sourceId];
+    // Its blocks are taken now, whatever may be promised.
+    const held = await space.hold({ newBytes, provisioning: 'thick', sourceIds });
+    const wholeBytes = storedBytes(record);
+    try {
+      let isClone = false;
+      if (isNew) isClone = await step('move/draft', () => draft.make(wholeBytes, base));
+      const data = await draft.open();
+      const arrived = () => this.#left.delete(id);
+      return new Arriving(this.#parts, { record, draft, held, data, isNew, noted, isClone, arrived });
+    } catch (error) {
+      held[Symbol.dispose]();
+      throw explainFull(error, name, wholeBytes);
+    }
+  }
+
+  async discard(id: SnapshotId): Promise<void> {
+    await step('move/discard', async () => {
+      for (const ref of await this.#draft(id).discard()) this.#parts.trash.destroy(ref);
+    });
+  }
+
+  /** What is here of the same volume, and was written at the nearest time. */
+  #baseOf({ createdAt, sourceId }: SnapshotRecord): Recorded | undefined {
+    const { index } = this.#parts;
+    const here = this.all(sourceId).filter(({ id }) => !this.isLeft(id));
+    const byTime = here.sort((a, b) => a.createdAt.localeCompare(b.createdAt));
+    const later = byTime.find((other) => other.createdAt >= createdAt);
+    if (later !== undefined) return { kind: 'snapshot', record: later };
+    const volume = index.get(sourceId);
+    if (volume !== undefined) return { kind: 'volume', record: volume };
+    const earlier = byTime.at(-1);
+    return earlier && { kind: 'snapshot', record: earlier };
+  }
+
+  #draft(id: SnapshotId): IncomingSnapshotDraft {
+    const { incomingSnapshot } = this.#transfer;
+    if (incomingSnapshot !== undefined) return incomingSnapshot(id);
+    throw new FailedPrecondition(`pool ${this.#parts.name} receives no snapshots.`);
+  }
+
+  async #note(id: SnapshotId): Promise<void> {
+    // Until its mark can be read, it may be that.
+    const record = this.find(id);
+    if (record === undefined) return;
+    this.#left.set(id, record.createdAt);
+    const { why } = await this.stateOf(id);
+    if (why !== 'given' && why !== 'old') this.#left.delete(id);
+  }
+
+  #require(id: SnapshotId): SnapshotRecord {
+    const record = this.find(id);
+    if (record === undefined) throw gone(id, this.#parts.name);
+    return record;
+  }
+}
+
+interface ArrivingParts extends Pick<IncomingSnapshot, 'data' | 'isClone' | 'isNew' | 'noted'> {
+  readonly record: SnapshotRecord;
+  readonly draft: IncomingSnapshotDraft;
+  readonly held: HeldSpace;
+  readonly arrived: () => void;
+}
+
+class Arriving implements IncomingSnapshot {
+  readonly isNew: boolean;
+  readonly isClone: boolean;
+  readonly noted: string | undefined;
+  readonly data: Descriptor;
+  readonly #parts: CatalogParts;
+  readonly #own: ArrivingParts;
+  #hasEnded = false;
+
+  constructor(parts: CatalogParts, own: ArrivingParts) {
+    this.#parts = parts;
+    this.#own = own;
+    this.isNew = own.isNew;
+    this.isClone = own.isClone;
+    this.noted = own.noted;
+    this.data = own.data;
+  }
+
+  async note(text: string): Promise<void> {
+    await step('move/progress', () => this.#own.draft.writeNote(text));
+  }
+
+  zero(range: ByteRange): Promise<void> {
+    return this.#own.draft.zero(this.data, range);
+  }
+
+  confirm(): Promise<void> {
+    return this.#own.held.confirm();
+  }
+
+  async commit(mark: DraftMark, answer: Answer): Promise<void> {
+    const { generations, name, snapshotIndex, unsettled } = this.#parts;
+    const { arrived, draft, record } = this.#own;
+    const { id } = record;
+    const committed = commitDraft(mark, await generations.read(id), answer);
+    if (committed === undefined) {
+      throw new FailedPrecondition(
+        `snapshot ${id} does not arrive in pool ${name}: the answer of its source is not for this copy. Start the move again.`,
+      );
+    }
+    await step('move/complete', () => draft.complete(record, serializeMark(committed)));
+    await unsettled.change([id], () => step('move/commit', () => draft.commit()));
+    arrived();
+    snapshotIndex.put(record);
+    await draft.forgetNote().catch(() => undefined);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#own.held[Symbol.dispose]();
+    await this.data[Symbol.asyncDispose]();
+  }
+}
+
+function gone(id: SnapshotId, name: string): NotFound {
+  return new NotFound(`There is no snapshot ${id} in pool ${name} any more.`);
+}
