@@ -15,7 +15,9 @@ export interface ControllerContext {
   readonly topology: TopologySegments | undefined;
   readonly pools: Pools;
   /** Moves of volumes between the pools of this node. */
-  readonly moves?: Pick<Mover, 'forgetDeleted' | 'requireNotComing' | 'settleLeft'> | undefined;
+  readonly moves?:
+    | Pick<Mover, 'beforeSnapshotRemoval' | 'forgetDeleted' | 'requireNotComing' | 'settleLeft'>
+    | undefined;
   /** Shared with the node service: one call at a time for one volume. */
   readonly objects: ObjectQueue;
   readonly expansion: Expansion;

@@ -100,7 +100,10 @@ export async function copyRanges(work: CopyWork): Promise<void> {
   const dataOf = (fromBytes: bigint, untilBytes: bigint) =>
     wholePieces({ ranges: dataRanges(toQueue, to.data, fromBytes, untilBytes), fromBytes, endBytes: untilBytes });
   // Zeros are made beside the writes.
-  const alike = outside === 'alike' ? new Alike({ queue: toQueue, to, file, memory: newMemory(atOnce + 1), data: dataOf }) : undefined;
+  const alike =
+    outside === 'alike'
+      ? new Alike({ queue: toQueue, to, file, memory: newMemory(atOnce + 1), data: dataOf })
+      : undefined;
   const target: Target = { ...work, file, memory, alike };
   const writes = new InFlight();
   let written: Written[] = [];

@@ -30,6 +30,29 @@ export interface MoveJob {
   readonly endedAt?: string | undefined;
   /** The reason why it failed. */
   readonly reason?: string | undefined;
+  /** Its snapshots follow it once it has moved. */
+  readonly withSnapshots?: true | undefined;
+  /** Set in the job of those. */
+  readonly snapshots?: SnapshotsOfJob | undefined;
+}
+
+/** The snapshots of a volume that follow it. */
+export interface SnapshotsOfJob {
+  /** The pools that had some. */
+  readonly pools: readonly string[];
+  readonly moved: number;
+  /** Those that have not moved, once the job has ended. */
+  readonly left: readonly LeftSnapshot[];
+}
+
+/** A snapshot that is where it was, and can be used there. */
+export interface LeftSnapshot {
+  readonly id: string;
+  readonly name: string;
+  readonly pool: string;
+  readonly reason: string;
+  /** It never moves. */
+  readonly stays: boolean;
 }
 
 /** The time for which the end of a move is reported. */
@@ -64,6 +87,16 @@ const storedJob = z.strictObject({
   state: z.enum(jobStates),
   endedAt: z.iso.datetime().optional(),
   reason: z.string().optional(),
+  withSnapshots: z.literal(true).optional(),
+  snapshots: z
+    .strictObject({
+      pools: z.array(z.string()),
+      moved: z.int().nonnegative(),
+      left: z.array(
+        z.strictObject({ id: z.string(), name: z.string(), pool: z.string(), reason: z.string(), stays: z.boolean() }),
+      ),
+    })
+    .optional(),
 });
 
 /** The moves of a node, one for each volume: a file each, in a directory of the driver. */
@@ -73,7 +106,7 @@ export class MoveJobs {
   readonly #syncs = new DirectorySync();
 
   /** @param name of the directory */
-  constructor(dataDirectory: string, queue: DiskQueue, name: 'leaving' | 'moves' = 'moves') {
+  constructor(dataDirectory: string, queue: DiskQueue, name: 'leaving' | 'moves' | 'snapshot-moves' = 'moves') {
     this.#directory = join(dataDirectory, name);
     this.#queue = queue;
   }

@@ -16,7 +16,7 @@ import {
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import type { VolumeId } from '../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import type { LostNode } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { step } from '../volume/step.ts';
@@ -25,6 +25,7 @@ import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } f
 import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
 import { Sickness } from './sickness.ts';
+import { SnapshotMover, type SnapshotsPlan, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
 import {
   MoveEnded,
   type MoveSource,
@@ -111,8 +112,10 @@ export interface MovePlan {
   /** False: its pool cannot tell changed blocks, and it is copied while it is not in use. */
   readonly isCopiedInUse: boolean;
   readonly isInUse: boolean;
-  /** Snapshots of the volume, which stay where they are. */
+  /** The number of its snapshots in the pool that it leaves. */
   readonly snapshots: number;
+  /** Set if its snapshots follow it. */
+  readonly following?: SnapshotsPlan | undefined;
 }
 
 /** A move, and how far it has come; undefined: it does not run. */
@@ -123,11 +126,21 @@ export interface MoveSight {
   readonly trouble: string | undefined;
   /** It waits for the controller to connect this node with the other one. */
   readonly isUnconnected: boolean;
+  /** The snapshots that follow, or have followed, the volume. */
+  readonly snapshots?: SnapshotsSight | undefined;
 }
 
 export interface StartedMove {
   readonly plan: MovePlan;
   readonly sight: MoveSight;
+}
+
+interface Order {
+  readonly id: VolumeId;
+  readonly to: string;
+  readonly limitBytesPerSecond: bigint | undefined;
+  /** Its snapshots follow it. If the volume is there already, those that are not. */
+  readonly withSnapshots: boolean;
 }
 
 interface Run {
@@ -163,6 +176,7 @@ const stopped = 'the driver is stopping';
 export class Mover {
   readonly #options: MoverOptions;
   readonly #jobs: MoveJobs;
+  readonly #snapshots: SnapshotMover;
   readonly #runs = new Map<VolumeId, Run>();
   /** Moves that have ended, one for each volume. */
   readonly #ended = new Map<VolumeId, MoveJob>();
@@ -174,11 +188,13 @@ export class Mover {
   constructor(options: MoverOptions) {
     this.#options = options;
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue);
+    this.#snapshots = new SnapshotMover(options);
   }
 
   /** Takes up the moves that a driver before this one has left. The pools are open. */
   async resume(): Promise<void> {
     const { log } = this.#options;
+    await this.#snapshots.resume();
     const { jobs, problems } = await this.#jobs.read();
     for (const error of problems) log.error({ err: error }, 'the note of a move cannot be read');
     for (const job of jobs) {
@@ -209,17 +225,31 @@ export class Mover {
     }));
     const ended = [...this.#ended.values()].filter(({ id }) => !this.#runs.has(id));
     const leaving = this.#options.peers?.leaving() ?? [];
-    return [...running, ...[...ended, ...leaving].map(sightWithout)];
+    const sights: MoveSight[] = [...running, ...[...ended, ...leaving].map(sightWithout)];
+    const following = this.#snapshots.sights();
+    const alone = following.filter(({ job }) => sights.every((sight) => sight.job.id !== job.id));
+    return [
+      ...sights.map((sight) => ({ ...sight, snapshots: following.find(({ job }) => job.id === sight.job.id) })),
+      ...alone.map((snapshots) => ({ ...sightWithout(endedOf(snapshots)), snapshots })),
+    ];
   }
 
   /** @throws NotFound, FailedPrecondition, InvalidArgument: why it cannot move there; nothing is changed */
-  async plan(id: VolumeId, to: string): Promise<MovePlan> {
+  async plan(id: VolumeId, to: string, withSnapshots = false): Promise<MovePlan> {
     const { pools } = this.#options;
     const running = this.#runs.get(id);
     if (running !== undefined) throw alreadyMoving(running.job);
     const { pool: from, record } = await pools.require(id);
     const target = pools.get(to);
-    if (target.name === from.name) throw new InvalidArgument(`volume ${id} is in pool ${to} already.`);
+    const following = withSnapshots ? await this.#snapshots.plan(id, target) : undefined;
+    if (target.name === from.name) {
+      if (following === undefined || following.moving.length === 0) {
+        const rest = following === undefined ? '' : ', and no other pool has a snapshot of it that can move';
+        throw new InvalidArgument(`volume ${id} is in pool ${to} already${rest}.`);
+      }
+      await requireRoom(target, following, undefined);
+      return restOf(record, from.name, following);
+    }
     const { why } = await movesOf(from).stateOf(id);
     // The fence of a move that failed, whose end this one does.
     if (why !== undefined)
@@ -230,11 +260,11 @@ export class Mover {
     if (leaving !== undefined)
       throw new FailedPrecondition(`volume ${id} is moving to node ${leaving}: see holdfast move status.`);
     const arrival = await movesOf(target).recordFor(record);
-    await requireRoom(target, arrival);
+    await requireRoom(target, following, arrival);
     const plan = await this.#poolSource(from, { id, moveId: '' }).describe();
     if (plan === undefined) throw new NotFound(`volume ${id} is not in pool ${from.name} any more.`);
     requireItsSize(plan);
-    return planOf(plan, { node: undefined, to: target, arrival });
+    return { ...planOf(plan, { node: undefined, to: target, arrival }), following };
   }
 
   /** Plans a move from another node. Nothing is changed. */
@@ -268,7 +298,7 @@ export class Mover {
       try {
         const pool = pools.get(name);
         const arrival = await movesOf(pool).recordFor(record);
-        await requireRoom(pool, arrival);
+        await requireRoom(pool, undefined, arrival);
         return { pool, arrival };
       } catch (error) {
         problem = error;
@@ -312,16 +342,22 @@ export class Mover {
   }
 
   /** Starts a move, or resumes one that failed. It runs on behind the answer. */
-  start(id: VolumeId, to: string, limitBytesPerSecond: bigint | undefined): Promise<StartedMove> {
-    const fingerprint = `${to} ${limitBytesPerSecond}`;
+  start(
+    id: VolumeId,
+    to: string,
+    limitBytesPerSecond: bigint | undefined,
+    withSnapshots = false,
+  ): Promise<StartedMove> {
+    const fingerprint = `${to} ${limitBytesPerSecond} ${withSnapshots}`;
     return this.#options.objects.run(turnOf(id), 'the start of a move', fingerprint, () =>
-      this.#start(id, to, limitBytesPerSecond),
+      this.#start({ id, to, limitBytesPerSecond, withSnapshots }),
     );
   }
 
-  async #start(id: VolumeId, to: string, limitBytesPerSecond: bigint | undefined): Promise<StartedMove> {
+  async #start({ id, limitBytesPerSecond, to, withSnapshots }: Order): Promise<StartedMove> {
     this.#requireReady();
-    const plan = await this.plan(id, to);
+    const plan = await this.plan(id, to, withSnapshots);
+    const isThere = plan.from === plan.to;
     const before = this.#ended.get(id);
     const canResume =
       before?.state === 'failed' && before.node === undefined && before.from === plan.from && before.to === to;
@@ -330,7 +366,12 @@ export class Mover {
       moveId: canResume ? before.moveId : randomUUID(),
       ...{ id, from: plan.from, to, startedAt: new Date().toISOString(), state: 'running' },
       ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond }),
+      ...(withSnapshots && { withSnapshots }),
     };
+    if (isThere) {
+      const snapshots = await this.#snapshots.launch(job);
+      return { plan, sight: { ...sightWithout(endedOf(snapshots)), snapshots } };
+    }
     return this.#launch(plan, job);
   }
 
@@ -354,7 +395,9 @@ export class Mover {
     this.#requireReady();
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
-    if (job === undefined || job.state === 'done' || job.state === 'cancelled') return this.#cancelLeaving(id, lost);
+    if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
+      return (await this.#snapshots.cancel(id)) ?? this.#cancelLeaving(id, lost);
+    }
     const isNodeLost = lost !== undefined && lost.lostNode === job.node;
     run?.ending.abort(new Aborted('the move was cancelled.'));
     await run?.done;
@@ -414,6 +457,11 @@ export class Mover {
     throw new Unavailable(
       `volume ${id} is moving here from node ${job.node}, and that has not ended: see holdfast move status.`,
     );
+  }
+
+  /** Before a snapshot is removed where it is. The caller has claimed it. @throws Unavailable while it is being handed over */
+  beforeSnapshotRemoval(id: SnapshotId): Promise<void> {
+    return this.#snapshots.beforeRemoval(id);
   }
 
   /** Ends the move of a volume that was deleted, and leaves nothing of it. The caller has claimed the volume. */
@@ -509,7 +557,7 @@ export class Mover {
     this.#isStopping = true;
     const runs = [...this.#runs.values()];
     for (const { ending } of runs) ending.abort(new Unavailable(stopped));
-    await Promise.all(runs.map(({ done }) => done));
+    await Promise.all([...runs.map(({ done }) => done), this.#snapshots.stop()]);
   }
 
   #requireReady(): void {
@@ -656,6 +704,8 @@ export class Mover {
 
   async #end(job: MoveJob, state: 'cancelled' | 'done' | 'failed', reason: string | undefined): Promise<MoveJob> {
     const ended = endedJob(job, state, reason);
+    // Noted before the move has ended: a restart in between launches it again.
+    if (state === 'done' && job.withSnapshots === true) await this.#snapshots.launch(job);
     await step('move/forget', () => this.#jobs.write(ended));
     this.#ended.set(job.id, ended);
     return ended;
@@ -789,12 +839,34 @@ function requireItsSize({ record, state, usedBytes }: SourcePlan): void {
   if (hasMoreThanItsSize(record, usedBytes)) throw new FailedPrecondition(moreThanItsSize);
 }
 
-/** @throws FailedPrecondition */
-async function requireRoom(target: Pool, arrival: VolumeRecord): Promise<void> {
+/** The plan of a volume that is there, and some of whose snapshots are not. */
+function restOf(record: VolumeRecord, pool: string, following: SnapshotsPlan): MovePlan {
+  return {
+    ...{ record, from: pool, node: undefined, to: pool, arrival: record, usedBytes: 0n },
+    ...{ isCopiedInUse: true, isInUse: false, snapshots: 0, following },
+  };
+}
+
+/** The move of a volume whose snapshots alone are known to follow: it is where they go. */
+function endedOf({ job }: SnapshotsSight): MoveJob {
+  const { snapshots: _snapshots, reason: _reason, ...rest } = job;
+  return rest;
+}
+
+/** @param arrival undefined: the volume is there @throws FailedPrecondition */
+async function requireRoom(
+  target: Pool,
+  following: SnapshotsPlan | undefined,
+  arrival: VolumeRecord | undefined,
+): Promise<void> {
   const { availableBytes } = await target.capacity();
-  if (storedBytes(arrival) <= availableBytes) return;
+  const [volumeBytes, snapshotBytes] = [arrival ? storedBytes(arrival) : 0n, following?.neededBytes ?? 0n];
+  if (volumeBytes + snapshotBytes <= availableBytes) return;
+  const snapshots = snapshotBytes === 0n ? '' : `, its snapshots up to ${snapshotBytes}`;
   throw new FailedPrecondition(
-    `volume ${arrival.id} does not fit into pool ${target.name}: it needs ${storedBytes(arrival)} bytes, and ${availableBytes} are available.`,
+    arrival === undefined
+      ? `The snapshots do not fit into pool ${target.name}: they need up to ${snapshotBytes} bytes, and ${availableBytes} are available.`
+      : `volume ${arrival.id} does not fit into pool ${target.name}: it needs ${volumeBytes} bytes${snapshots}, and ${availableBytes} are available.`,
   );
 }
 

@@ -89,6 +89,8 @@ export interface PoolSnapshotMoves {
   give(id: SnapshotId, request: Request): Promise<Answer>;
   /** Its target has committed: the copy is destroyed. Not there is fine. @returns false if a copy stays that is no earlier one */
   settle(id: SnapshotId, generation: number): Promise<boolean>;
+  /** The snapshot is being removed where it is now: a copy here that was left goes with it. */
+  removeLeft(id: SnapshotId): Promise<void>;
   /** Makes a copy the snapshot again that was handed over. No other pool of this node has it. */
   takeBack(id: SnapshotId): Promise<void>;
   read(id: SnapshotId): Promise<Descriptor>;

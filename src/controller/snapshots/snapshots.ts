@@ -20,7 +20,7 @@ interface SnapshotRequest {
 
 /** The handlers for single snapshots. */
 export function snapshotHandlers(controller: ControllerContext) {
-  const { objects, pools } = controller;
+  const { moves, objects, pools } = controller;
   return {
     async CreateSnapshot({ name, parameters, source_volume_id }, context) {
       checkSnapshotParameters(parameters);
@@ -38,6 +38,7 @@ export function snapshotHandlers(controller: ControllerContext) {
       if (id === undefined) return {};
       context.note({ snapshot_id: id });
       return objects.run(id, 'DeleteSnapshot', '', async () => {
+        await moves?.beforeSnapshotRemoval(id);
         const found = await pools.findSnapshot(id);
         if (found === undefined) {
           // Removes a copy for this snapshot that an interrupted first try left for the next one (T02).

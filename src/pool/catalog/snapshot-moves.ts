@@ -111,16 +111,25 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   }
 
   async settle(id: SnapshotId, generation: number): Promise<boolean> {
-    const { backend, snapshotIndex, trash, unsettled } = this.#parts;
-    if (snapshotIndex.get(id) === undefined) return true;
+    if (this.find(id) === undefined) return true;
     const { mark } = await this.stateOf(id);
     const moveId = mark.fence?.moveId;
     if (moveId === undefined || !settlesCopy(mark, { moveId, generation })) return false;
+    await this.#remove(id);
+    return true;
+  }
+
+  async removeLeft(id: SnapshotId): Promise<void> {
+    if (this.isLeft(id)) await this.#remove(id);
+  }
+
+  /** It went on elsewhere. */
+  async #remove(id: SnapshotId): Promise<void> {
+    const { backend, snapshotIndex, trash, unsettled } = this.#parts;
     const ref = await unsettled.change([id], () => step('move/settle', () => backend.provisioner.removeSnapshot(id)));
     snapshotIndex.delete(id);
     this.#left.delete(id);
     trash.destroy(ref);
-    return true;
   }
 
   async takeBack(id: SnapshotId): Promise<void> {
@@ -189,7 +198,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
       if (isNew) isClone = await step('move/draft', () => draft.make(wholeBytes, base));
       const data = await draft.open();
       const arrived = () => this.#left.delete(id);
-      return new Arriving(this.#parts, { record, draft, held, data, isNew, noted, isClone, arrived });
+      return new Arriving(this.#parts, { moveId, record, draft, held, data, isNew, noted, isClone, arrived });
     } catch (error) {
       held[Symbol.dispose]();
       throw explainFull(error, name, wholeBytes);
@@ -238,6 +247,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
 }
 
 interface ArrivingParts extends Pick<IncomingSnapshot, 'data' | 'isClone' | 'isNew' | 'noted'> {
+  readonly moveId: string;
   readonly record: SnapshotRecord;
   readonly draft: IncomingSnapshotDraft;
   readonly held: HeldSpace;
@@ -258,12 +268,13 @@ class Arriving implements IncomingSnapshot {
     this.#own = own;
     this.isNew = own.isNew;
     this.isClone = own.isClone;
-    this.noted = own.noted;
+    this.noted = own.noted?.slice(own.moveId.length + 1);
     this.data = own.data;
   }
 
   async note(text: string): Promise<void> {
-    await step('move/progress', () => this.#own.draft.writeNote(text));
+    const { draft, moveId } = this.#own;
+    await step('move/progress', () => draft.writeNote(`${moveId}\n${text}`));
   }
 
   zero(range: ByteRange): Promise<void> {

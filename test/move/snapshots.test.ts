@@ -1,0 +1,303 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import { controllerService } from '../../src/controller/service.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { readAt } from '../../src/kernel/file/file.ts';
+import { Mover, type MoveSight } from '../../src/move/mover.ts';
+import type { SnapshotsJob } from '../../src/move/snapshots/snapshot-mover.ts';
+import { Pools } from '../../src/pool/pools.ts';
+import { ResourceExhausted } from '../../src/volume/errors.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
+import { groupIdFor, memberIdFor, type SnapshotId, snapshotIdFor } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { quiet } from '../support/pool-log.ts';
+import { Scratch } from '../support/scratch.ts';
+import { deviceOf, write } from './devices.ts';
+import { movesOf } from './two-pools.ts';
+
+const mib = 1n << 20n;
+const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 96n * mib });
+const { id } = spec;
+interface Sized {
+  readonly name: string;
+  readonly bytes: bigint;
+}
+const sized = (name: string, bytes = 1n << 30n): Sized => ({ name, bytes });
+
+interface Digests {
+  readonly old: string;
+  readonly middle: string;
+  readonly young: string;
+}
+
+/** A node with pools on XFS, which share blocks, and one in a directory, which may not. */
+class Node implements AsyncDisposable {
+  readonly pools: Pools;
+  readonly mover: Mover;
+  readonly objects = new ObjectQueue();
+
+  private constructor(pools: Pools, scratch: Scratch) {
+    this.pools = pools;
+    const options = { dataDirectory: scratch.join('data'), queue: new DiskQueue('node', 2), log: quiet };
+    this.mover = new Mover({ ...options, pools, objects: this.objects });
+  }
+
+  static async open(scratch: Scratch, names: readonly Sized[] = [sized('one'), sized('two')]): Promise<Node> {
+    const openers = names.map(({ bytes, name }) => {
+      const location = { type: 'file', path: scratch.join(`${name}.img`), sizeBytes: bytes } as const;
+      return [name, (queue: DiskQueue) => openTestPool(scratch, { name, queue, location })] as const;
+    });
+    const plain = { type: 'directory', path: scratch.join('plain') } as const;
+    const copying = (queue: DiskQueue) => openTestPool(scratch, { name: 'plain', queue, location: plain });
+    const pools = new Pools(new Map([...openers, ['plain', copying]]), 'one');
+    const [failure] = await pools.open();
+    if (failure !== undefined) throw failure.error;
+    const node = new Node(pools, scratch);
+    await node.mover.resume();
+    return node;
+  }
+
+  get controller() {
+    return controllerService({
+      ...{ nodeId: 'node', topology: undefined, pools: this.pools, objects: this.objects, moves: this.mover },
+      ...{ maxVolumesPerNode: 0, expansion: 'node', attach: 'none' },
+    });
+  }
+
+  async remove(snapshot_id: string): Promise<void> {
+    await this.controller.DeleteSnapshot?.({ snapshot_id, secrets: {} }, call);
+  }
+
+  /** The names of the snapshots, as they are listed, each with its pool. */
+  async listed(): Promise<string[]> {
+    const found: string[] = [];
+    for (const pool of this.pools.all()) {
+      for (const { name } of await pool.listSnapshots(undefined, undefined)) found.push(`${pool.name}/${name}`);
+    }
+    return found.sort();
+  }
+
+  sight(): MoveSight {
+    return this.mover.sights().find(({ job }) => job.id === id) ?? assert.fail('it is not moving');
+  }
+
+  /** The end of the move, and of that of the snapshots. */
+  async ended(): Promise<SnapshotsJob> {
+    await eventually(() => {
+      const { job, snapshots, trouble } = this.sight();
+      assert.notEqual(job.state, 'running', `${trouble}`);
+      assert.notEqual(snapshots?.job.state ?? 'running', 'running', `${snapshots?.trouble}`);
+    });
+    return this.sight().snapshots?.job ?? assert.fail();
+  }
+
+  /** Writes to the volume, and takes a snapshot of it. @returns the digest of that */
+  async snapshot(name: string, bytes: Buffer, offsetBytes: bigint): Promise<string> {
+    {
+      await using shown = await deviceOf(this, id);
+      write(shown.devicePath, bytes, offsetBytes);
+    }
+    const { pool } = await this.pools.require(id);
+    await pool.takeSnapshots([{ id: idOf(name), name, sourceId: id, parameters: { a: name } }]);
+    return this.digest(name);
+  }
+
+  async digest(name: string): Promise<string> {
+    const { pool, record } = (await this.pools.findSnapshot(idOf(name))) ?? assert.fail(`there is no ${name}`);
+    await using file = await movesOf(pool).snapshots.read(record.id);
+    const bytes = await readAt(pool.queue, file, { offsetBytes: 0, lengthBytes: Number(record.sizeBytes) });
+    return createHash('sha256').update(bytes).digest('hex');
+  }
+
+  async usedBytes(name: string): Promise<bigint> {
+    const { disk } = await this.pools.get(name).usage();
+    return disk.diskBytes - disk.freeBytes;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.mover.stop();
+    await this.pools.close();
+  }
+}
+
+const call = { deadline: undefined, note: () => undefined };
+const idOf = (name: string): SnapshotId => snapshotIdFor('node', name);
+
+/** A volume with three snapshots, of 40 MiB, 41 MiB and 42 MiB. @returns their digests */
+async function withSnapshots(node: Node): Promise<Digests> {
+  await node.pools.get('one').create(spec);
+  return {
+    old: await node.snapshot('old', randomBytes(40 << 20), 0n),
+    middle: await node.snapshot('middle', randomBytes(1 << 20), 2n * mib),
+    young: await node.snapshot('young', randomBytes(2 << 20), 50n * mib),
+  };
+}
+
+describe('snapshots that follow their volume to another pool', () => {
+  test('have the same bytes and records there, share what they can, and are there once', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    const before = await node.pools.get('one').findSnapshot(idOf('middle'));
+    const usedBefore = await node.usedBytes('two');
+
+    const plan = await node.mover.plan(id, 'two', true);
+    assert.deepEqual(
+      plan.following?.moving.map(({ record }) => record.name),
+      ['young', 'middle', 'old'],
+    );
+    // All of the newest one, and what the others have that the next one has not.
+    assert.equal(plan.following?.neededBytes, 42n * mib + 2n * mib + mib);
+    await node.mover.start(id, 'two', undefined, true);
+    const { snapshots, state } = await node.ended();
+    assert.deepEqual([state, snapshots], ['done', { pools: ['one'], moved: 3, left: [] }]);
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old', 'two/young']);
+    for (const [name, digest] of Object.entries(digests)) assert.equal(await node.digest(name), digest);
+    assert.deepEqual(await node.pools.get('two').findSnapshot(idOf('middle')), before);
+    // The volume, and the two that were overwritten.
+    const takenBytes = (await node.usedBytes('two')) - usedBefore;
+    assert.ok(takenBytes < 48n * mib, `${takenBytes} bytes are taken`);
+    assert.deepEqual(readdirSync(scratch.join('plain', 'tmp')), []);
+
+    // And back, with what the driver knows after a restart.
+    await node.mover.start(id, 'one', undefined, true);
+    await node.ended();
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
+    for (const [name, digest] of Object.entries(digests)) assert.equal(await node.digest(name), digest);
+  });
+
+  test('tell changed blocks, make volumes, and are deleted, as the ones that were taken there', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    await node.mover.start(id, 'two', undefined, true);
+    await node.ended();
+    const two = node.pools.get('two');
+    let changed = 0n;
+    const { signal } = new AbortController();
+    for await (const { lengthBytes, offsetBytes } of two.changedRanges({
+      ...{ base: idOf('middle'), target: idOf('young'), fromBytes: 0n, signal },
+    })) {
+      assert.ok(offsetBytes >= 50n * mib && offsetBytes + lengthBytes <= 52n * mib, `${offsetBytes} ${lengthBytes}`);
+      changed += lengthBytes;
+    }
+    assert.equal(changed, 2n * mib);
+    const clone = volumeSpec('clone', { content: { type: 'block' }, sizeBytes: spec.sizeBytes });
+    const { pool } = (await node.pools.findSnapshot(idOf('old'))) ?? assert.fail();
+    await pool.create(clone, { type: 'snapshot', id: idOf('old') });
+    {
+      await using shown = await deviceOf(node, clone.id);
+      assert.equal(createHash('sha256').update(readFileSync(shown.devicePath)).digest('hex'), digests.old);
+    }
+    for (const name of ['old', 'middle', 'young']) await node.remove(idOf(name));
+    assert.deepEqual(await node.listed(), []);
+    // Its name can be used again, in any pool.
+    assert.notEqual(await node.snapshot('old', randomBytes(4096), 0n), digests.old);
+  });
+
+  test('stay if they are members of a group, and the plan says so', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const groupId = groupIdFor('node', 'group');
+    const member = memberIdFor(groupId, id);
+    const group = { id: groupId, name: 'group', parameters: {} };
+    const one = node.pools.get('one');
+    await one.takeSnapshots([{ id: member, name: 'member', sourceId: id, parameters: {} }], group);
+    const { following } = await node.mover.plan(id, 'two', true);
+    assert.equal(following?.moving.length, 3);
+    assert.match(following?.staying[0]?.reason ?? '', /it is a member of group-/);
+    await node.mover.start(id, 'two', undefined, true);
+    const { snapshots } = await node.ended();
+    assert.deepEqual(
+      snapshots.left.map(({ name, pool, stays }) => [name, pool, stays]),
+      [['member', 'one', true]],
+    );
+    assert.deepEqual(await node.listed(), ['one/member', 'two/middle', 'two/old', 'two/young']);
+  });
+
+  test('are refused before anything is changed: by a pool that cannot share blocks, or has no room for them', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch, [sized('one'), sized('two', 400n * mib)]);
+    await withSnapshots(node);
+    if ((await node.pools.get('plain').traits.snapshots) === 'copy') {
+      await assert.rejects(node.mover.start(id, 'plain', undefined, true), /blocks cannot be shared there/);
+    }
+    for (const name of ['a', 'b', 'c', 'd']) {
+      await node.snapshot(name, randomBytes(90 << 20), 0n);
+    }
+    await node.mover.plan(id, 'two');
+    await assert.rejects(
+      node.mover.start(id, 'two', undefined, true),
+      /does not fit into pool two: .* its snapshots up to/,
+    );
+    assert.equal((await node.pools.require(id)).pool.name, 'one');
+    assert.deepEqual(node.mover.sights(), []);
+  });
+
+  test('that fail stay where they can be used; the same order moves the rest', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    const target = movesOf(node.pools.get('two')).snapshots;
+    const receive = target.receive.bind(target);
+    const broken = mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+      const incoming = await receive(...args);
+      if (args[0].name !== 'middle') return incoming;
+      incoming.note = async () => {
+        throw new ResourceExhausted('pool two is full.');
+      };
+      return incoming;
+    });
+    await node.mover.start(id, 'two', undefined, true);
+    const { snapshots, state } = await node.ended();
+    assert.deepEqual([state, snapshots.moved], ['done', 2]);
+    assert.deepEqual(snapshots.left, [
+      { id: idOf('middle'), name: 'middle', pool: 'one', reason: 'pool two is full.', stays: false },
+    ]);
+    assert.deepEqual(await node.listed(), ['one/middle', 'two/old', 'two/young']);
+    assert.equal(await node.digest('middle'), digests.middle);
+    assert.equal((await movesOf(node.pools.get('one')).snapshots.stateOf(idOf('middle'))).mark.fence, undefined);
+    broken.mock.restore();
+
+    assert.equal((await node.mover.start(id, 'two', undefined, true)).plan.from, 'two');
+    assert.deepEqual((await node.ended()).snapshots.left, []);
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old', 'two/young']);
+    assert.equal(await node.digest('middle'), digests.middle);
+    await assert.rejects(node.mover.start(id, 'two', undefined, true), /no other pool has a snapshot of it/);
+  });
+
+  test('are given up where they are, with what has moved left where it is', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    await node.mover.start(id, 'two', undefined);
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
+    await node.mover.start(id, 'two', 1n << 20n, true);
+    await eventually(() => assert.ok((node.sight().snapshots?.progress?.doneBytes ?? 0n) > 0n));
+    assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
+    for (const [name, digest] of Object.entries(digests)) assert.equal(await node.digest(name), digest);
+    await assert.rejects(node.mover.cancel(id), { name: 'NotFound' });
+  });
+
+  test('a snapshot that is deleted while it is copied is gone, and the others follow', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    await node.mover.start(id, 'two', undefined);
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    await node.mover.start(id, 'two', 8n << 20n, true);
+    await eventually(() => assert.ok((node.sight().snapshots?.progress?.doneBytes ?? 0n) > 0n));
+    await node.remove(idOf('young'));
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);
+    await node.mover.cancel(id);
+    await node.mover.start(id, 'two', undefined, true);
+    assert.deepEqual((await node.ended()).snapshots.left, []);
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+  });
+});
