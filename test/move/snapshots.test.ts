@@ -8,7 +8,7 @@ import { readAt } from '../../src/kernel/file/file.ts';
 import { Mover, type MoveSight } from '../../src/move/mover.ts';
 import type { SnapshotsJob } from '../../src/move/snapshots/snapshot-mover.ts';
 import { Pools } from '../../src/pool/pools.ts';
-import { ResourceExhausted } from '../../src/volume/errors.ts';
+import { ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { groupIdFor, memberIdFor, type SnapshotId, snapshotIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
@@ -299,5 +299,48 @@ describe('snapshots that follow their volume to another pool', () => {
     await node.mover.start(id, 'two', undefined, true);
     assert.deepEqual((await node.ended()).snapshots.left, []);
     assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+  });
+
+  test('a snapshot that was handed over, and cannot arrive, is nowhere until that is given up; then it is where it was', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    const target = movesOf(node.pools.get('two')).snapshots;
+    const receive = target.receive.bind(target);
+    mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+      const incoming = await receive(...args);
+      incoming.commit = async () => {
+        throw new ResourceExhausted('pool two is full.');
+      };
+      return incoming;
+    });
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);
+    await assert.rejects(node.remove(idOf('young')), { name: 'Unavailable', message: /is being handed over/ });
+    await node.mover.cancel(id);
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
+    assert.equal(await node.digest('young'), digests.young);
+    assert.equal((await node.pools.require(id)).pool.name, 'two');
+    await node.remove(idOf('young'));
+  });
+
+  test('a snapshot that has arrived is there once, and deleted once and for all, although its source has not heard of that', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const source = movesOf(node.pools.get('one')).snapshots;
+    const deaf = mock.method(source, 'settle', async () => {
+      throw new Unavailable('pool one does not answer.');
+    });
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool one does not answer.'));
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'two/young']);
+    await node.remove(idOf('young'));
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);
+    assert.equal(source.find(idOf('young')), undefined);
+    deaf.mock.restore();
+    await node.mover.cancel(id);
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);
   });
 });

@@ -8,6 +8,13 @@ const giving = { killer: 'test/move/giving.test.ts' } as const;
 
 const pool = { killer: 'test/move/pool.test.ts' } as const;
 
+const snapshotMoves = {
+  file: 'src/pool/catalog/snapshot-moves.ts',
+  killer: 'test/move/snapshot-pool.test.ts',
+} as const;
+
+const snapshots = { file: 'src/move/snapshots/snapshot-mover.ts', killer: 'test/move/snapshots.test.ts' } as const;
+
 const trees = { killer: 'test/move/tree.test.ts' } as const;
 
 /** At most one copy of a volume that moves can be used. */
@@ -35,6 +42,125 @@ export const moveMutants: readonly Mutant[] = [
     ...rule,
     text: "return why === undefined || why === 'closed';",
     replacement: "return why !== 'old';",
+  },
+  {
+    name: 'a snapshot that was handed over is not listed where it was',
+    file: 'src/pool/catalog/catalog.ts',
+    killer: 'test/move/snapshot-pool.test.ts',
+    text: '(sourceId === undefined || record.sourceId === sourceId) && !this.#isLeft(record.id);',
+    replacement: '(sourceId === undefined || record.sourceId === sourceId);',
+  },
+  {
+    name: 'nothing is made of a snapshot that was handed over',
+    file: 'src/pool/catalog/catalog.ts',
+    killer: 'test/move/snapshot-pool.test.ts',
+    text: "if (source?.type === 'snapshot' && this.#isLeft(source.id)) throw this.#noSnapshot(source.id);",
+    replacement: '',
+  },
+  {
+    name: 'a snapshot that is being handed over is not removed from its pool',
+    file: 'src/pool/catalog/catalog.ts',
+    killer: 'test/move/snapshot-pool.test.ts',
+    text: 'await this.moves?.snapshots.requireRemovable(id);',
+    replacement: '',
+  },
+  {
+    name: 'no second snapshot is made under the name of one that has moved',
+    file: 'src/pool/catalog/snapshots.ts',
+    killer: 'test/move/snapshot-pool.test.ts',
+    text: 'await generations.refuseMoved(spec.id);',
+    replacement: '',
+  },
+  {
+    name: 'the name of a snapshot that has moved and was removed can be used again',
+    file: 'src/pool/catalog/snapshots.ts',
+    killer: 'test/move/snapshot-pool.test.ts',
+    text: 'await this.#parts.generations.forget(id);',
+    replacement: '',
+  },
+  {
+    name: 'a restart knows which snapshots were handed over',
+    file: 'src/pool/catalog/catalog.ts',
+    killer: 'test/move/snapshot-pool.test.ts',
+    text: 'await this.moves?.snapshots.learn();',
+    replacement: '',
+  },
+  {
+    name: 'a snapshot is taken for handed over if it is not known whether the disk has that',
+    ...snapshotMoves,
+    text: '      await this.#note(id).catch(() => undefined);',
+    replacement: '',
+  },
+  {
+    name: 'each fence of a snapshot is a separate move',
+    ...snapshotMoves,
+    text: '{ moveId: randomUUID(), fenceId: randomUUID() }',
+    replacement: "{ moveId: 'same', fenceId: 'same' }",
+  },
+  {
+    name: 'a snapshot does not go to a pool that cannot share its blocks',
+    ...snapshotMoves,
+    text: 'if (backend.snapshotter === undefined || this.#transfer.incomingSnapshot === undefined) {',
+    replacement: 'if (false) {',
+  },
+  {
+    name: 'a snapshot begins as a clone of what is there of its volume',
+    ...snapshotMoves,
+    killer: 'test/move/snapshots.test.ts',
+    text: 'const base = this.#baseOf(record);',
+    replacement: 'const base = undefined;',
+  },
+  {
+    name: 'only the blocks that differ are written over a clone',
+    file: 'src/move/alike.ts',
+    killer: 'test/move/snapshots.test.ts',
+    text: 'const isOther = (found: Buffer, at: number) => !found.equals(bytes.subarray(at, at + found.length));',
+    replacement: 'const isOther = () => true;',
+  },
+  {
+    name: 'a clone is made zeros where the snapshot has a hole',
+    file: 'src/move/alike.ts',
+    killer: 'test/move/copy.test.ts',
+    text: 'await this.#zeroPiece(piece);',
+    replacement: '',
+  },
+  {
+    name: 'a snapshot is not removed while it is being handed over',
+    ...snapshots,
+    text: 'if (valid === undefined) {',
+    replacement: 'if (false) {',
+  },
+  {
+    name: 'a snapshot that is removed leaves no earlier copy',
+    ...snapshots,
+    text: 'for (const { pool } of copies) await movesOf(pool).snapshots.removeLeft(id);',
+    replacement: '',
+  },
+  {
+    name: 'a member of a group of snapshots stays with it',
+    ...snapshotMoves,
+    killer: 'test/move/snapshots.test.ts',
+    text: 'if (groupId === undefined) return;',
+    replacement: 'return;',
+  },
+  {
+    name: 'a snapshot whose copy fails is fenced no more',
+    ...snapshots,
+    text: 'await this.#giveUp(held, job.to);',
+    replacement: '',
+  },
+  {
+    name: 'a snapshot that was handed over is taken back when its move is given up',
+    ...snapshots,
+    text: 'await source.takeBack(id);',
+    replacement: '',
+  },
+  {
+    name: 'the plan of a move counts the space of the snapshots',
+    file: 'src/move/mover.ts',
+    killer: 'test/move/snapshots.test.ts',
+    text: 'if (volumeBytes + snapshotBytes <= availableBytes) return;',
+    replacement: 'if (volumeBytes <= availableBytes) return;',
   },
   {
     name: 'a copy that may have been handed over is not opened again',
@@ -172,7 +298,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a target that is not blank is made zeros where nothing is copied',
     file: 'src/move/copy.ts',
     killer: 'test/move/copy.test.ts',
-    text: "if (outside === 'anything') await zero(at, offsetBytes);",
+    text: "if (outside === 'anything' || outside === 'alike') await zero(at, offsetBytes);",
     replacement: '',
   },
   {
