@@ -15,7 +15,7 @@ export interface AlikeParts {
   /** The same, past the page cache if that can be. */
   readonly file: Descriptor;
   readonly memory: PieceMemory;
-  /** The pieces of its own that hold data. */
+  /** The pieces of the target that hold data. */
   data(fromBytes: bigint, untilBytes: bigint): AsyncIterable<ByteRange>;
 }
 

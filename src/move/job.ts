@@ -41,7 +41,7 @@ export interface SnapshotsOfJob {
   /** The pools that had some. */
   readonly pools: readonly string[];
   readonly moved: number;
-  /** Those that have not moved, once the job has ended. */
+  /** The ones that have not moved, once the job has ended. */
   readonly left: readonly LeftSnapshot[];
 }
 

@@ -410,7 +410,7 @@ export interface IncomingRoom extends Pick<VolumeRecord, 'provisioning'> {
 /** A volume on its way from another pool: invisible, there is one for each id, and it outlives the driver. */
 export type IncomingDraft = IncomingBytesDraft | IncomingTreeDraft;
 
-/** What is on its way, with a record of that type. */
+/** Something on its way, with a record of that type. */
 interface IncomingRecord<Kind> {
   /** The mover's note about its content, which lies beside it; undefined: none, or there is no such draft. */
   readNote(): Promise<string | undefined>;

@@ -95,7 +95,7 @@ async function contentOf(
     );
   }
   if (isOurs) return noted;
-  // Whatever an earlier fence has left is compared, too.
+  // All that an earlier fence has left is compared, too.
   return { fenceId, isClone: incoming.isNew ? incoming.isClone : true, offsetBytes: 0n, isWhole: false };
 }
 

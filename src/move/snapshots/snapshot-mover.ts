@@ -25,7 +25,7 @@ export interface SnapshotMoverOptions {
   readonly log: PoolLog;
 }
 
-/** The snapshots of a volume that are to follow it. */
+/** The order that the snapshots of a volume follow it. */
 export type SnapshotsJob = MoveJob & { readonly snapshots: SnapshotsOfJob };
 
 export interface SnapshotsProgress {
@@ -78,7 +78,7 @@ const removedMs = 10_000;
 
 /**
  * Snapshots that follow their volume to another pool of the node, one after the other and the newest first: so each begins as a
- * clone of what is already there and most like it. The volume has moved before, and does not wait for them.
+ * clone of the one that is there already and most like it. The volume has moved before, and does not wait for them.
  */
 export class SnapshotMover {
   readonly #options: SnapshotMoverOptions;
@@ -199,7 +199,7 @@ export class SnapshotMover {
     if (run?.current?.id !== id) return;
     run.current.ending.abort(new Aborted('the snapshot was deleted.'));
     if ((await withTimeout(removedMs, run.current.done)) === 'late') {
-      throw new Unavailable(`the move of snapshot ${id}, which is to be deleted, has not ended yet; try again.`);
+      throw new Unavailable(`the move of snapshot ${id}, which is about to be deleted, has not ended yet; try again.`);
     }
   }
 
@@ -228,7 +228,7 @@ export class SnapshotMover {
   async #run(run: Run): Promise<void> {
     const { log } = this.#options;
     const { ending, job, progress } = run;
-    /** Those that do not move in this try, each with the reason. */
+    /** The ones that do not move in this try, each with the reason. */
     const passed = new Map<SnapshotId, LeftSnapshot>();
     let space: ReadonlyMap<SnapshotId, bigint> | undefined;
     while (!ending.signal.aborted) {

@@ -22,7 +22,7 @@ import { explainFull } from './full.ts';
 import { isOfMove, serializeMark } from './move-mark.ts';
 import type { CatalogParts } from './parts.ts';
 
-/** The marks of all copies, and what is read of them (`moves.ts`). */
+/** The marks of all copies, and their content (`moves.ts`). */
 export interface Copies extends Pick<PoolMoves, 'changedRanges' | 'hasChanges' | 'read'> {
   stateOf(id: SnapshotId): Promise<CopyState>;
   fence(id: SnapshotId, fence: Omit<Fence, 'isGiven'>): Promise<Fence>;
@@ -211,7 +211,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     });
   }
 
-  /** What is here of the same volume, and was written at the nearest time. */
+  /** The volume or the snapshot of it that is here and has the content of the nearest time. */
   #baseOf({ createdAt, sourceId }: SnapshotRecord): Recorded | undefined {
     const { index } = this.#parts;
     const here = this.all(sourceId).filter(({ id }) => !this.isLeft(id));
