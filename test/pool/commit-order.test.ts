@@ -1,16 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
-import { basename } from 'node:path';
+import { closeSync, mkdirSync, openSync, readdirSync, renameSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../src/kernel/file/file.ts';
@@ -21,7 +11,7 @@ import type { FileParts } from '../../src/pool/records/file-store.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import { ReservedSpace } from '../../src/pool/records/reserved-space.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
-import { attachDisk, sparseFile } from '../support/disk.ts';
+import { attachDisk, flushesOf, sparseFile } from '../support/disk.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -89,14 +79,9 @@ function journalOfExt4(disk: string): { readonly offsetBytes: number; readonly l
   return { offsetBytes: (first + 1) * size, lengthBytes: (blocks.length - 1) * size };
 }
 
-/** Requests to flush the cache of the disk so far (Documentation/admin-guide/iostats.rst, field 16). */
-function flushesOf(directory: string): number {
-  const device = execFileSync('findmnt', ['-no', 'SOURCE', '--target', directory], { encoding: 'utf8' }).trim();
-  return Number(
-    readFileSync(`/sys/block/${basename(device)}/stat`, 'utf8')
-      .trim()
-      .split(/\s+/)[15],
-  );
+/** Requests to flush the cache of the disk below a directory so far. */
+function flushesBelow(directory: string): number {
+  return flushesOf(execFileSync('findmnt', ['-no', 'SOURCE', '--target', directory], { encoding: 'utf8' }).trim());
 }
 
 /** Whether the disk has all of a file's content: no page of it waits to be written. */
@@ -138,7 +123,7 @@ describe('what is on the disk before the rename that commits it', () => {
       const order = new CommitOrder(queue, syncs, true);
       for (const name of ['drafts', 'volumes']) mkdirSync(`${root}/${name}`);
       await syncs.sync(queue, root);
-      const before = flushesOf(root);
+      const before = flushesBelow(root);
       mkdirSync(`${root}/drafts/one`);
       await order.newFile(`${root}/drafts/one/record`, 'a record');
       assert.ok(isWrittenOut(`${root}/drafts/one/record`), 'the content is not on the disk');
@@ -146,10 +131,10 @@ describe('what is on the disk before the rename that commits it', () => {
       await order.content(`${root}/drafts/one/data`);
       assert.ok(isWrittenOut(`${root}/drafts/one/data`), 'the content is not on the disk');
       await order.names(`${root}/drafts/one`);
-      assert.equal(flushesOf(root), before, 'it was flushed');
+      assert.equal(flushesBelow(root), before, 'it was flushed');
       renameSync(`${root}/drafts/one`, `${root}/volumes/one`);
       await order.moved(`${root}/volumes`, `${root}/drafts`);
-      assert.ok(flushesOf(root) > before, 'it was not flushed');
+      assert.ok(flushesBelow(root) > before, 'it was not flushed');
     });
   }
 
@@ -215,9 +200,9 @@ describe('what is on the disk before the rename that commits it', () => {
       // The first of a size makes the template.
       await pool.create(volumeSpec('first'));
       const flushes = async (work: () => Promise<unknown>) => {
-        const before = flushesOf(root);
+        const before = flushesBelow(root);
         await work();
-        return flushesOf(root) - before;
+        return flushesBelow(root) - before;
       };
       const syncs = new DirectorySync();
       const forOneName = await flushes(async () => {

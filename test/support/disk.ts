@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { closeSync, existsSync, openSync, readSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename } from 'node:path';
 import { eventually } from './eventually.ts';
 import type { Scratch } from './scratch.ts';
@@ -17,6 +27,14 @@ export function sparseFile(path: string, sizeMebibytes: number): string {
 /** Shows a file of the scratch directory as a disk until the directory goes. @returns its device node */
 export function attachDisk(image: string, ...options: readonly string[]): string {
   return execFileSync('losetup', ['--find', '--show', ...options, image], { encoding: 'utf8' }).trim();
+}
+
+/** Requests to flush the cache of a disk so far (Documentation/admin-guide/iostats.rst, field 16). */
+export function flushesOf(disk: string): number {
+  const fields = readFileSync(`/sys/block/${basename(disk)}/stat`, 'utf8')
+    .trim()
+    .split(/\s+/);
+  return Number(fields[15]);
 }
 
 /** A node of our own for a disk, under a name that can be given to another disk later, as the kernel does. */

@@ -1,4 +1,4 @@
-import { Descriptor } from './descriptor.ts';
+import { Descriptor, invokeToOpen } from './descriptor.ts';
 import type { DiskQueue } from './disk-queue.ts';
 import { invoke, invokeNow, type Lent, libcCall, type NativeCall } from './libc.ts';
 
@@ -29,6 +29,18 @@ export function ioctl(
   argument: IoctlArgument,
 ): Promise<number> {
   return invoke(queue, callFor(request, argument), [descriptor, request.number, argument], descriptor.path);
+}
+
+/** ioctl(2) on a worker thread, for a request whose result is a descriptor. `path` is that of the opened file. */
+export async function ioctlToOpen(
+  queue: DiskQueue,
+  descriptor: Descriptor,
+  request: IoctlRequest,
+  argument: Uint8Array,
+  path: string,
+): Promise<Descriptor> {
+  const fd = await invokeToOpen(queue, callFor(request, argument), [descriptor, request.number, argument], path);
+  return new Descriptor(fd, path, queue);
 }
 
 /** ioctl(2) on this thread, for requests that only read from memory. */

@@ -246,16 +246,28 @@ export class DirectorySync {
     await Promise.allSettled([previous]);
     let directory: Descriptor;
     try {
-      directory = this.#held.get(path) ?? (await openReadOnly(queue, path));
+      directory = this.#persistent.has(path) ? await this.kept(queue, path) : await openReadOnly(queue, path);
     } finally {
       this.#notBegun.delete(path);
     }
-    if (this.#persistent.has(path)) this.#held.set(path, directory);
     try {
       await syncDirectory(queue, directory);
     } finally {
       if (!this.#persistent.has(path)) directory.closeLater();
     }
+  }
+
+  /** One of the directories that are kept open. It belongs to this object. */
+  async kept(queue: DiskQueue, path: string): Promise<Descriptor> {
+    if (!this.#persistent.has(path)) throw new RangeError(`${path} is not kept open`);
+    const before = this.#held.get(path);
+    if (before !== undefined) return before;
+    const opened = await openReadOnly(queue, path);
+    // Another call may have opened it meanwhile.
+    const meanwhile = this.#held.get(path);
+    if (meanwhile === undefined) this.#held.set(path, opened);
+    else opened.closeLater();
+    return meanwhile ?? opened;
   }
 
   /** Closes the directories that are kept open, after the last sync. */

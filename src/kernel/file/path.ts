@@ -109,6 +109,17 @@ export function openIfCached(path: string): Descriptor | undefined {
   return openCached(AT_FDCWD, path, { flags: openFlags.O_PATH, resolve: 0n, where: path });
 }
 
+/** True if the kernel knows from its cache that there is nothing with this path. Never waits; false may mean either. */
+export function isMissingByCache(path: string): boolean {
+  try {
+    openIfCached(path)?.closeNow();
+    return false;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return true;
+    throw error;
+  }
+}
+
 /** struct open_how. */
 function openHow(flags: number, resolve: bigint): Buffer {
   const how = Buffer.alloc(24);

@@ -49,6 +49,8 @@ export interface OpenLocation {
   readonly root: string;
   /** The sparse file below the pool's filesystem, where there is one. */
   readonly backingFile: string | undefined;
+  /** Its filesystem holds the pool and nothing else. */
+  readonly isAlone: boolean;
   /** Room that is held beside it. */
   readonly hostReserve: ReservedSpace | undefined;
   /**
@@ -117,7 +119,14 @@ async function openDirectoryLocation(options: LocationOptions, path: string): Pr
   const unlock = () => lock[Symbol.asyncDispose]();
   const abandon = () => void unlock();
   const grow = async () => undefined;
-  const nothing = { backingFile: undefined, hostReserve: undefined, grow, followDisk: grow, settle: grow };
+  const nothing = {
+    backingFile: undefined,
+    isAlone: false,
+    hostReserve: undefined,
+    grow,
+    followDisk: grow,
+    settle: grow,
+  };
   return { root: path, ...nothing, abandon, close: unlock };
 }
 
@@ -145,6 +154,7 @@ async function openFileLocation(
     return {
       root,
       backingFile: source,
+      isAlone: true,
       hostReserve,
       settle: () => settleMounted(freezes, queue, root),
       grow: () => growToFile({ freezes, queue, root, devicePath }, { path: source, device, wantedBytes: sizeBytes }),
@@ -182,6 +192,7 @@ async function openDeviceLocation(options: LocationOptions, devicePath: string):
     return {
       root,
       backingFile: undefined,
+      isAlone: true,
       hostReserve: undefined,
       settle: () => settleMounted(freezes, queue, root),
       grow: () => follower.look(),

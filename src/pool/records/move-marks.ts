@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { isMissingByCache } from '../../kernel/file/path.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
 import { replaceFile } from './durable-file.ts';
@@ -19,7 +20,9 @@ export class FileMarks {
 
   async readMark(id: SnapshotId | VolumeId): Promise<string | undefined> {
     const { layout, queue } = this.#parts;
-    return queue.run(() => readFile(join(layout.directoryOf(id), moveMarkName), 'utf8')).catch(ignoreMissing);
+    const path = join(layout.directoryOf(id), moveMarkName);
+    if (queue.closedFor === undefined && isMissingByCache(path)) return undefined;
+    return queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
   }
 
   async writeMark(id: SnapshotId | VolumeId, text: string): Promise<void> {

@@ -47,14 +47,17 @@ interface SeenDevice {
 export class ImageAttacher implements Attacher {
   readonly #queue: DiskQueue;
   readonly #layout: Layout;
+  readonly #reopen: ((image: Descriptor) => Promise<Descriptor | undefined>) | undefined;
   /** The volumes of the devices at the last look, by number: valid for as long as nothing else is attached. */
   readonly #seen = new Map<number, SeenDevice>();
 
   readonly rescue: Attacher['rescue'];
 
-  constructor(queue: DiskQueue, layout: Layout) {
+  /** @param reopen opens an image again in a better way, if there is one */
+  constructor(queue: DiskQueue, layout: Layout, reopen?: (image: Descriptor) => Promise<Descriptor | undefined>) {
     this.#queue = queue;
     this.#layout = layout;
+    this.#reopen = reopen;
     this.rescue = devicesByPath(queue);
   }
 
@@ -78,16 +81,21 @@ export class ImageAttacher implements Attacher {
       // If it goes while we take hold of it, there is none, and we look again.
       return (await this.#reuse(id, found, options.persistent)) ?? this.attach(record, options);
     }
-    return this.#attachNew(record, this.#layout.data(id), options);
+    const again = await openImage(this.#queue, imageOf(this.#layout, { kind: 'volume', record }), 'write');
+    return this.#attachNew(record, again, options);
   }
 
   async #attachNew(
     { blockSizeBytes, id }: VolumeRecord,
-    backing: Descriptor | string,
+    opened: Descriptor,
     { persistent }: { persistent: boolean },
   ): Promise<Attachment> {
+    await using image = opened;
+    const backing = (await this.#reopen?.(image)) ?? image;
     const request = { backing, label: id, readonly: false, autoclear: !persistent, blockSizeBytes };
     const loop = await step('attach/device', () => attachLoop(this.#queue, request));
+    // The loop device has the file open now.
+    image.closeNow();
     const { descriptor, device, devicePath } = loop;
     this.#seen.set(loop.number, { sequence: diskSequence(loop.number), label: id, id });
     return {

@@ -1,5 +1,7 @@
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
+import { reopenUntimed } from '../../../kernel/file/untimed.ts';
 import type { Backend, Extras, Snapshotter } from '../../backend.ts';
 import type { OpenLocation } from '../../location/location.ts';
 import type { PoolLog } from '../../log.ts';
@@ -60,8 +62,9 @@ export class ImageBackend implements Backend {
     const { cloning, layout, log, order, queue, syncs } = options;
     this.#options = options;
     this.queue = queue;
+    const reopen = async (image: Descriptor) => reopenUntimed(queue, await syncs.kept(queue, layout.volumes), image);
     this.traits = { ...imageTraits, snapshots: cloning, changedBlocks: options.changedBlocks };
-    this.attacher = new ImageAttacher(queue, layout);
+    this.attacher = new ImageAttacher(queue, layout, mayLeaveTimes(options) ? reopen : undefined);
     const { formatQueue, templates } = options;
     const maker = new ImageMaker({ queue, formatQueue, order, syncs, snapshots: cloning, templates, log });
     const programs = queue.beside('repair', repairsAtOnce);
@@ -113,4 +116,15 @@ export class ImageBackend implements Backend {
     await this.#options.templates?.close();
     await this.#options.location.close();
   }
+}
+
+/**
+ * True if nothing needs to know when an image was written last: a copy that goes on where it was cut short does, which
+ * there is only without reflinks, and so do programs that save the files of a filesystem that others use too.
+ */
+export function mayLeaveTimes({
+  cloning,
+  location,
+}: Pick<ImageBackendOptions, 'cloning'> & { readonly location: Pick<OpenLocation, 'isAlone'> }): boolean {
+  return cloning === 'reflink' && location.isAlone;
 }
