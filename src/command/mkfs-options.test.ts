@@ -30,6 +30,7 @@ describe('mkfsOptions', () => {
     ['ext4', '-O journal_dev'],
     ['ext4', '-O Journal_Dev'],
     ['ext4', '-O bigalloc'],
+    ['ext4', '-O fast_commit'],
     ['ext4', '-O ^has_journal,bigalloc'],
     ['ext4', '-O +BigAlloc'],
     ['ext4', '-O FEATURE_R9'],

@@ -29,8 +29,9 @@ const rules: Readonly<Record<FilesystemType, OptionRules>> = {
       '-J': ['device', 'location'],
       '-m': [],
       '-N': [],
-      // bigalloc: neither resize2fs nor the kernel can grow it. feature_: any feature, by its number.
-      '-O': ['journal_dev', 'bigalloc', 'feature_'],
+      // bigalloc: neither resize2fs nor the kernel can grow it. fast_commit: after a crash with a deleted file open, Linux
+      // 6.18 does not mount it. feature_: any feature, by its number.
+      '-O': ['journal_dev', 'bigalloc', 'fast_commit', 'feature_'],
     },
     flags: [],
   },

@@ -18,7 +18,8 @@ export class DriverPlaces {
   readonly log: string;
   readonly #scratch: Scratch;
 
-  constructor(scratch: Scratch) {
+  /** @param morePools lines of the configuration */
+  constructor(scratch: Scratch, morePools: readonly string[] = []) {
     this.#scratch = scratch;
     this.socket = scratch.join('csi.sock');
     this.kubelet = scratch.join('kubelet');
@@ -34,6 +35,7 @@ export class DriverPlaces {
         'pools:',
         `  directory: { directory: ${scratch.join('pool')}, overcommit: 100 }`,
         `  file: { file: ${scratch.join('pool.img')}, size: 20Gi, overcommit: 100 }`,
+        ...morePools.map((line) => `  ${line}`),
         '',
       ].join('\n'),
     );

@@ -29,6 +29,13 @@ export const fioJobs: readonly FioJob[] = [
     arguments: ['--rw=randwrite', '--bs=4k', '--ioengine=psync', '--fsync=1'],
   },
   {
+    // A log whose blocks are there already and are used in turn, as PostgreSQL's is.
+    name: '4k overwrite and fdatasync',
+    unit: 'IOPS',
+    direction: 'write',
+    arguments: ['--rw=write', '--bs=4k', '--ioengine=psync', '--fdatasync=1', '--overwrite=1'],
+  },
+  {
     name: '1 MiB stream read',
     unit: 'MiB/s',
     direction: 'read',

@@ -1,5 +1,5 @@
 import { createdTypes } from './creations.ts';
-import type { DataPathResult } from './data-path.ts';
+import { describeDataPath } from './data/data-path.ts';
 import { describeDevices } from './devices/report.ts';
 import type { Goal } from './goal.ts';
 import { rpcs } from './life.ts';
@@ -20,7 +20,7 @@ export function describeResult(result: BenchResult, goals: readonly Goal[]): str
     describeMemory(result.memory),
     describeSnapshots(result.snapshots),
     describeScale(result.scale),
-    describeDataPath(result.dataPath),
+    typeof result.dataPath === 'string' ? `Data path: ${result.dataPath}` : describeDataPath(result.dataPath),
     describeDevices(result.devices),
     table(
       ['goal', 'measured', ''],
@@ -85,17 +85,6 @@ function describeScale(scale: BenchResult['scale']): string {
     return [step, ms(few), ms(many), (many / few).toFixed(2)];
   });
   return table(['ms (p50)', `${volumes.few} volumes`, `${volumes.many} volumes`, 'ratio'], rows);
-}
-
-function describeDataPath(results: readonly DataPathResult[] | string): string {
-  if (typeof results === 'string') return `Data path: ${results}`;
-  const rows = results.map(({ name, unit, rate }) => [
-    name,
-    `${rate.raw.toFixed(0)} ${unit}`,
-    (rate.directory / rate.raw).toFixed(2),
-    (rate.file / rate.raw).toFixed(2),
-  ]);
-  return table(['data path (fio)', 'raw filesystem', 'volume in a directory pool', 'in a file pool'], rows);
 }
 
 function ms(value: number): string {

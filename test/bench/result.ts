@@ -1,5 +1,5 @@
 import type { CreationResult } from './creations.ts';
-import type { DataPathResult } from './data-path.ts';
+import type { DataResult } from './data/data-path.ts';
 import type { DeviceResult } from './devices/measure.ts';
 import type { LifecycleResult } from './lifecycles.ts';
 import type { MemoryResult } from './memory.ts';
@@ -24,7 +24,7 @@ export interface BenchResult {
   /** Or why it was not measured. */
   readonly scale: ScaleResult | string;
   /** Or why there is none. */
-  readonly dataPath: readonly DataPathResult[] | string;
+  readonly dataPath: DataResult | string;
   /** The same of block volumes of other kinds, in a virtual machine; or why there is none. */
   readonly devices: readonly DeviceResult[] | string;
 }

@@ -7,7 +7,7 @@ import { connectDriver } from '../support/client.ts';
 import { Scratch } from '../support/scratch.ts';
 import { connectCaller } from './caller.ts';
 import { measureCreations } from './creations.ts';
-import { measureDataPath } from './data-path.ts';
+import { measureDataPath } from './data/data-path.ts';
 import { whyNoMachine } from './devices/devices-node.ts';
 import { type DevicesPlan, measureDevices } from './devices/measure.ts';
 import { devicesPlans } from './devices/plans.ts';
@@ -110,10 +110,10 @@ async function bench(plan: Plan, { withData, withScale }: Extent, signal: AbortS
       say('snapshots');
       snapshots = await measureSnapshots({ places, driver, client, cuts: plan.cuts, signal });
     }
-    if (withData) {
-      say('data path');
-      dataPath = (await hasFio()) ? await measureDataPath({ scratch, places, client, ...plan.data, signal }) : noFio;
-    }
+  }
+  if (withData) {
+    say('data path');
+    dataPath = (await hasFio()) ? await measureDataPath(bundle, plan.data, signal) : noFio;
   }
   say('starts');
   const startup = await measureStartup(places, bundle, plan.starts, signal);

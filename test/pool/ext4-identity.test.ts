@@ -133,6 +133,7 @@ const optionSets: Record<string, readonly string[]> = {
   'multi-mount protection': ['-O', 'mmp'],
   'no flexible groups': ['-O', '^flex_bg'],
   'small inodes': ['-I', '128'],
+  'fast commits': ['-O', 'fast_commit'],
 };
 
 /** The one waits for many seconds, the others are not in every kernel. */

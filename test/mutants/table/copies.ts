@@ -12,6 +12,7 @@ const ext4Blocks = { ...ext4, file: 'src/filesystems/ext4-superblock.ts' } as co
 const xfs = { file: 'src/filesystems/xfs-identity.ts', killer: 'test/pool/xfs-identity.test.ts' } as const;
 const template = { file: 'src/pool/kinds/image/template.ts', killer: 'test/pool/templates.test.ts' } as const;
 const templates = { file: 'src/pool/kinds/image/templates.ts', killer: 'test/pool/templates.test.ts' } as const;
+const times = { file: 'src/pool/kinds/image/image-backend.ts', killer: 'test/pool/image-times.test.ts' } as const;
 const xfsLog = { ...xfs, file: 'src/filesystems/xfs-log.ts' } as const;
 
 /** Copies that are whole, and cuts at one instant. */
@@ -417,5 +418,19 @@ export const copyMutants: readonly Mutant[] = [
     text: "return isFresh && sharing !== 'anything' ? 'fresh' : sharing;",
     replacement: 'return sharing;',
     only: 'a new volume owns nothing',
+  },
+  {
+    name: 'images that are copied byte by byte keep their times',
+    ...times,
+    text: "return cloning === 'reflink' && location.isAlone;",
+    replacement: 'return location.isAlone;',
+    only: 'images that are copied byte by byte',
+  },
+  {
+    name: 'images on a filesystem that others use keep their times',
+    ...times,
+    text: "return cloning === 'reflink' && location.isAlone;",
+    replacement: "return cloning === 'reflink';",
+    only: 'in a directory',
   },
 ];
