@@ -44,7 +44,7 @@ export async function reopenUntimed(
     request.writeUInt32LE(memory.readUInt32LE(lengthAt), at.inBytes);
     return await ioctlToOpen(queue, directory, XFS_IOC_OPEN_BY_HANDLE, request, file.path);
   } catch (error) {
-    if (isErrno(error, 'ENOTTY', 'EOPNOTSUPP', 'EPERM', 'ESTALE')) return undefined;
+    if (isErrno(error, 'ENOTSUP', 'ENOTTY', 'EPERM', 'ESTALE')) return undefined;
     throw error;
   } finally {
     file.giveBack();
