@@ -35,6 +35,7 @@ import {
   removeSnapshots,
   type SourcePlan,
 } from './source.ts';
+import { Reached } from './tree/progress.ts';
 import { hasMoreThanItsSize, moreThanItsSize } from './tree/room.ts';
 
 export interface MoverOptions {
@@ -567,7 +568,7 @@ export class Mover {
   #begin(job: MoveJob): Run {
     const progress: MoveProgress = {
       ...{ phase: 'copying', round: 0, doneBytes: 0n, totalBytes: 0n, copiedBytes: 0n },
-      roundStartedMs: performance.now(),
+      ...{ roundStartedMs: performance.now(), reached: new Reached() },
     };
     const [ending, wake] = [new AbortController(), new AbortController()];
     const run: Run = { job, progress, ending, wake, isUnconnected: false, done: Promise.resolve() };
@@ -607,7 +608,8 @@ export class Mover {
         if (run.trouble !== reason) log.warn({ ...facts, reason }, 'the move of a volume waits, and is tried again');
         run.trouble = reason;
         // Its pod need not wait for the disk of another pool.
-        if (sickness.failed(performance.now(), progress.copiedBytes)) await this.#open(job);
+        const isFurther = progress.reached.takeFurther();
+        if (sickness.failed(performance.now(), progress.copiedBytes, isFurther)) await this.#open(job);
         await pause(retryMs, AbortSignal.any([ending.signal, run.wake.signal]));
         run.wake = new AbortController();
         run.isUnconnected = false;

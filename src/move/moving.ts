@@ -17,7 +17,15 @@ import type { MoveJob } from './job.ts';
 import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
 import { switched } from './switched.ts';
 import { treeEndBytes } from './tree/pack.ts';
-import { isShort, OtherTree, progressOut, storedProgress, type TreeProgress } from './tree/progress.ts';
+import {
+  isShort,
+  OtherTree,
+  placeIn,
+  progressOut,
+  type Reached,
+  storedProgress,
+  type TreeProgress,
+} from './tree/progress.ts';
 import { moreThanItsSize } from './tree/room.ts';
 import { unpackTree } from './tree/unpack.ts';
 
@@ -35,6 +43,8 @@ export interface MoveProgress {
   copiedBytes: bigint;
   /** performance.now() at the beginning of the round. */
   roundStartedMs: number;
+  /** The furthest place of a tree. */
+  readonly reached: Reached;
 }
 
 export interface MovingParts {
@@ -261,7 +271,7 @@ export class Moving {
     const { pace, progress, signal } = this.#parts;
     const { base, offsetBytes, tree } = this.#content;
     const fromBytes = tree?.atBytes ?? offsetBytes;
-    await using reading = await this.#source.read({ of, fromBytes, placeDigest: tree?.digest, signal });
+    await using reading = await this.#source.read({ of, fromBytes, place: tree && placeIn(tree), signal });
     const { endBytes, pieces, record, totalBytes } = reading;
     const arrival = await this.#to.recordFor(record);
     requireEnd(endBytes, incoming.kind === 'tree' ? treeEndBytes : storedBytes(record), incoming.kind);
@@ -275,11 +285,16 @@ export class Moving {
     if (incoming.kind === 'tree') {
       const { name, queue } = this.#target;
       const { directory: root, limitBytes, links } = incoming;
-      const noted = async (progress: TreeProgress) => {
-        if (isShort(progress)) await this.#note(incoming, { ...this.#content, tree: progress });
+      const noted = async (come: TreeProgress) => {
+        if (!isShort(come)) return;
+        await this.#note(incoming, { ...this.#content, tree: come });
+        progress.reached.come(come);
+      };
+      const passed = (records: bigint) => {
+        if (tree !== undefined) progress.reached.come(tree, records);
       };
       const target = { queue, root, links, limitBytes, from: tree };
-      await unpackTree({ ...target, pieces, pace, signal, moved, noted }).catch((error) => {
+      await unpackTree({ ...target, pieces, pace, signal, moved, noted, passed }).catch((error) => {
         if (isErrno(error, 'EDQUOT')) throw new ResourceExhausted(moreThanItsSize);
         throw explainFull(error, name, storedBytes(arrival));
       });

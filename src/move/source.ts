@@ -38,8 +38,8 @@ export interface ReadRequest {
   readonly of: { readonly base: SnapshotId | undefined; readonly target: SnapshotId } | undefined;
   /** An earlier try was cut short there. */
   readonly fromBytes: bigint;
-  /** The source's own digest of that place, in a tree. */
-  readonly placeDigest?: Buffer | undefined;
+  /** The place in a tree. */
+  readonly place?: TreePlace | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -242,14 +242,13 @@ export class PoolSource implements MoveSource {
     });
   }
 
-  async read({ fromBytes, of, placeDigest, signal }: ReadRequest): Promise<Reading> {
+  async read({ fromBytes, of, place, signal }: ReadRequest): Promise<Reading> {
     const { id, pool } = this.#parts;
     const record = await pool.find(id);
     if (record === undefined) throw new NotFound(`volume ${id} is not in pool ${pool.name} any more.`);
     if (of === undefined) await this.#requireFence();
     if (record.content.type === 'directory') {
-      const from = placeDigest && { atBytes: fromBytes, digest: placeDigest };
-      return this.#readTree(record, from, signal);
+      return this.#readTree(record, place, signal);
     }
     const { endBytes, from, ranges } = await this.#content(record, of, signal);
     try {

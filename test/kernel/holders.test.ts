@@ -19,6 +19,17 @@ function python(script: string, ...args: string[]): Promise<Child> {
   return Child.start(['python3', '-c', lines.join('\n'), ...args], { stdin: 'pipe', tells: true });
 }
 
+/** @param apart what the thread shares with no other one (unshare(2)) */
+function inThread(apart: number, script: string): string {
+  return [
+    'import ctypes, threading',
+    'came, stay = threading.Event(), threading.Event()',
+    `def work(): ctypes.CDLL(None).unshare(${apart}); kept = ${script}; came.set(); stay.wait()`,
+    'threading.Thread(target=work, daemon=True).start()',
+    'came.wait()',
+  ].join('\n');
+}
+
 async function deviceOf({ source }: Mount) {
   const { represents } = await statusOf(queue, source);
   assert.ok(represents !== undefined && loopNumber(represents) !== undefined);
@@ -54,6 +65,11 @@ describe('findHolders', () => {
       'an open file': { script: 'kept = open(sys.argv[1] + "/file")', path: '/file' },
       'a file open by path only': { script: 'kept = os.open(sys.argv[1] + "/file", os.O_PATH)', path: '/file' },
       'the directory that it works in': { script: 'os.chdir(sys.argv[1])', path: '' },
+      'a thread that works in another directory': { script: inThread(0x200, 'os.chdir(sys.argv[1])'), path: '' },
+      'a file that only a thread has open': {
+        script: inThread(0x400, 'os.open(sys.argv[1] + "/file", os.O_RDONLY)'),
+        path: '/file',
+      },
       'its root': { script: 'os.chroot(sys.argv[1])', path: '' },
       'memory that is a file': {
         script: [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,14 +24,28 @@ const { id } = spec;
 /** A node with a directory pool on the host's disk, one on an XFS, and one of images. */
 class Node implements AsyncDisposable {
   readonly pools: Pools;
-  readonly mover: Mover;
+  readonly #scratch: Scratch;
+  mover: Mover;
 
   private constructor(pools: Pools, scratch: Scratch) {
     this.pools = pools;
-    this.mover = new Mover({
-      ...{ pools, objects: new ObjectQueue(), dataDirectory: scratch.join('data') },
+    this.#scratch = scratch;
+    this.mover = this.#newMover();
+  }
+
+  #newMover(): Mover {
+    return new Mover({
+      ...{ pools: this.pools, objects: new ObjectQueue(), dataDirectory: this.#scratch.join('data') },
       ...{ queue: new DiskQueue('node', 2), log: quiet },
     });
+  }
+
+  /** As a restart of the driver does it. */
+  async resumeAfter(meanwhile: () => Promise<void>): Promise<void> {
+    await this.mover.stop();
+    await meanwhile();
+    this.mover = this.#newMover();
+    await this.mover.resume();
   }
 
   static async open(scratch: Scratch): Promise<Node> {
@@ -199,6 +213,27 @@ describe('a directory that moves between two pools of a node', () => {
       await eventually(() => assert.equal(node.sight().job.state, 'done'));
     });
   }
+
+  test('waits for a process that came into it while its move was not resumed yet', async () => {
+    using scratch = new Scratch('move-directory');
+    await using node = await Node.open(scratch);
+    await node.pools.get('host').create(spec);
+    const path = await node.path();
+    writeFileSync(join(path, 'large'), randomBytes(8 << 20));
+    await node.mover.start(id, 'xfs', 1n << 20n);
+    await eventually(() => assert.ok((node.sight().progress?.doneBytes ?? 0n) > 1n << 20n));
+    let holder: ChildProcess | undefined;
+    try {
+      await node.resumeAfter(async () => {
+        holder = spawn('sleep', ['60'], { cwd: path });
+        await eventually(() => assert.equal(commandOf(holder?.pid), 'sleep'));
+      });
+      await eventually(() => assert.match(node.sight().trouble ?? '', /in use by process [0-9]+ \(sleep\) at /));
+    } finally {
+      holder?.kill('SIGKILL');
+    }
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+  });
 
   test('waits for no process if it can see none: it says what the driver needs', () => {
     const script = `

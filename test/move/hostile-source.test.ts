@@ -6,6 +6,7 @@ import type { Piece } from '../../src/move/copy.ts';
 import { Moving } from '../../src/move/moving.ts';
 import { BytesPerSecond } from '../../src/move/pace.ts';
 import type { MoveSource } from '../../src/move/source.ts';
+import { Reached } from '../../src/move/tree/progress.ts';
 import type { Pool, VolumeSpec } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
@@ -42,7 +43,15 @@ async function move(from: Pool, pools: Pools, { id, sizeBytes }: VolumeSpec): Pr
   await new Moving({
     job: { id, moveId, from: 'from', to: 'to', node: 'other', startedAt: new Date().toISOString(), state: 'running' },
     ...{ source, pools, objects: new ObjectQueue(), pace: new BytesPerSecond(undefined) },
-    progress: { phase: 'copying', round: 0, doneBytes: 0n, totalBytes: 0n, copiedBytes: 0n, roundStartedMs: 0 },
+    progress: {
+      phase: 'copying',
+      round: 0,
+      doneBytes: 0n,
+      totalBytes: 0n,
+      copiedBytes: 0n,
+      roundStartedMs: 0,
+      reached: new Reached(),
+    },
     signal: new AbortController().signal,
   }).run();
 }

@@ -1,6 +1,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
+import { callLater, systemCall } from '../call/libc.ts';
 import type { DeviceNumber } from '../device.ts';
 import { type FileStatus, statusBehind } from '../file/path.ts';
 import { type Mount, parseMountTable } from '../mount/mount-table.ts';
@@ -86,12 +87,49 @@ export async function mountTextOf(queue: DiskQueue, pid: number): Promise<Buffer
   return (await unlessGone(queue.run(() => readFile(`/proc/${pid}/mountinfo`)))) ?? Buffer.alloc(0);
 }
 
-/** The files that a process has open, its working directory and its root. Waits for no disk and no server. */
+/**
+ * The files that a process has open, its working directory and its root, with those that threads of it have apart
+ * (unshare(2), clone(2)). Waits for no disk and no server.
+ */
 export async function heldFiles(queue: DiskQueue, pid: number): Promise<HeldFile[]> {
-  const descriptors = (await unlessGone(queue.run(() => readdir(`/proc/${pid}/fd`)))) ?? [];
-  const links = ['cwd', 'root', ...descriptors.map((fd) => `fd/${fd}`)].map((name) => `/proc/${pid}/${name}`);
-  const files = await Promise.all(links.map((link) => unlessGone(heldFile(queue, link))));
+  const files = await filesBelow(queue, `/proc/${pid}`, { places: true, open: true });
+  for (const thread of await threadsOf(queue, pid)) {
+    const apart = {
+      places: await isApart(queue, pid, thread, 'places'),
+      open: await isApart(queue, pid, thread, 'open'),
+    };
+    files.push(...(await filesBelow(queue, `/proc/${pid}/task/${thread}`, apart)));
+  }
+  return files;
+}
+
+/** places: working directory and root. open: open files. */
+type Held = Readonly<Record<'open' | 'places', boolean>>;
+
+async function filesBelow(queue: DiskQueue, directory: string, { open, places }: Held): Promise<HeldFile[]> {
+  const descriptors = open ? ((await unlessGone(queue.run(() => readdir(`${directory}/fd`)))) ?? []) : [];
+  const names = [...(places ? ['cwd', 'root'] : []), ...descriptors.map((fd) => `fd/${fd}`)];
+  const files = await Promise.all(names.map((name) => unlessGone(heldFile(queue, `${directory}/${name}`))));
   return files.filter((file) => file !== undefined);
+}
+
+/** The threads of a process but the one that has its number. */
+async function threadsOf(queue: DiskQueue, pid: number): Promise<number[]> {
+  const names = (await unlessGone(queue.run(() => readdir(`/proc/${pid}/task`)))) ?? [];
+  return names.map(Number).filter((thread) => thread !== pid);
+}
+
+/** KCMP_FILES and KCMP_FS (kcmp(2)). */
+const kinds = { open: 2, places: 3 } as const;
+const kcmpCall = systemCall<readonly [number, number, number, number, number]>(
+  'kcmp',
+  process.arch === 'arm64' ? 272 : 312,
+  ['int', 'int', 'int', 'ulong', 'ulong'],
+);
+
+/** False if a thread shares them with its process, as nearly all do. A kernel that does not say so has it looked at. */
+async function isApart(queue: DiskQueue, pid: number, thread: number, what: keyof Held): Promise<boolean> {
+  return (await callLater(queue, kcmpCall, [pid, thread, kinds[what], 0, 0])).result !== 0;
 }
 
 async function heldFile(queue: DiskQueue, link: string): Promise<HeldFile> {

@@ -32,6 +32,7 @@ import {
   longestBodyBytes,
   lost,
   type Operation,
+  placeOut,
   sightIn,
   silentMs,
   told,
@@ -110,10 +111,9 @@ export class NodeSource implements MoveSource {
     await this.#call('open', {}, told.done);
   }
 
-  async read({ fromBytes, of, placeDigest, signal }: ReadRequest): Promise<Reading> {
+  async read({ fromBytes, of, place, signal }: ReadRequest): Promise<Reading> {
     const { host, port, secure } = this.#parts;
-    const place = { fromBytes: fromBytes.toString(), placeDigest: placeDigest?.toString('hex') };
-    const ask = encodeURIComponent(JSON.stringify({ ...of, ...place }));
+    const ask = encodeURIComponent(JSON.stringify({ ...of, fromBytes: fromBytes.toString(), ...placeOut(place) }));
     const path = `${this.#path('read')}?ask=${ask}`;
     const connection = await ReadConnection.open({ host, port, secure, path, signal, title: this.title });
     try {
@@ -122,7 +122,7 @@ export class NodeSource implements MoveSource {
       const record = parseRecord(text, 'that the other node has sent');
       this.#mine({ record });
       // The source walks a tree from its beginning.
-      const firstBytes = placeDigest === undefined ? fromBytes : 0n;
+      const firstBytes = place === undefined ? fromBytes : 0n;
       return {
         ...{ record, endBytes, totalBytes, pieces: piecesIn(frames, firstBytes, endBytes) },
         [Symbol.asyncDispose]: async () => connection[Symbol.dispose](),

@@ -15,6 +15,7 @@ import { switched } from '../switched.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
 import { sendPieces } from './sending.ts';
+import { Walks } from './walks.ts';
 import {
   asked,
   closedOut,
@@ -59,6 +60,7 @@ export class GivingServer {
   readonly #server: Server;
   /** The connections that carry frames. The server knows them no more. */
   readonly #reads = new Set<Duplex>();
+  readonly #walks = new Walks();
   /** The number of connections, by the name in their certificate. */
   readonly #counts = new Map<string, number>();
 
@@ -102,6 +104,7 @@ export class GivingServer {
     this.#server.close();
     this.#server.closeAllConnections();
     for (const socket of this.#reads) socket.destroy();
+    await this.#walks.close();
     await closed;
   }
 
@@ -153,7 +156,7 @@ export class GivingServer {
       socket.write(switchingProtocols);
       await leavings
         .reading(move, read.of === undefined, (ended) =>
-          sendVolume(leavings, move, { ...read, socket, ended, gone: gone.signal, slowestMs }),
+          sendVolume(leavings, move, { ...read, walks: this.#walks, socket, ended, gone: gone.signal, slowestMs }),
         )
         .catch((error: unknown) => {
           if (!socket.destroyed) socket.end(jsonFrame(frameTypes.refusal, refusalFor(log, error)));
@@ -258,26 +261,33 @@ function notHere(id: VolumeId): NotFound {
   return new NotFound(`volume ${id} is not on this node any more.`);
 }
 
-interface Read extends Pick<ReadRequest, 'fromBytes' | 'of' | 'placeDigest'> {
+interface Read extends Pick<ReadRequest, 'fromBytes' | 'of' | 'place'> {
   readonly socket: Duplex;
   /** The connection was lost. */
   readonly gone: AbortSignal;
   /** The move, or the fence that is read under, goes on no more. */
   readonly ended: AbortSignal;
   readonly slowestMs: number;
+  readonly walks: Walks;
 }
 
 async function sendVolume(
   leavings: Leavings,
   move: PeerMove,
-  { ended, fromBytes, gone, of, placeDigest, slowestMs, socket }: Read,
+  { ended, fromBytes, gone, of, place, slowestMs, socket, walks }: Read,
 ): Promise<void> {
   const end = () => socket.destroy();
   ended.addEventListener('abort', end, { once: true });
   const signal = AbortSignal.any([gone, ended]);
-  const source = await leavings.source(move, signal);
-  if (source === undefined) throw notHere(move.id);
-  await using reading = await source.read({ of, fromBytes, placeDigest, signal });
+  const read = async (until: AbortSignal) => {
+    const source = await leavings.source(move, until);
+    if (source === undefined) throw notHere(move.id);
+    return source.read({ of, fromBytes, place, signal: until });
+  };
+  const during = (walk: (ended: AbortSignal) => Promise<void>) => leavings.reading(move, true, walk);
+  const key = `${move.moveId} ${place?.digest.toString('hex')} ${place?.atBytes} ${place?.fileBytes}`;
+  await using reading =
+    place === undefined ? await read(signal) : await walks.take({ id: move.id, key, signal, read, during });
   let progressMs = performance.now();
   // A target that takes its time over what it has got is still there, for a while.
   const beat = setInterval(
@@ -360,10 +370,11 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-function readIn({ url = '' }: IncomingMessage): Pick<ReadRequest, 'fromBytes' | 'of' | 'placeDigest'> {
+function readIn({ url = '' }: IncomingMessage): Pick<ReadRequest, 'fromBytes' | 'of' | 'place'> {
   const ask = new URLSearchParams(url.slice(pathOf(url).length)).get('ask') ?? '';
-  const { base, fromBytes, placeDigest, target } = parsed(asked.read, ask);
-  return { fromBytes, placeDigest, of: target === undefined ? undefined : { base, target } };
+  const { base, fromBytes, placeDigest: digest, placeFileBytes: fileBytes, target } = parsed(asked.read, ask);
+  const place = digest && { atBytes: fromBytes, digest, fileBytes };
+  return { fromBytes, place, of: target === undefined ? undefined : { base, target } };
 }
 
 function parsed<T>(schema: z.ZodType<T>, body: string): T {

@@ -18,7 +18,7 @@ import { parseSnapshotId } from '../../volume/id.ts';
 import { parseRecord, serializeRecord } from '../../volume/record.ts';
 import type { Piece } from '../copy.ts';
 import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
-import { OtherTree, placeDigest } from '../tree/progress.ts';
+import { OtherTree, placeDigest, type TreePlace } from '../tree/progress.ts';
 
 /*
  * The messages of two nodes in a move: requests of the target, JSON over HTTPS, at
@@ -45,8 +45,8 @@ export type Operation = (typeof operations)[number];
 /** The longest request, and the longest answer that is no stream: a record with its parameters. */
 export const longestBodyBytes = 64 * 1024;
 
-/** Another name, if what follows changes. */
-export const upgradeTo = 'holdfast-frames-1';
+/** Another name, if what follows changes: the frames, what pieces mean (`tree/records.ts`), or how a copy that was cut short goes on. */
+export const upgradeTo = 'holdfast-frames-2';
 /** The answer before the first frame, byte by byte. */
 export const switchingProtocols = Buffer.from(
   `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeTo}\r\n\r\n`,
@@ -83,7 +83,7 @@ export const asked = {
   close: z.object({ fenceId: z.string().min(1).max(64) }),
   read: z.object({
     ...{ base: snapshotId.optional(), target: snapshotId.optional(), fromBytes: bytes },
-    placeDigest: placeDigest.optional(),
+    ...{ placeDigest: placeDigest.optional(), placeFileBytes: bytes.optional() },
   }),
   generation: z.object({ generation: z.int().positive() }),
 } as const;
@@ -118,6 +118,10 @@ export function sightIn({ hasChanges, isUsed, mark, record, why }: z.infer<z.Zod
 export function planOut(plan: SourcePlan) {
   const { pool, snapshots, usedBytes } = plan;
   return { ...sightOut(plan), pool, snapshots, usedBytes: usedBytes.toString() };
+}
+
+export function placeOut(place: TreePlace | undefined) {
+  return { placeDigest: place?.digest.toString('hex'), placeFileBytes: place?.fileBytes?.toString() };
 }
 
 export function closedOut({ fenceId, record }: Closed) {

@@ -64,6 +64,8 @@ const smallBytes = BigInt(maxContentBytes);
 /** The records and bytes after which there is a place from which a copy can go on. */
 const placeRecords = 4096;
 const placeBytes = 16 << 20;
+/** The number of records that are passed between two signs of that. */
+const passedAtOnce = 256;
 
 /** Reading changes no time of the source. */
 const readFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOATIME;
@@ -72,8 +74,8 @@ const readFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOATIM
 export const treeEndBytes = 1n << 62n;
 
 /**
- * The pieces of a tree (`records.ts`), in the order in which its directories have their entries. Those before the place at
- * which an earlier try was cut short are without data.
+ * The pieces of a tree (`records.ts`), in the order in which its directories have their entries. On the way to the place at which
+ * an earlier try was cut short they are without data, and count the records that were passed: each of those is longer than a byte.
  * @throws FailedPrecondition if something is mounted in it, or it cannot move; Unavailable if it changes meanwhile;
  * OtherTree if it is another one before that place
  */
@@ -82,32 +84,39 @@ export function packTree(source: TreeSource): AsyncGenerator<Piece, void, void> 
 }
 
 async function* pieces(source: TreeSource): AsyncGenerator<Piece, void, void> {
-  let offsetBytes = 0n;
+  let [passed, atBytes] = [0n, source.from?.atBytes ?? 0n];
   for await (const part of new Packer(source).pieces()) {
-    const lengthBytes = 'bytes' in part ? part.bytes.length : part.passedBytes;
-    const data = 'bytes' in part ? { ...part, digest: await dataDigest(part.bytes) } : undefined;
-    yield { offsetBytes, lengthBytes, data };
-    offsetBytes += BigInt(lengthBytes);
+    if ('passed' in part) {
+      yield { offsetBytes: passed, lengthBytes: part.passed, data: undefined };
+      passed += BigInt(part.passed);
+      continue;
+    }
+    const lengthBytes = part.bytes.length;
+    yield { offsetBytes: atBytes, lengthBytes, data: { ...part, digest: await dataDigest(part.bytes) } };
+    atBytes += BigInt(lengthBytes);
   }
 }
 
-/** The bytes of a piece, or the number of those that the target has already: it hears that the walk goes on. */
-type Part = (Pick<PieceData, 'free'> & { readonly bytes: Buffer<ArrayBuffer> }) | { readonly passedBytes: number };
+/** The bytes of a piece, or the number of records that the target has already: it hears that the walk goes on. */
+type Part = (Pick<PieceData, 'free'> & { readonly bytes: Buffer<ArrayBuffer> }) | { readonly passed: number };
 
 class Packer {
   readonly #source: TreeSource;
   readonly #memory = new PieceMemory(piecesAtOnce, Number(pieceBytes));
   readonly #links = new Links();
-  /** The digest of all records until now, and of the states of their entries. */
+  /**
+   * The digest of all records until now, and of the states of their entries. Those of data are left out: where a file has data
+   * differs from one look to the next (`dataRanges`), though nothing has changed it.
+   */
   readonly #digest = createHash('sha256');
-  /** The records and bytes since the last place from which a copy can go on. */
-  #sincePlace = { records: 0, bytes: 0 };
-  /** The bytes of all records and data until now. */
-  #atBytes = 0n;
+  /** The records of that digest since the last place between two entries: another walk has it at the same entry. */
+  #recordsSincePlace = 0;
+  #bytesSincePlace = 0;
   /** The walk is before the place from which on the target wants it. */
   #isPassing: boolean;
-  /** The number of those bytes for which no piece has gone yet. */
-  #passedBytes = 0n;
+  /** The records until that place, and those of them that no piece has counted yet. */
+  #passed = 0n;
+  #uncounted = 0;
   #records: Buffer[] = [];
   #length = 0;
 
@@ -186,7 +195,7 @@ class Packer {
   ): AsyncGenerator<Part, void, void> {
     const { queue } = this.#source;
     const name = treeName.bytes.subarray(0, -1);
-    if (this.#sincePlace.records >= placeRecords) yield* this.#place();
+    if (this.#recordsSincePlace >= placeRecords) yield* this.#placeBetween();
     const { attributes, data, isSmall, status, target } = await this.#look(parent, place, treeName);
     this.#note(status);
     if (status.kind === 'directory') {
@@ -209,46 +218,41 @@ class Packer {
     if (status.kind === 'file') {
       const { sizeBytes } = status;
       yield* this.#add({ type: 'file', link, sizeBytes, name });
-      if (isSmall) {
-        if (this.#isPassing) yield* this.#pass(this.#head('content', Number(sizeBytes)).length + Number(sizeBytes));
-        else if (data !== undefined) yield* this.#content(data);
-        else {
-          await using entry = await openEntry(queue, parent, treeName);
-          yield* this.#content(await this.#readSmall(entry, status));
-        }
-      } else if (sizeBytes > 0n) {
+      const fromBytes = this.#isPassing ? yield* this.#placeIn(sizeBytes) : 0n;
+      if (fromBytes === 0n && isSmall && data !== undefined) yield* this.#content(data);
+      else if (fromBytes !== undefined && sizeBytes > 0n) {
         await using entry = await openEntry(queue, parent, treeName);
-        await using file = await openFile(queue, entry, readFlags);
-        yield* this.#data(file, sizeBytes);
-        requireUnchanged(file, status);
+        if (fromBytes === 0n && isSmall) yield* this.#content(await this.#readSmall(entry, status));
+        else yield* this.#data(entry, status, fromBytes);
       }
     } else if (target !== undefined) yield* this.#add({ type: 'symlink', link, name, target });
     else yield* this.#add({ type: 'special', link, fileType: status.mode & constants.S_IFMT, ...status.nodeOf, name });
     for (const record of attributes) yield* this.#add(record);
   }
 
-  async *#data(file: Descriptor, sizeBytes: bigint): AsyncGenerator<Part, void, void> {
+  async *#data(entry: Descriptor, status: EntryStatus, fromBytes: bigint): AsyncGenerator<Part, void, void> {
     const { queue, signal } = this.#source;
-    const ranges = dataRanges(queue, file, 0n, sizeBytes);
-    for await (const { lengthBytes, offsetBytes } of wholePieces({ ranges, endBytes: sizeBytes, fromBytes: 0n })) {
+    const { sizeBytes } = status;
+    await using file = await openFile(queue, entry, readFlags);
+    const ranges = dataRanges(queue, file, fromBytes, sizeBytes);
+    let doneBytes = fromBytes;
+    for await (const { lengthBytes, offsetBytes } of wholePieces({ ranges, endBytes: sizeBytes, fromBytes })) {
       signal.throwIfAborted();
-      if (this.#sincePlace.bytes >= placeBytes) yield* this.#place();
+      if (this.#bytesSincePlace >= placeBytes) yield* this.#place(doneBytes);
       yield* this.#add({ type: 'data', offsetBytes, lengthBytes: Number(lengthBytes) });
-      if (this.#isPassing) {
-        yield* this.#pass(Number(lengthBytes));
-        continue;
-      }
       const { free, memory } = await this.#memory.take();
       const bytes = memory.subarray(0, Number(lengthBytes));
       await readWhole(queue, file, bytes, offsetBytes);
       yield* this.#piece(bytes, free);
+      doneBytes = offsetBytes + lengthBytes;
     }
+    requireUnchanged(file, status);
   }
 
   /** Data, whose record has been added. */
   *#piece(bytes: Buffer<ArrayBuffer>, free = nothing): Generator<Part, void, void> {
     yield* this.#flush();
-    this.#count(bytes.length);
+    this.#bytesSincePlace += bytes.length;
     yield { bytes, free };
   }
 
@@ -265,28 +269,22 @@ class Packer {
 
   *#add(record: TreeRecord): Generator<Part, void, void> {
     const bytes = encodeRecord(record);
-    // A look at the tree, e.g. at the space that it takes, changes none of it.
-    this.#digest.update(record.type === 'done' ? encodeRecord({ ...record, accessed: record.modified }) : bytes);
-    this.#sincePlace.records++;
-    if (this.#isPassing) yield* this.#pass(bytes.length);
+    if (record.type !== 'data' && record.type !== 'place') {
+      // A look at the tree, e.g. at the space that it takes, changes none of it.
+      this.#digest.update(record.type === 'done' ? encodeRecord({ ...record, accessed: record.modified }) : bytes);
+      this.#recordsSincePlace++;
+    }
+    if (this.#isPassing) yield* this.#pass();
     else yield* this.#push(bytes);
   }
 
-  /** The head of a record whose body is no part of the digest: the state of its entry is. */
-  #head(type: TreeRecord['type'], lengthBytes: number): Buffer {
-    const head = recordHead(type, lengthBytes);
-    this.#digest.update(head);
-    this.#sincePlace.records++;
-    return head;
-  }
-
   *#content(data: Buffer<ArrayBuffer>): Generator<Part, void, void> {
-    yield* this.#push(this.#head('content', data.length), data);
+    yield* this.#push(recordHead('content', data.length), data);
   }
 
   *#push(...record: readonly Buffer[]): Generator<Part, void, void> {
     for (const bytes of record) {
-      this.#count(bytes.length);
+      this.#bytesSincePlace += bytes.length;
       this.#records.push(bytes);
       this.#length += bytes.length;
     }
@@ -300,30 +298,50 @@ class Packer {
     this.#digest.update(`${inode} ${times.join(' ')}\n`);
   }
 
-  /** @throws OtherTree if it is the one that the target has come to, and the tree is another one */
-  *#place(): Generator<Part, void, void> {
-    const digest = this.#digest.copy().digest();
-    yield* this.#add({ type: 'place', digest });
-    this.#sincePlace = { records: 0, bytes: 0 };
+  /** @param fileBytes the end of the data that has come of a file; undefined: it is between two entries */
+  #digestAt(fileBytes: bigint | undefined): Buffer {
+    const digest = this.#digest.copy();
+    if (fileBytes !== undefined) digest.update(`${fileBytes}`);
+    return digest.digest();
+  }
+
+  *#place(fileBytes?: bigint): Generator<Part, void, void> {
+    yield* this.#add({ type: 'place', digest: this.#digestAt(fileBytes) });
+    this.#bytesSincePlace = 0;
+    // Many records are short, and the other end takes silence for a lost connection.
+    yield* this.#flush();
+  }
+
+  *#placeBetween(): Generator<Part, void, void> {
+    if (!this.#isPassing) yield* this.#place();
+    else if (this.#isAtPlace(undefined)) yield* this.#arrive();
+    this.#recordsSincePlace = 0;
+  }
+
+  /** @returns the place in the file from which on the target wants it, if it is in this one */
+  *#placeIn(sizeBytes: bigint): Generator<Part, bigint | undefined, void> {
+    const { fileBytes } = this.#source.from ?? {};
+    if (fileBytes === undefined || fileBytes >= sizeBytes || !this.#isAtPlace(fileBytes)) return undefined;
+    yield* this.#arrive();
+    return fileBytes;
+  }
+
+  #isAtPlace(fileBytes: bigint | undefined): boolean {
     const { from } = this.#source;
-    if (!this.#isPassing || this.#atBytes !== from?.atBytes) return;
-    if (!digest.equals(from.digest)) throw otherTree();
+    return from?.fileBytes === fileBytes && from?.digest.equals(this.#digestAt(fileBytes)) === true;
+  }
+
+  *#arrive(): Generator<Part, void, void> {
     this.#isPassing = false;
-    if (this.#passedBytes > 0n) yield { passedBytes: Number(this.#passedBytes) };
+    if (this.#uncounted > 0) yield { passed: this.#uncounted };
   }
 
   /** @throws OtherTree if the place is passed that the target has come to */
-  *#pass(lengthBytes: number): Generator<Part, void, void> {
-    this.#count(lengthBytes);
-    if (this.#atBytes > (this.#source.from?.atBytes ?? 0n)) throw otherTree();
-    for (this.#passedBytes += BigInt(lengthBytes); this.#passedBytes >= pieceBytes; this.#passedBytes -= pieceBytes) {
-      yield { passedBytes: Number(pieceBytes) };
-    }
-  }
-
-  #count(lengthBytes: number): void {
-    this.#atBytes += BigInt(lengthBytes);
-    this.#sincePlace.bytes += lengthBytes;
+  *#pass(): Generator<Part, void, void> {
+    if (++this.#passed > (this.#source.from?.atBytes ?? 0n)) throw otherTree();
+    if (++this.#uncounted < passedAtOnce) return;
+    yield { passed: this.#uncounted };
+    this.#uncounted = 0;
   }
 
   *#flush(): Generator<Part, void, void> {

@@ -12,6 +12,13 @@ export interface TreePlace {
   readonly atBytes: bigint;
   /** The source's own digest. */
   readonly digest: Buffer;
+  /** The end of the data that has come of the file in which it is; undefined: it is between two entries. */
+  readonly fileBytes?: bigint | undefined;
+}
+
+/** The place that the source is asked to go on at. */
+export function placeIn({ atBytes, digest, file }: TreeProgress): TreePlace {
+  return { atBytes, digest, fileBytes: file?.atBytes };
 }
 
 /** The tree is another one before the place at which its copy was cut short. */
@@ -31,6 +38,28 @@ export interface LevelProgress {
   readonly name: Buffer;
   /** The number of its entries that have come. */
   readonly entries: number;
+}
+
+/** The furthest that a copy has come by all tries: each step of it is made once, however often the copy is cut short. */
+export class Reached {
+  #atBytes = 0n;
+  #passed = 0n;
+  #isFurther = false;
+
+  /** @param passed the records that the source has passed on its way to that place */
+  come({ atBytes }: Pick<TreePlace, 'atBytes'>, passed = 0n): void {
+    if (atBytes < this.#atBytes || (atBytes === this.#atBytes && passed <= this.#passed)) return;
+    this.#atBytes = atBytes;
+    this.#passed = passed;
+    this.#isFurther = true;
+  }
+
+  /** True if it has come further since this was asked last. */
+  takeFurther(): boolean {
+    const isFurther = this.#isFurther;
+    this.#isFurther = false;
+    return isFurther;
+  }
 }
 
 /** Directories deeper than that are rare, and their names would make each note of the progress long. */

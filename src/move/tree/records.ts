@@ -7,7 +7,7 @@ import { pieceBytes } from '../copy.ts';
 /*
  * A tree as it moves: records in pieces. The records of a directory's entries come before those of the directory itself, so
  * that its owner, mode and times are set last. A piece has whole records, or, after a `data` record, the bytes that it
- * announces. Fields are added, never changed or removed.
+ * announces. Nodes know by `upgradeTo` (`nodes/wire.ts`) that they send the same records.
  */
 
 export interface DataRange {

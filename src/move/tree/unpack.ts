@@ -49,6 +49,8 @@ export interface UnpackWork extends TreeTarget {
   readonly pace: Pace;
   readonly signal: AbortSignal;
   moved(bytes: bigint): void;
+  /** The source is on its way to that place, and has passed this number of records. */
+  passed(records: bigint): void;
   /** Notes how far it has come, durably. */
   noted(progress: TreeProgress): Promise<void>;
 }
@@ -94,8 +96,11 @@ export async function unpackTree(work: UnpackWork): Promise<void> {
   const fromBytes = work.from?.atBytes ?? 0n;
   for await (const { data, lengthBytes, offsetBytes } of work.pieces) {
     work.signal.throwIfAborted();
-    const isBefore = offsetBytes + BigInt(lengthBytes) <= fromBytes;
-    if (data === undefined && isBefore) continue;
+    const until = offsetBytes + BigInt(lengthBytes);
+    if (data === undefined && until <= fromBytes) {
+      work.passed(until);
+      continue;
+    }
     if (data === undefined || offsetBytes < fromBytes) throw unreadable('a piece of it is missing, or not asked for');
     await unpacker.take(data);
     work.moved(BigInt(lengthBytes));
@@ -252,7 +257,7 @@ class Unpacker implements AsyncDisposable {
     const waiting = [links, waitingName(record.link)] as const;
     if (record.type === 'link') {
       return await linkIn(queue, waiting, [parent, name]).catch((error) => {
-        throw isErrno(error, 'ENOENT') ? unreadable('a name in it is of an entry that has not come') : error;
+        throw isErrno(error, 'ENOENT') ? this.#missing('a name in it is of an entry that has not come') : error;
       });
     }
     if (record.type === 'file') {
@@ -269,7 +274,7 @@ class Unpacker implements AsyncDisposable {
       this.#entry = { name: Buffer.from(record.name), file, kind: record.type, sizeBytes: 0n, ...untouched() };
     }
     if (record.link === 0) return;
-    if (this.#target.from !== undefined) await removeTree(queue, links, waiting[1]);
+    if (this.#target.from !== undefined) await removeTree(queue, links, waiting[1], this.#target.signal);
     await linkIn(queue, [parent, name], waiting);
   }
 
@@ -278,7 +283,7 @@ class Unpacker implements AsyncDisposable {
     const level = this.#levels.top?.state;
     if (level === undefined) return;
     level.entries++;
-    if (level.isResumed) await removeTree(this.#target.queue, parent, name);
+    if (level.isResumed) await removeTree(this.#target.queue, parent, name, this.#target.signal);
   }
 
   /** @throws OtherTree if an entry is left of an earlier try that has not come again */
@@ -293,11 +298,16 @@ class Unpacker implements AsyncDisposable {
   async #requireNames({ link, names }: Extract<TreeRecord, { type: 'names' }>): Promise<void> {
     const { links, queue } = this.#target;
     await using entry = await openEntry(queue, links, waitingName(link)).catch((error) => {
-      throw isErrno(error, 'ENOENT') ? unreadable('it counts the names of an entry that has not come') : error;
+      throw isErrno(error, 'ENOENT') ? this.#missing('it counts the names of an entry that has not come') : error;
     });
     // One of them is for those that have not come yet.
     const found = entryStatusOf(entry).links - 1;
     if (found !== names) throw unreadable(`an entry of it has ${names} names, and ${found} of them have come`);
+  }
+
+  /** An entry that waits for more names may have been lost since an earlier try has made it. */
+  #missing(why: string): Error {
+    return this.#target.from === undefined ? unreadable(why) : otherCopy();
   }
 
   /** Makes a call for the entry that came last, behind its other calls; or for the directory. */

@@ -86,12 +86,14 @@ export class Moves implements PoolMoves {
       const before = mark.fence;
       // The same move again: its driver did not live to see the end of it.
       if (before?.moveId !== fence.moveId || before.to !== fence.to) throw unusable(name, id, why ?? 'closed');
+      // Programs of the node may have come into it meanwhile: the fence keeps only pods out.
+      if (!before.isGiven) await this.#refuseProcesses(record);
       return { record, fenceId: before.fenceId };
     }
     this.#closing.add(id);
     try {
       await refuseInUse(this.#parts, record);
-      if (record.content.type === 'directory') await this.#refuseProcesses(record);
+      await this.#refuseProcesses(record);
       await this.#writeMark(id, closed, 'move/fence');
     } finally {
       this.#closing.delete(id);
@@ -99,7 +101,9 @@ export class Moves implements PoolMoves {
     return { record, fenceId: fence.fenceId };
   }
 
+  /** @throws Unavailable while a process has a directory open that moves */
   async #refuseProcesses(record: VolumeRecord): Promise<void> {
+    if (record.content.type !== 'directory') return;
     await using root = await this.#transfer.read({ kind: 'volume', record }).catch((error) => {
       // Something is mounted in it: the copy says so.
       if (error instanceof FailedPrecondition) return undefined;
