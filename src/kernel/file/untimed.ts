@@ -4,6 +4,7 @@ import { type Descriptor, openFlags } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctlNow, ioctlToOpen } from '../call/ioctl.ts';
+import { invoke, libcCall } from '../call/libc.ts';
 
 /** xfs_fs.h: a file's handle, and a file that is opened by it. Both take a struct xfs_fsop_handlereq. */
 const XFS_IOC_FD_TO_HANDLE: IoctlRequest = { name: 'XFS_IOC_FD_TO_HANDLE', number: 0xc038586a };
@@ -14,10 +15,13 @@ const at = { fd: 0, openFlags: 16, inHandle: 24, inBytes: 32, outHandle: 40, out
 const requestBytes = 56;
 const handleBytes = 24;
 
+const futimensCall = libcCall<readonly [Descriptor, null]>('int futimens(int fd, const void *times)');
+
 /**
  * Opens a file of an XFS again, for reading and writing, so that no write through it changes the file's times
  * (FMODE_NOCMTIME in fs/xfs/xfs_handle.c). Each change of a time is a change of metadata: fdatasync(2) ignores it, but a
  * loop device answers a flush by fsync(2), which then writes the log of the filesystem too, and flushes the disk twice.
+ * The times say when it was opened so: a program that saves files by their times, while nothing uses them, finds it changed.
  * @param directory any directory of the same filesystem
  * @returns undefined if the filesystem, or the kernel for this process, has no such way
  */
@@ -42,6 +46,7 @@ export async function reopenUntimed(
     request.writeUInt32LE(constants.O_RDWR | openFlags.O_CLOEXEC, at.openFlags);
     request.writeBigUInt64LE(address + BigInt(requestBytes), at.inHandle);
     request.writeUInt32LE(memory.readUInt32LE(lengthAt), at.inBytes);
+    await invoke(queue, futimensCall, [file, null], file.path);
     return await ioctlToOpen(queue, directory, XFS_IOC_OPEN_BY_HANDLE, request, file.path);
   } catch (error) {
     if (isErrno(error, 'ENOTSUP', 'ENOTTY', 'EPERM', 'ESTALE')) return undefined;

@@ -23,6 +23,8 @@ export interface SpaceParts {
   readonly reserve: Pick<ReservedSpace, 'bytes' | 'hostBytes'>;
   /** The sparse file that the filesystem lies in, if it does. */
   readonly backingFile?: string | undefined;
+  /** The filesystem holds the pool and nothing else, so the driver alone mounts it. */
+  readonly isAlone?: boolean | undefined;
 }
 
 /** The common part of all kinds whose volumes lie on a filesystem. */
@@ -32,9 +34,9 @@ export abstract class FilesystemSpace<Parts extends SpaceParts> {
   readonly #host: UsageOfPath | undefined;
 
   constructor(parts: Parts) {
-    const { backingFile, layout, queue } = parts;
+    const { backingFile, isAlone, layout, queue } = parts;
     this.parts = parts;
-    this.#inside = new UsageOfPath(queue, layout.root);
+    this.#inside = new UsageOfPath(queue, layout.root, { hasNoQuota: isAlone });
     this.#host = backingFile === undefined ? undefined : new UsageOfPath(queue, dirname(backingFile));
   }
 

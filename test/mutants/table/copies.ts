@@ -433,4 +433,12 @@ export const copyMutants: readonly Mutant[] = [
     replacement: "return cloning === 'reflink';",
     only: 'in a directory',
   },
+  {
+    name: 'an image that keeps its times has that of its use',
+    ...times,
+    file: 'src/kernel/file/untimed.ts',
+    text: '    await invoke(queue, futimensCall, [file, null], file.path);\n',
+    replacement: '',
+    only: 'in a pool with a disk to itself',
+  },
 ];

@@ -59,7 +59,7 @@ export class ImageBackend implements Backend {
   readonly #options: ImageBackendOptions;
 
   constructor(options: ImageBackendOptions) {
-    const { cloning, layout, log, order, queue, syncs } = options;
+    const { cloning, layout, location, log, order, queue, syncs } = options;
     this.#options = options;
     this.queue = queue;
     const reopen = async (image: Descriptor) => reopenUntimed(queue, await syncs.kept(queue, layout.volumes), image);
@@ -72,7 +72,7 @@ export class ImageBackend implements Backend {
     this.records = new FileStore(options);
     this.provisioner = new ImageProvisioner(parts);
     this.snapshotter = { draft: (id) => new ImageSnapshotDraft(parts, id, cloning === 'copy') };
-    this.space = new ImageSpace({ ...options, backingFile: options.location.backingFile });
+    this.space = new ImageSpace({ ...options, backingFile: location.backingFile, isAlone: location.isAlone });
     const trimmer = new FilesystemTrimmer({
       ...parts,
       takenBytes: async (id) => (await statusOf(queue, layout.data(id))).allocatedBytes,
