@@ -178,6 +178,9 @@ export const secondWay = {
   heal: `${iscsiTarget} second-up`,
 } as const;
 
+/** All packets to and from the machine with the servers are lost, until it is back. */
+export const allOfStorage = { cut: 'busybox ip link set eth0 down', heal: 'busybox ip link set eth0 up' } as const;
+
 async function startStorage(stack: AsyncDisposableStack): Promise<VirtualMachine> {
   const scratch = stack.use(new Scratch('vm-of-cluster'));
   const disks = ['export', 'target'].map((name) =>
