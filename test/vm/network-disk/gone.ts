@@ -1,6 +1,6 @@
 /** Runs in the virtual machine: a target that is gone hurts its own volumes only. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,6 +38,18 @@ const patienceMs = 300_000;
 const load = `i=0; while [ ! -e "$3" ]; do
   i=$((i + 1)); printf '%08d\\n' $i >>"$1" && sync "$1" && echo $i >"$2.new" && mv "$2.new" "$2" || exit 1
 done`;
+
+const run = (words: string) => execFileSync('sh', ['-ec', words], { stdio: 'pipe' });
+
+/** Delays packets to the target that goes, and from it. */
+function slow(): void {
+  run('modprobe -a sch_prio sch_netem cls_u32');
+  run('tc qdisc add dev lo root handle 1: prio bands 4');
+  run('tc qdisc add dev lo parent 1:4 netem delay 150ms');
+  for (const end of ['src', 'dst']) {
+    run(`tc filter add dev lo parent 1: protocol ip u32 match ip ${end} ${goingAddress}/32 flowid 1:4`);
+  }
+}
 
 export function describeGone({
   alsoGoing,
@@ -103,6 +115,33 @@ export function describeGone({
         `a life on the other target took ${b} ms before, ${a} ms without this one, ${m} ms while its volume was left`,
       );
       target('heal');
+      await volume.up(going);
+      assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
+      await volume.down();
+      await nothingLeft(harness);
+    });
+
+    test('that is slow is waited for, and those of another target take their usual time', async (t) => {
+      const volume = harness.volume('slow', xfs);
+      const path = join(volume.target, 'late');
+      const before = await livesMs();
+      slow();
+      try {
+        const startedMs = performance.now();
+        const up = volume.up(going).then(() => performance.now() - startedMs);
+        const meanwhile = await livesMs();
+        const took = await up;
+        writeFileSync(path, 'acknowledged', { flush: true });
+        assert.equal(await abnormal(volume), false);
+        await volume.down();
+        await nothingLeft(harness);
+        const [b, m, u] = [before, meanwhile, took].map((ms) => ms.toFixed(0));
+        t.diagnostic(
+          `with 300 ms for a packet there and back a volume was up after ${u} ms; a life on the other target took ${b} ms before, ${m} ms meanwhile`,
+        );
+      } finally {
+        run('tc qdisc delete dev lo root');
+      }
       await volume.up(going);
       assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
       await volume.down();

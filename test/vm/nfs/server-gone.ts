@@ -95,6 +95,31 @@ export function describeServerGone(title: string, server: NfsServerProgram): voi
       await eventually(async () => assert.equal(await leftovers(node), '2\n0'), patienceMs);
     });
 
+    test('slow: calls are waited for, and others take their usual time', async (t) => {
+      await using started = await startNode(t, setup);
+      const { node } = started;
+      const beforeMs = await lifeOf(node, 'well');
+      await node.vm.run(nfsServer(node.vm, 'slow'));
+      const startedMs = performance.now();
+      const volume = await NfsVolume.create(node, 'files');
+      await volume.use();
+      const tookMs = performance.now() - startedMs;
+      await write(node, volume, 'kept');
+      assert.equal((await volume.stats()).volume_condition?.abnormal, false);
+      const duringMs = await lifeOf(node, 'well');
+      await volume.leave();
+      await node.vm.run(nfsServer(node.vm, 'fast'));
+      await volume.use();
+      assert.equal(await read(node, volume), 'kept');
+      await volume.leave();
+      await volume.delete();
+      const [took, before, during] = [tookMs, beforeMs, duringMs].map((ms) => ms.toFixed(0));
+      t.diagnostic(
+        `with 300 ms for each packet a volume was there after ${took} ms; a life on the other server took ${before} ms before, ${during} ms meanwhile`,
+      );
+      await eventually(async () => assert.equal(await leftovers(node), '2\n0'), patienceMs);
+    });
+
     test('restarted under load: what was fsynced is there, and its users go on', async (t) => {
       await using started = await startNode(t, setup);
       const { node } = started;

@@ -8,6 +8,7 @@
 #   start, stop   the first server, or its threads; stopped, it refuses connections
 #   read-only, read-write   exports it so, at the kernel's first server
 #   cut, heal     drops all packets to the first server and from it, and ends that
+#   slow, fast    delays packets to it, and ends that
 #   second-client, cut-second, heal-second   the same for another client, in the network namespace nfs2
 set -eu
 programs="$1/usr/sbin"
@@ -159,4 +160,9 @@ EOF
   heal-second) inside ip link set server2 up ;;
   cut) inside ip link set server down ;;
   heal) inside ip link set server up ;;
+  slow)
+    modprobe sch_netem
+    tc qdisc add dev client root netem delay 300ms
+    ;;
+  fast) tc qdisc delete dev client root ;;
 esac

@@ -7,6 +7,8 @@ type Command =
   | 'stop'
   | 'cut'
   | 'heal'
+  | 'slow'
+  | 'fast'
   | 'second-client'
   | 'cut-second'
   | 'heal-second'
