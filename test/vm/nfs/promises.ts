@@ -159,22 +159,27 @@ export function describeNfs(): void {
       await (await openTestNfs(scratch, { dataDirectory: scratch.join('other') })).close();
     });
 
-    test('DV05: archive keeps what was deleted, under a name that people find', async () => {
-      using scratch = new Scratch('nfs');
-      const pool = await openTestNfs(scratch, { onDelete: 'archive' });
-      const parameters = { 'csi.storage.k8s.io/pvc/namespace': 'shop', 'csi.storage.k8s.io/pvc/name': 'data-0' };
-      const { id } = await pool.create(specOf('kept', { parameters }));
-      const root = join(onServer, basename(scratch.path));
-      writeFileSync(join(root, 'volumes', id, 'data', 'file'), 'precious');
-      await pool.remove(id);
-      await pool.purge();
-      const [name = '', ...more] = readdirSync(join(root, 'archived'));
-      assert.deepEqual(more, []);
-      assert.ok(name.startsWith(`shop-data-0.${id}.`), name);
-      assert.equal(readFileSync(join(root, 'archived', name, 'data', 'file'), 'utf8'), 'precious');
-      assert.ok(!existsSync(join(root, 'volumes', id)));
-      assert.deepEqual(readdirSync(join(root, 'trash')), []);
-      await pool.close();
-    });
+    for (const [onDelete, kept] of [
+      ['archive', 'archived'],
+      ['retain', 'retained'],
+    ] as const) {
+      test(`DV05: ${onDelete} keeps what was deleted, under a name that people find`, async () => {
+        using scratch = new Scratch('nfs');
+        const pool = await openTestNfs(scratch, { onDelete });
+        const parameters = { 'csi.storage.k8s.io/pvc/namespace': 'shop', 'csi.storage.k8s.io/pvc/name': 'data-0' };
+        const { id } = await pool.create(specOf('kept', { parameters }));
+        const root = join(onServer, basename(scratch.path));
+        writeFileSync(join(root, 'volumes', id, 'data', 'file'), 'precious');
+        await pool.remove(id);
+        await pool.purge();
+        const [name = '', ...more] = readdirSync(join(root, kept));
+        assert.deepEqual(more, []);
+        assert.ok(name.startsWith(`shop-data-0.${id}.`), name);
+        assert.equal(readFileSync(join(root, kept, name, 'data', 'file'), 'utf8'), 'precious');
+        assert.ok(!existsSync(join(root, 'volumes', id)));
+        assert.deepEqual(readdirSync(join(root, 'trash')), []);
+        await pool.close();
+      });
+    }
   });
 }
