@@ -35,6 +35,20 @@ export function describeNfs(): void {
       await pool.close();
     });
 
+    test('it is mounted with NFS 4.2, or with 4.1 where that is asked for', async () => {
+      using scratch = new Scratch('nfs');
+      for (const [context, version] of [
+        [{}, 'vers=4.2'],
+        [{ mountOptions: 'nfsvers=4.1' }, 'vers=4.1'],
+      ] as const) {
+        const unmount = await mountOnNode(volumeWith({ server, share, ...context }), scratch.join('m'));
+        const mount = (await readMountTable(queue)).find(({ target }) => target === scratch.join('m'));
+        assert.equal(mount?.fsType, 'nfs4');
+        assert.ok(mount.superOptions.includes(version), `${mount.superOptions}`);
+        await unmount();
+      }
+    });
+
     test('no link leads out of an export, wherever it lies on the way', async () => {
       using scratch = new Scratch('nfs');
       const directory = join(onServer, basename(scratch.path));
