@@ -39,7 +39,7 @@ if (work === 'up') {
 if (work === 'grow') {
   await volume.expand(BigInt(process.argv[8] ?? ''));
   const [{ total } = { total: 0n }] = (await volume.stats()).usage;
-  console.log(total);
+  console.log(`${total}`);
 }
 if (work === 'down') await volume.down();
 if (work === 'refused') {
