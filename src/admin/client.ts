@@ -92,13 +92,19 @@ export class AdminClient {
     return this.#call('DELETE', id === undefined ? '/v1/trash' : `/v1/trash/${encodeURIComponent(id)}`, purged);
   }
 
-  planMove(id: string, to: string): Promise<PlannedMove> {
-    return this.#call('GET', `/v1/volumes/${encodeURIComponent(id)}/move?${new URLSearchParams({ to })}`, plannedMove);
+  planMove(id: string, to: string, withSnapshots = false): Promise<PlannedMove> {
+    const query = new URLSearchParams({ to, ...followedBy(withSnapshots) });
+    return this.#call('GET', `/v1/volumes/${encodeURIComponent(id)}/move?${query}`, plannedMove);
   }
 
-  startMove(id: string, to: string, limitBytesPerSecond: bigint | undefined): Promise<StartedMove> {
+  startMove(
+    id: string,
+    to: string,
+    limitBytesPerSecond: bigint | undefined,
+    withSnapshots = false,
+  ): Promise<StartedMove> {
     const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond: limitBytesPerSecond.toString() };
-    const query = new URLSearchParams({ to, ...limit });
+    const query = new URLSearchParams({ to, ...limit, ...followedBy(withSnapshots) });
     return this.#call('POST', `/v1/volumes/${encodeURIComponent(id)}/move?${query}`, startedMove);
   }
 
@@ -162,6 +168,10 @@ export class AdminClient {
 /** A newer driver may have more codes. */
 function codeIn(text: string): ErrorCode {
   return errorCodes.find((code) => code === text) ?? 'INTERNAL';
+}
+
+function followedBy(withSnapshots: boolean): Record<string, string> {
+  return withSnapshots ? { withSnapshots: 'true' } : {};
 }
 
 function lost(lostNode: string | undefined): string {

@@ -1,34 +1,36 @@
 import { type MovePlan, type Mover, type MoveSight, sightWithout } from '../move/mover.ts';
+import { isOfSnapshots, type SnapshotsSight } from '../move/snapshots/snapshot-mover.ts';
 import { claimOf } from '../volume/claim.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
-import type { MoveList, Moving, PlannedMove, StartedMove } from './protocol.ts';
+import type { MoveList, Moving, MovingSnapshots, PlannedMove, StartedMove } from './protocol.ts';
 import type { AdminCall, VolumeOfLostNode } from './service.ts';
 
 export interface MoveRequest {
   readonly id: VolumeId;
   readonly to: string;
   readonly limitBytesPerSecond?: bigint | undefined;
+  readonly withSnapshots?: boolean | undefined;
 }
 
 /** Plans a move. Nothing is changed. */
 export async function planMove(
   mover: Mover | undefined,
-  { id, to }: MoveRequest,
+  { id, to, withSnapshots }: MoveRequest,
   call: AdminCall,
 ): Promise<PlannedMove> {
   call.note({ to });
-  return showPlan(await requireMover(mover).plan(id, to));
+  return showPlan(await requireMover(mover).plan(id, to, withSnapshots));
 }
 
 /** Starts a move. It runs in the driver, whether its caller waits for it or not. */
 export async function startMove(
   mover: Mover | undefined,
-  { id, limitBytesPerSecond, to }: MoveRequest,
+  { id, limitBytesPerSecond, to, withSnapshots }: MoveRequest,
   call: AdminCall,
 ): Promise<StartedMove> {
   call.note({ to });
-  const { plan, sight } = await requireMover(mover).start(id, to, limitBytesPerSecond);
+  const { plan, sight } = await requireMover(mover).start(id, to, limitBytesPerSecond, withSnapshots);
   return { plan: showPlan(plan), move: showMove(sight) };
 }
 
@@ -40,7 +42,9 @@ export async function cancelMove(
   const lost = lostNode === undefined ? undefined : { lostNode, deadline: call.deadline };
   const job = await requireMover(mover).cancel(id, lost);
   call.note({ pool: job.from, to: job.to });
-  return showMove(sightWithout(job));
+  const sight = sightWithout(job);
+  const ended = { progress: undefined, trouble: undefined };
+  return showMove(isOfSnapshots(job) ? { ...sight, snapshots: { ...ended, job } } : sight);
 }
 
 export async function listMoves(mover: Mover | undefined): Promise<MoveList> {
@@ -55,6 +59,7 @@ function requireMover(mover: Mover | undefined): Mover {
 
 export function showPlan({
   arrival,
+  following,
   from,
   isCopiedInUse,
   isInUse,
@@ -70,13 +75,31 @@ export function showPlan({
     ...{ isInUse, isCopiedInUse, snapshots, provisioning: arrival.provisioning },
     sizeBytes: arrival.sizeBytes.toString(),
     usedBytes: usedBytes.toString(),
+    ...(following !== undefined && {
+      following: {
+        moving: following.moving.map(({ pool, record: { id, name } }) => ({ id, name, pool })),
+        staying: [...following.staying],
+        neededBytes: following.neededBytes.toString(),
+      },
+    }),
   };
 }
 
-export function showMove({ job, progress, trouble }: MoveSight): Moving {
+function showSnapshots({ job, progress, trouble }: SnapshotsSight): MovingSnapshots {
+  const { reason = trouble, snapshots, state, to } = job;
+  const { left, moved } = snapshots;
+  const common = { state, to, moved, left: [...left], ...(reason !== undefined && { reason }) };
+  if (progress === undefined) return common;
+  const { current, doneBytes, total, totalBytes } = progress;
+  if (current === undefined) return { ...common, total };
+  return { ...common, total, current, doneBytes: doneBytes.toString(), totalBytes: totalBytes.toString() };
+}
+
+export function showMove({ job, progress, snapshots, trouble }: MoveSight): Moving {
   const { endedAt, from, id, node, reason = trouble, startedAt, state, to } = job;
   const other = node === undefined ? {} : to === '' ? { toNode: node } : { fromNode: node };
-  const ended = { endedAt, ...(reason !== undefined && { reason }), ...other };
+  const followed = snapshots === undefined ? {} : { snapshots: showSnapshots(snapshots) };
+  const ended = { endedAt, ...(reason !== undefined && { reason }), ...other, ...followed };
   if (progress === undefined) return { id, from, to, state, startedAt, ...ended };
   const { copiedBytes, doneBytes, phase, round, roundStartedMs, totalBytes } = progress;
   const seconds = (performance.now() - roundStartedMs) / 1000;

@@ -90,6 +90,34 @@ export const holderList = z.object({
   isComplete: z.boolean().describe('false: there was no time to look everywhere'),
 });
 
+const leftSnapshot = z.object({
+  id: z.string(),
+  name: z.string(),
+  pool: z.string(),
+  reason: z.string(),
+  stays: z.boolean().describe('it never moves: it is a member of a group'),
+});
+
+/** Snapshots before they follow their volume. */
+const plannedSnapshots = z.object({
+  moving: z.array(z.object({ id: z.string(), name: z.string(), pool: z.string() })).describe('the newest first'),
+  staying: z.array(leftSnapshot),
+  neededBytes: bytes.describe('the space that they may take in the pool, at most'),
+});
+
+/** Snapshots that follow their volume, or have followed it. */
+const movingSnapshots = z.object({
+  state: z.enum(['running', 'done', 'failed', 'cancelled']),
+  to: z.string(),
+  moved: z.number(),
+  total: z.number().optional().describe('those that it found since the driver started'),
+  current: z.string().optional().describe('the name of the one that is being copied'),
+  doneBytes: bytes.optional().describe('of that one'),
+  totalBytes: bytes.optional().describe('of that one'),
+  reason: z.string().optional().describe('why they wait, or why it failed'),
+  left: z.array(leftSnapshot).describe('once it has ended: those that are where they were, and can be used there'),
+});
+
 /** A move before it starts. */
 export const plannedMove = z.object({
   id: z.string(),
@@ -103,7 +131,8 @@ export const plannedMove = z.object({
   provisioning: z.string().describe('thin or thick, in the pool that it moves to'),
   isInUse: z.boolean(),
   isCopiedInUse: z.boolean().describe('false: it is copied while it is not in use'),
-  snapshots: z.number().describe('how many it has: they stay in the pool that it is in'),
+  snapshots: z.number().describe('how many it has in the pool that it is in: they stay there, unless they follow it'),
+  following: plannedSnapshots.optional().describe('with --with-snapshots'),
 });
 
 /** A move, running or ended. */
@@ -126,6 +155,7 @@ export const moving = z.object({
   startedAt: z.string().describe('RFC 3339, UTC'),
   endedAt: z.string().optional().describe('RFC 3339, UTC'),
   reason: z.string().optional().describe('why it failed, or waits'),
+  snapshots: movingSnapshots.optional().describe('its snapshots, if they follow it'),
 });
 
 export const startedMove = z.object({ plan: plannedMove, move: moving });
@@ -146,6 +176,7 @@ export type Released = z.infer<typeof released>;
 export type Purged = z.infer<typeof purged>;
 export type PlannedMove = z.infer<typeof plannedMove>;
 export type Moving = z.infer<typeof moving>;
+export type MovingSnapshots = z.infer<typeof movingSnapshots>;
 export type StartedMove = z.infer<typeof startedMove>;
 export type MoveList = z.infer<typeof moveList>;
 export type HolderList = z.infer<typeof holderList>;

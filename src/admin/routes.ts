@@ -66,6 +66,10 @@ const move = z.strictObject({
     .regex(/^[1-9][0-9]{0,18}$/)
     .transform(BigInt)
     .optional(),
+  withSnapshots: z
+    .literal('true')
+    .transform(() => true)
+    .optional(),
 });
 const nothing = z.strictObject({});
 const oneVolume = z.strictObject({ id: volumeId, lostNode: z.string().min(1).max(253).optional() });

@@ -1,5 +1,5 @@
 import { AdminClient, AdminError } from '../admin/client.ts';
-import type { Moving, PlannedMove } from '../admin/protocol.ts';
+import type { Moving, MovingSnapshots, PlannedMove } from '../admin/protocol.ts';
 import type { Config } from '../config/config.ts';
 import { InvalidArgument, NotFound } from '../volume/errors.ts';
 import { pause } from '../volume/flow/pause.ts';
@@ -19,6 +19,7 @@ export interface MoveOptions {
   readonly limit: string | undefined;
   readonly dryRun: boolean;
   readonly wait: boolean;
+  readonly withSnapshots: boolean;
   readonly json: boolean;
 }
 
@@ -26,7 +27,7 @@ const pollMs = 500;
 
 /** `holdfast move VOLUME --to-pool POOL`: the driver moves it, and this shows how far it has come. */
 export async function moveCommand(config: Config, output: Output, options: MoveOptions): Promise<number> {
-  const { dryRun, json, to, wait, wanted } = options;
+  const { dryRun, json, to, wait, wanted, withSnapshots } = options;
   if (to === '') {
     output.problem('INVALID_ARGUMENT', 'say which pool it moves to: --to-pool POOL (holdfast pools shows them)');
     return exitCodes.usage;
@@ -39,12 +40,12 @@ export async function moveCommand(config: Config, output: Output, options: MoveO
   const client = new AdminClient(config.adminSocketPath);
   const id = await volumeIdOf(config, wanted);
   if (dryRun) {
-    const plan = await client.planMove(id, to);
+    const plan = await client.planMove(id, to, withSnapshots);
     if (json) output.line(toJson<'move --dry-run'>(plan));
     else for (const line of planLines(plan)) output.line(line);
     return exitCodes.ok;
   }
-  const { move, plan } = await client.startMove(id, to, limit);
+  const { move, plan } = await client.startMove(id, to, limit, withSnapshots);
   const isWatched = wait || (!json && process.stderr.isTTY === true);
   if (!json) {
     for (const line of planLines(plan)) output.line(line);
@@ -62,7 +63,7 @@ export async function moveCommand(config: Config, output: Output, options: MoveO
     return exitCodes.failed;
   }
   if (!json && last.state === 'done') output.line(`${id} is in pool ${last.to}.`);
-  return exitCodes.ok;
+  return last.snapshots === undefined ? exitCodes.ok : reportSnapshots(output, last.snapshots, json);
 }
 
 /** `holdfast move status [VOLUME]`. */
@@ -93,7 +94,10 @@ export async function cancelMoveCommand(
 
 export function printCancelled(output: Output, move: Moving, json: boolean): void {
   if (json) output.line(toJson<'move cancel'>(move));
-  else if (move.from === move.to) output.line(`${move.id} can be used again, in pool ${move.from}.`);
+  else if (move.snapshots !== undefined) {
+    output.line(`The snapshots of ${move.id} follow it no more: those that have not moved are where they were.`);
+    reportSnapshots(output, move.snapshots, json);
+  } else if (move.from === move.to) output.line(`${move.id} can be used again, in pool ${move.from}.`);
   else output.line(`${move.id} stays in pool ${move.from}: the move to ${move.to} is cancelled.`);
 }
 
@@ -108,7 +112,7 @@ async function watch(client: AdminClient, started: Moving): Promise<Moving | und
   };
   try {
     for (let move = started; ; ) {
-      if (move.state !== 'running') return move;
+      if (!isMoving(move)) return move;
       show(progressLine(move));
       await pause(pollMs, interrupted.signal);
       if (interrupted.signal.aborted) return undefined;
@@ -120,11 +124,28 @@ async function watch(client: AdminClient, started: Moving): Promise<Moving | und
   }
 }
 
+function isMoving({ snapshots, state }: Moving): boolean {
+  return state === 'running' || (state === 'done' && snapshots?.state === 'running');
+}
+
+/** @returns the exit code: a failure if one has not moved that should have */
+function reportSnapshots(output: Output, { left, moved, reason, state, to }: MovingSnapshots, json: boolean): number {
+  if (state === 'running') return exitCodes.ok;
+  if (!json) output.line(`${moved} of its snapshots ${moved === 1 ? 'has' : 'have'} followed it to pool ${to}.`);
+  for (const each of left) {
+    const { name, pool } = each;
+    output.problem('WARNING', `snapshot ${printable(name)} is in pool ${pool}: ${printable(each.reason)}`);
+  }
+  if (state === 'failed') output.problem('ABORTED', printable(reason ?? 'the snapshots did not follow it'));
+  const isAllMoved = state === 'done' && left.every(({ stays }) => stays);
+  return isAllMoved || state === 'cancelled' ? exitCodes.ok : exitCodes.failed;
+}
+
 /** undefined: the driver is starting again, and resumes the move then. */
 async function nowOf(client: AdminClient, { id, startedAt }: Moving): Promise<Moving | undefined> {
   try {
     const { moves } = await client.listMoves();
-    return moves.find((move) => move.id === id && move.startedAt === startedAt);
+    return moves.find((move) => move.id === id && (move.startedAt === startedAt || move.snapshots !== undefined));
   } catch (error) {
     if (error instanceof AdminError && error.code === 'UNAVAILABLE') return undefined;
     throw error;
@@ -133,17 +154,32 @@ async function nowOf(client: AdminClient, { id, startedAt }: Moving): Promise<Mo
 
 /** @param toNode of a move to another node */
 export function planLines(plan: PlannedMove, toNode?: string): string[] {
-  const { claim, from, id, isCopiedInUse, isInUse, name, provisioning, sizeBytes, snapshots, to, usedBytes } = plan;
+  const { claim, from, id, isCopiedInUse, isInUse, name, provisioning, sizeBytes, to, usedBytes } = plan;
   const [source, target] = [placeOf(from, plan.fromNode), placeOf(to, toNode)];
   const title = printable(claim === undefined ? name : claimText(claim));
   const use = isCopiedInUse
     ? `It is copied while it is in use; the last changes are copied when it is not${isInUse ? ': stop its pod then' : ''}.`
     : `It is copied while it is not in use, as ${source} cannot tell what changes meanwhile${isInUse ? ': stop its pod, and start it again once it has moved' : ''}.`;
+  if (from === to && toNode === undefined) return [`${id} (${title}) is in ${target}.`, ...snapshotLines(plan, source)];
   return [
     `${id} (${title}): from ${source} to ${target}, ${formatBytes(BigInt(usedBytes))} of ${formatBytes(BigInt(sizeBytes))} (${provisioning}).`,
     use,
-    ...(snapshots === 0 ? [] : [`Its snapshots (${snapshots}) stay in ${source}.`]),
+    ...snapshotLines(plan, source),
     `Its copy in ${source} stays in the trash for a week.`,
+  ];
+}
+
+function snapshotLines({ following, snapshots }: PlannedMove, source: string): string[] {
+  if (following === undefined) return snapshots === 0 ? [] : [`Its snapshots (${snapshots}) stay in ${source}.`];
+  const { moving, neededBytes, staying } = following;
+  const room = formatBytes(BigInt(neededBytes));
+  return [
+    ...(moving.length === 0
+      ? ['No snapshot of it can follow it.']
+      : [`Its snapshots (${moving.length}) follow it, one after the other: up to ${room} more.`]),
+    ...staying.map(
+      ({ name, pool, reason }) => `Snapshot ${printable(name)} stays in pool ${pool}: ${printable(reason)}`,
+    ),
   ];
 }
 

@@ -99,6 +99,7 @@ interface MoveFlags extends Flags {
   readonly limit?: string;
   readonly toPool?: string;
   readonly wait?: true;
+  readonly withSnapshots?: true;
 }
 
 function addMoves(program: Command, { look, output }: Pick<Runner, 'look' | 'output'>): void {
@@ -106,14 +107,16 @@ function addMoves(program: Command, { look, output }: Pick<Runner, 'look' | 'out
     .description('move a volume to another pool of this node, with its data; the driver must run')
     .argument('<VOLUME>', aVolume)
     .option('--to-pool <POOL>', 'the pool to move it to')
+    .option('--with-snapshots', 'its snapshots follow it, or go where it is by now')
     .option('--dry-run', 'only show what would be moved, and how')
     .option('--limit <SIZE>', 'copy no more than this in a second, such as 100Mi')
     .option('--wait', 'wait until it has ended, also where there is no terminal')
-    .action((wanted: string, { dryRun, json, limit, toPool = '', wait }: MoveFlags) =>
+    .action((wanted: string, { dryRun, json, limit, toPool = '', wait, withSnapshots }: MoveFlags) =>
       look(async (config) => {
         const { moveCommand } = await import('./move.ts');
         const flags = { dryRun: dryRun === true, json: json === true, wait: wait === true };
-        return moveCommand(config, output, { wanted, to: toPool, limit, ...flags });
+        const order = { wanted, to: toPool, limit, withSnapshots: withSnapshots === true };
+        return moveCommand(config, output, { ...order, ...flags });
       }),
     );
 

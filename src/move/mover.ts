@@ -230,7 +230,7 @@ export class Mover {
     const following = this.#snapshots.sights();
     const alone = following.filter(({ job }) => sights.every((sight) => sight.job.id !== job.id));
     return [
-      ...sights.map((sight) => ({ ...sight, snapshots: following.find(({ job }) => job.id === sight.job.id) })),
+      ...sights.map((sight) => ({ ...sight, snapshots: following.find((each) => isAfter(each, sight)) })),
       ...alone.map((snapshots) => ({ ...sightWithout(endedOf(snapshots)), snapshots })),
     ];
   }
@@ -847,6 +847,11 @@ function restOf(record: VolumeRecord, pool: string, following: SnapshotsPlan): M
     ...{ record, from: pool, node: undefined, to: pool, arrival: record, usedBytes: 0n },
     ...{ isCopiedInUse: true, isInUse: false, snapshots: 0, following },
   };
+}
+
+/** True if these are snapshots of the volume that followed it then, or later. */
+function isAfter({ job }: SnapshotsSight, move: MoveSight): boolean {
+  return job.id === move.job.id && (job.state === 'running' || job.startedAt >= move.job.startedAt);
 }
 
 /** The move of a volume whose snapshots alone are known to follow: it is where they go. */

@@ -78,6 +78,8 @@ export interface PoolMoves {
 export interface PoolSnapshotMoves {
   /** All copies of snapshots of the volume, also those that were handed over. */
   all(sourceId: VolumeId): SnapshotRecord[];
+  /** True if there is a copy here that is the snapshot no more: it was handed over, or is an old one. */
+  isLeft(id: SnapshotId): boolean;
   /** The copy here, if there is one, also if it was handed over. */
   find(id: SnapshotId): SnapshotRecord | undefined;
   stateOf(id: SnapshotId): Promise<CopyState>;

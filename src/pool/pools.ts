@@ -220,9 +220,20 @@ export class Pools {
     return found;
   }
 
-  /** The same as `find`, for snapshots. */
-  findSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
-    return this.#search(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
+  /** The same as `find`, for snapshots. @throws Unavailable also while it is being handed over to another pool */
+  async findSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
+    const found = await this.#search(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
+    if (found === undefined) this.#requireNotLeft(id);
+    return found;
+  }
+
+  /** @throws Unavailable if a pool has a copy that was handed over, and no pool has the snapshot yet */
+  #requireNotLeft(id: SnapshotId): void {
+    const left = this.known().find(({ moves }) => moves?.snapshots.isLeft(id) === true);
+    if (left === undefined) return;
+    throw new Unavailable(
+      `snapshot ${id} was handed over by pool ${left.name}, and has not arrived in another one: see holdfast move status.`,
+    );
   }
 
   /** The same as `find`, for groups of snapshots. */
@@ -235,8 +246,10 @@ export class Pools {
    * operations in one that is in quarantine, too: one broken disk does not stop snapshots on the others.
    * @throws Unavailable while a pool is being opened
    */
-  findMadeSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
-    return this.#searchMade(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
+  async findMadeSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
+    const found = await this.#searchMade(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
+    if (found === undefined) this.#requireNotLeft(id);
+    return found;
   }
 
   /** The same as `findMadeSnapshot`, for groups. */

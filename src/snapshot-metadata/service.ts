@@ -113,6 +113,11 @@ function requireComparable(base: Snapshot, target: Snapshot): void {
       `The base must be older than the target: ${older.id} is of ${older.createdAt}, ${newer.id} of ${newer.createdAt}.`,
     );
   }
+  if (base.pool !== target.pool) {
+    throw new FailedPrecondition(
+      `Snapshot ${older.id} lies in pool ${base.pool.name}, and ${newer.id} in pool ${target.pool.name}: blocks of two pools cannot be compared. Make a full backup, with GetMetadataAllocated.`,
+    );
+  }
   if (target.pool.traits.changedBlocks === 'none') return;
   if (target.pool.traits.changedBlocks !== 'delta') {
     throw new FailedPrecondition(

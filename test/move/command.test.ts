@@ -76,6 +76,48 @@ describe('holdfast move', () => {
     assert.match(refused.stderr, /cannot move to pool one: its volumes are no directories/);
   });
 
+  test('says which snapshots follow a volume, and which have not', async () => {
+    using scratch = new Scratch('move-command');
+    const lines = ['one', 'two'].map((name) => `  ${name}: { file: ${scratch.join(`${name}.img`)}, size: 1Gi }`);
+    const config = [
+      'defaultPool: one',
+      'pools:',
+      ...lines,
+      `  plain: { directory: ${scratch.join('plain')} }`,
+      '',
+    ].join('\n');
+    await using driver = await DriverProcess.start(scratch, { config });
+    const environment = environmentFor(scratch, { config });
+    using client = driver.connect();
+    const id = await new TestVolume(scratch, 'data').create(client);
+    for (const name of ['older', 'newer']) await client.controller.CreateSnapshot({ source_volume_id: id, name });
+    const group = { name: 'group', source_volume_ids: [id] };
+    await client.groupController.CreateVolumeGroupSnapshot(group);
+    const plain = await holdfast(['move', 'data', '--to-pool', 'two', '--dry-run'], environment);
+    assert.match(plain.stdout, /^Its snapshots \(3\) stay in pool one\.$/m);
+    const flags = ['--to-pool', 'two', '--with-snapshots'];
+    const plan = await holdfast(['move', 'data', ...flags, '--dry-run'], environment);
+    assert.match(plan.stdout, /^Its snapshots \(2\) follow it, one after the other: up to .* more\.$/m);
+    assert.match(plan.stdout, /^Snapshot .* stays in pool one: .* it is a member of group-/m);
+    const moved = await holdfast(['move', 'data', ...flags, '--wait'], environment);
+    assert.equal(moved.code, 0, moved.stderr);
+    assert.match(moved.stdout, /^2 of its snapshots have followed it to pool two\.$/m);
+    assert.match(moved.stderr, /is in pool one: .* it is a member of group-/);
+    const status = await holdfast(['move', 'status'], environment);
+    assert.match(status.stdout, /snapshots done: 2 moved/);
+    const listed = JSON.parse((await holdfast(['snapshots', '--json'], environment)).stdout);
+    assert.deepEqual(
+      listed.snapshots
+        .map(({ name, pool }: Record<string, string>) => `${pool}/${name}`)
+        .sort()
+        .slice(1),
+      ['two/newer', 'two/older'],
+    );
+    const again = await holdfast(['move', 'data', ...flags], environment);
+    assert.match(again.stderr, /is in pool two already, and no other pool has a snapshot of it that can move/);
+    assert.match((await holdfast(['move', 'cancel', id], environment)).stderr, /is not moving/);
+  });
+
   test('says why a volume cannot move', async () => {
     using scratch = new Scratch('move-command');
     await using driver = await DriverProcess.start(scratch, pools(scratch));

@@ -8,6 +8,7 @@ import { readAt } from '../../src/kernel/file/file.ts';
 import { Mover, type MoveSight } from '../../src/move/mover.ts';
 import type { SnapshotsJob } from '../../src/move/snapshots/snapshot-mover.ts';
 import { Pools } from '../../src/pool/pools.ts';
+import { snapshotMetadataService } from '../../src/snapshot-metadata/service.ts';
 import { ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { groupIdFor, memberIdFor, type SnapshotId, snapshotIdFor } from '../../src/volume/id.ts';
@@ -318,6 +319,10 @@ describe('snapshots that follow their volume to another pool', () => {
     await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
     assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);
     await assert.rejects(node.remove(idOf('young')), { name: 'Unavailable', message: /is being handed over/ });
+    // It is not said that there is none.
+    for (const find of [node.pools.findSnapshot(idOf('young')), node.pools.findMadeSnapshot(idOf('young'))]) {
+      await assert.rejects(find, { name: 'Unavailable', message: /has not arrived in another one/ });
+    }
     await node.mover.cancel(id);
     assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
     assert.equal(await node.digest('young'), digests.young);
@@ -342,5 +347,24 @@ describe('snapshots that follow their volume to another pool', () => {
     deaf.mock.restore();
     await node.mover.cancel(id);
     assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);
+  });
+
+  test('changed blocks of a snapshot that has moved and of one that has not are refused', async () => {
+    using scratch = new Scratch('snapshots');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    await node.mover.start(id, 'two', undefined);
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    const young = await node.snapshot('younger', randomBytes(4096), 0n);
+    assert.notEqual(young, '');
+    const service = snapshotMetadataService({ pools: node.pools, objects: node.objects });
+    const request = { base_snapshot_id: idOf('young'), target_snapshot_id: idOf('younger') };
+    const page = { starting_offset: 0n, max_results: 0, secrets: {} };
+    const { signal } = new AbortController();
+    const ask = async () => {
+      for await (const _message of service.GetMetadataDelta?.({ ...request, ...page }, { ...call, signal }) ?? [])
+        break;
+    };
+    await assert.rejects(ask, { name: 'FailedPrecondition', message: /lies in pool one, and .* in pool two/ });
   });
 });

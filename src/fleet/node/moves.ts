@@ -1,4 +1,5 @@
 import { showMove, showPlan } from '../../admin/moving.ts';
+import type { Moving } from '../../admin/protocol.ts';
 import { type CallOptions, unaryCalls } from '../../csi/call.ts';
 import type * as wire from '../../csi/generated/types.ts';
 import type { MovesHandlers } from '../../csi/generated/types.ts';
@@ -107,8 +108,13 @@ function toldOf(sight: MoveSight): Draft<wire.MoveTold> {
   return {
     ...{ move_id: moveId, volume_id: id, ticket, unconnected: sight.isUnconnected },
     source_node: isComing ? node : '',
-    sight: JSON.stringify(showMove(sight)),
+    sight: JSON.stringify(withoutLeft(showMove(sight))),
   };
+}
+
+/** Of hundreds of snapshots the reasons are too long for a message. */
+function withoutLeft({ snapshots, ...move }: Moving): Moving {
+  return snapshots === undefined ? move : { ...move, snapshots: { ...snapshots, left: [] } };
 }
 
 function orderIn(request: wire.StartMoveRequest): PeerOrder {

@@ -407,7 +407,8 @@ export class SnapshotMover {
   }
 }
 
-function isOfSnapshots(job: MoveJob): job is SnapshotsJob {
+/** True if the snapshots of a volume move, and it does not. */
+export function isOfSnapshots(job: MoveJob): job is SnapshotsJob {
   return job.snapshots !== undefined;
 }
 

@@ -60,7 +60,6 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     await Promise.all(all);
   }
 
-  /** True if the copy is not the snapshot any more: it is neither listed nor used. */
   isLeft(id: SnapshotId): boolean {
     const createdAt = this.#left.get(id);
     // A copy that is gone may have been forgotten late: another snapshot of that name is a later one.

@@ -51,6 +51,13 @@ export const moveMutants: readonly Mutant[] = [
     replacement: '(sourceId === undefined || record.sourceId === sourceId);',
   },
   {
+    name: 'a snapshot that is on its way to another pool is not said to be gone',
+    file: 'src/pool/pools.ts',
+    killer: 'test/move/snapshots.test.ts',
+    text: 'if (left === undefined) return;',
+    replacement: 'return;',
+  },
+  {
     name: 'nothing is made of a snapshot that was handed over',
     file: 'src/pool/catalog/catalog.ts',
     killer: 'test/move/snapshot-pool.test.ts',

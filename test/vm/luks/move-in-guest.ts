@@ -4,14 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { Mover, type MoveSight } from '../../../src/move/mover.ts';
 import { Pools } from '../../../src/pool/pools.ts';
 import { ObjectQueue } from '../../../src/volume/flow/object-queue.ts';
-import type { VolumeId } from '../../../src/volume/id.ts';
+import { snapshotIdFor, type VolumeId } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments } from '../../support/lvm-pool.ts';
@@ -70,6 +70,25 @@ class Node implements AsyncDisposable {
     assert.equal((await this.pools.require(id)).pool.name, to);
   }
 
+  /** The snapshots of a volume follow it to the pool where it is. */
+  async follow(id: VolumeId, to: string): Promise<void> {
+    await this.mover.start(id, to, undefined, true);
+    await eventually(() =>
+      assert.notEqual(
+        this.sight(id).snapshots?.job.state ?? 'running',
+        'running',
+        `${this.sight(id).snapshots?.trouble}`,
+      ),
+    );
+    const { state, snapshots } = this.sight(id).snapshots?.job ?? assert.fail();
+    assert.deepEqual([state, snapshots.left], ['done', []]);
+  }
+
+  async usedBytes(name: string): Promise<bigint> {
+    const { disk } = await this.pools.get(name).usage();
+    return disk.diskBytes - disk.freeBytes;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.mover.stop();
     await this.pools.close();
@@ -106,6 +125,65 @@ describe(`a move between images and ${isThin ? 'thin ' : ''}logical volumes`, ()
       assert.equal((await node.pools.get('group').moves?.stateOf(id))?.mark.generation, 3);
       await eventually(async () => assert.deepEqual(await node.pools.get('group').inUse(id), []));
       await node.pools.get('group').remove(id);
+    });
+  }
+
+  for (const encryption of [undefined, 'luks2'] as const) {
+    test(`with snapshots, ${encryption ?? 'not encrypted'}: they follow the volume while it is in use, and share its blocks`, async () => {
+      using scratch = new Scratch('move');
+      await using node = await Node.open(scratch);
+      const spec = { ...volumeSpec(`followed ${encryption}`), encryption };
+      const { id } = spec;
+      const images = node.pools.get('images');
+      await images.create(spec);
+      const contents = new Map<string, Buffer>();
+      for (const name of ['older', 'newer']) {
+        await using mounted = await mountedDevice(images, id, scratch);
+        const content = randomBytes(name === 'older' ? 20 << 20 : 2 << 20);
+        writeFileSync(join(mounted.path, name), content, { flush: true });
+        contents.set(name, content);
+        const snapshotId = snapshotIdFor('node', `${name} ${encryption}`);
+        await images.takeSnapshots([{ id: snapshotId, name, sourceId: id, parameters: {} }]);
+      }
+      if (!isThin) {
+        await assert.rejects(node.mover.start(id, 'group', undefined, true), /blocks cannot be shared there/);
+        await images.remove(id);
+        return;
+      }
+      await node.move(id, 'group');
+      const before = await node.usedBytes('group');
+      {
+        await using mounted = await mountedDevice(node.pools.get('group'), id, scratch);
+        await node.follow(id, 'group');
+        assert.ok(readFileSync(join(mounted.path, 'older')).equals(contents.get('older') ?? assert.fail()));
+      }
+      const takenBytes = (await node.usedBytes('group')) - before;
+      assert.ok(takenBytes < 12n << 20n, `${takenBytes} bytes are taken`);
+      for (const to of ['group', 'images']) {
+        if (to === 'images') {
+          await node.move(id, to);
+          await node.follow(id, to);
+        }
+        const pool = node.pools.get(to);
+        const listed = await pool.listSnapshots(undefined, undefined, id);
+        assert.deepEqual(listed.map(({ name }) => name).sort(), ['newer', 'older']);
+        for (const { id: snapshotId, name } of listed) {
+          const copy = { ...volumeSpec(`${to} ${name} ${encryption}`), encryption };
+          await pool.create(copy, { type: 'snapshot', id: snapshotId });
+          {
+            await using mounted = await mountedDevice(pool, copy.id, scratch);
+            assert.ok(readFileSync(join(mounted.path, 'older')).equals(contents.get('older') ?? assert.fail()));
+            assert.equal(existsSync(join(mounted.path, 'newer')), name === 'newer');
+          }
+          await eventually(async () => assert.deepEqual(await pool.inUse(copy.id), []));
+          await pool.remove(copy.id);
+        }
+      }
+      for (const { id: snapshotId } of await images.listSnapshots(undefined, undefined, id)) {
+        await images.removeSnapshot(snapshotId);
+      }
+      assert.deepEqual(await node.pools.get('group').listSnapshots(undefined, undefined), []);
+      await images.remove(id);
     });
   }
 

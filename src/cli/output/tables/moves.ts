@@ -1,4 +1,4 @@
-import type { Moving } from '../../../admin/protocol.ts';
+import type { Moving, MovingSnapshots } from '../../../admin/protocol.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import { age, printable } from '../text.ts';
 
@@ -22,6 +22,7 @@ export function moveRow(move: Moving): string[] {
     phase,
     reason = '',
     round,
+    snapshots,
     startedAt,
     state,
     toNode,
@@ -35,14 +36,39 @@ export function moveRow(move: Moving): string[] {
     round === undefined ? '' : String(round),
     copied === '' && copiedBytes !== undefined ? formatBytes(BigInt(copiedBytes)) : copied,
     `${age(startedAt, new Date())} ago`,
-    reason === '' && phase === 'waiting' ? 'until the volume is not in use' : printable(reason),
+    [
+      reason === '' && phase === 'waiting' ? 'until the volume is not in use' : printable(reason),
+      ...(snapshots === undefined ? [] : snapshotTexts(snapshots)),
+    ]
+      .filter((text) => text !== '')
+      .join('; '),
   ];
+}
+
+/** `snapshots: 2 of 5 moved, old: 40%`. */
+function snapshotTexts(snapshots: MovingSnapshots): string[] {
+  const { left, moved, reason = '', state } = snapshots;
+  const isRunning = state === 'running';
+  return [
+    `snapshots${isRunning ? '' : ` ${state}`}: ${progressOf(snapshots)}${reason === '' ? '' : `: ${printable(reason)}`}`,
+    ...left.map((each) => `${printable(each.name)} is in ${each.pool}: ${printable(each.reason)}`),
+  ].filter(() => moved > 0 || isRunning || left.length > 0 || reason !== '');
+}
+
+function progressOf({ current, doneBytes, moved, total, totalBytes }: MovingSnapshots): string {
+  const all = total === undefined || total < moved ? '' : ` of ${total}`;
+  const part = current === undefined ? '' : `, ${printable(current)}: ${partOf(doneBytes, totalBytes)}%`;
+  return `${moved}${all} moved${part}`;
 }
 
 const barWidth = 24;
 
 /** `round 2 [#####   ] 40%  1.2Gi of 3Gi, 210Mi/s, 9 s left`. */
-export function progressLine({ bytesPerSecond, doneBytes, phase, reason, round, totalBytes }: Moving): string {
+export function progressLine(move: Moving): string {
+  const { bytesPerSecond, doneBytes, phase, reason, round, snapshots, state, totalBytes } = move;
+  if (state === 'done' && snapshots !== undefined) {
+    return `snapshots: ${progressOf(snapshots)} ${printable(snapshots.reason ?? '')}`.slice(0, 100);
+  }
   if (reason !== undefined) return printable(reason).slice(0, 100);
   // Its pool cannot tell changes: nothing is copied before.
   const copied = round === 0 ? '' : 'all but the last changes are copied: ';
