@@ -112,7 +112,7 @@ function toldOf(sight: MoveSight): Draft<wire.MoveTold> {
   };
 }
 
-/** Of hundreds of snapshots the reasons are too long for a message. */
+/** The reasons of hundreds of snapshots are too long for a message. */
 function withoutLeft({ snapshots, ...move }: Moving): Moving {
   return snapshots === undefined ? move : { ...move, snapshots: { ...snapshots, left: [] } };
 }
