@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { decode, encode, type Method, methodsOf } from '../../src/csi/contract.ts';
-import type { ControllerMethods, NodeMethods } from '../../src/csi/generated/types.ts';
+import type { ControllerMethods, IdentityMethods, NodeMethods } from '../../src/csi/generated/types.ts';
 import { framed } from '../grpc/wire-http2.ts';
 import type { ClientOf } from '../support/client.ts';
 import { callHeaders, FrameReader, flags, frame, frameTypes, preface, settings } from '../support/http2-frames.ts';
@@ -11,6 +11,7 @@ import { callHeaders, FrameReader, flags, frame, frameTypes, preface, settings }
  * driver's. This one writes the few frames of HTTP/2 that a call is made of itself.
  */
 export interface Caller {
+  readonly identity: ClientOf<IdentityMethods>;
   readonly controller: ClientOf<ControllerMethods>;
   readonly node: ClientOf<NodeMethods>;
   [Symbol.dispose](): void;
@@ -23,6 +24,7 @@ const messageHeaderBytes = 5;
 export function connectCaller(socketPath: string): Caller {
   const session = new Session(connect(socketPath));
   return {
+    identity: service<IdentityMethods>(session, 'csi.v1.Identity'),
     controller: service<ControllerMethods>(session, 'csi.v1.Controller'),
     node: service<NodeMethods>(session, 'csi.v1.Node'),
     [Symbol.dispose]: () => session.close(),

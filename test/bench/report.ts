@@ -6,7 +6,7 @@ import { rpcs } from './life.ts';
 import { type LifecycleResult, manyCallers, runners } from './lifecycles.ts';
 import type { MemoryResult } from './memory.ts';
 import { type BenchResult, mebibytes } from './result.ts';
-import { scaledSteps } from './scale.ts';
+import { describeScale } from './scale/scale.ts';
 import { table } from './table.ts';
 
 /** The result for people. */
@@ -19,7 +19,7 @@ export function describeResult(result: BenchResult, goals: readonly Goal[]): str
     `Start (median of ${startup.starts}): first Probe after ${ms(startup.firstProbeMs)} ms, ready after ${ms(startup.readyMs)} ms`,
     describeMemory(result.memory),
     describeSnapshots(result.snapshots),
-    describeScale(result.scale),
+    typeof result.scale === 'string' ? `Many volumes: ${result.scale}` : describeScale(result.scale),
     typeof result.dataPath === 'string' ? `Data path: ${result.dataPath}` : describeDataPath(result.dataPath),
     describeDevices(result.devices),
     table(
@@ -75,16 +75,6 @@ function describeSnapshots(result: BenchResult['snapshots']): string {
     `100 GiB with 5 GiB written ${ms(latencyMs.large)} ms (ratio ${ratio.toFixed(2)}); ` +
     `while fio writes to it, it is frozen for ${ms(frozenMs)} ms`
   );
-}
-
-function describeScale(scale: BenchResult['scale']): string {
-  if (typeof scale === 'string') return `Many volumes: ${scale}`;
-  const { medianMs, volumes } = scale;
-  const rows = scaledSteps.map((step) => {
-    const { few, many } = medianMs[step];
-    return [step, ms(few), ms(many), (many / few).toFixed(2)];
-  });
-  return table(['ms (p50)', `${volumes.few} volumes`, `${volumes.many} volumes`, 'ratio'], rows);
 }
 
 function ms(value: number): string {

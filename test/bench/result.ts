@@ -3,7 +3,7 @@ import type { DataResult } from './data/data-path.ts';
 import type { DeviceResult } from './devices/measure.ts';
 import type { LifecycleResult } from './lifecycles.ts';
 import type { MemoryResult } from './memory.ts';
-import type { ScaleResult } from './scale.ts';
+import type { ScaleResult } from './scale/scale.ts';
 import type { SnapshotResult } from './snapshots.ts';
 import type { StartupResult } from './startup.ts';
 

@@ -1,13 +1,25 @@
-import { Scratch } from '../support/scratch.ts';
-import { type Caller, connectCaller } from './caller.ts';
-import { DriverPlaces, DriverProcess } from './driver-process.ts';
-import { capability } from './life.ts';
-import { manyCallers } from './lifecycles.ts';
-import { awaitReady } from './startup.ts';
-import { median } from './statistics.ts';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Scratch } from '../../support/scratch.ts';
+import { type Caller, connectCaller } from '../caller.ts';
+import { DriverPlaces, DriverProcess } from '../driver-process.ts';
+import { capability } from '../life.ts';
+import { manyCallers } from '../lifecycles.ts';
+import { awaitReady } from '../startup.ts';
+import { median } from '../statistics.ts';
+import { table } from '../table.ts';
 
 /** What must not take longer with more volumes. */
-export const scaledSteps = ['CreateVolume', 'DeleteVolume', 'GetCapacity', 'ListVolumes', 'first Probe'] as const;
+export const scaledSteps = [
+  'CreateVolume',
+  'DeleteVolume',
+  'GetCapacity',
+  'ListVolumes',
+  'Probe',
+  // From the start of the process.
+  'first Probe',
+  'first CreateVolume',
+] as const;
 export type ScaledStep = (typeof scaledSteps)[number];
 
 /** Two drivers that differ in how many volumes they have. */
@@ -16,11 +28,14 @@ type CrowdName = (typeof crowds)[number];
 
 export interface ScaleResult {
   readonly volumes: Readonly<Record<CrowdName, number>>;
+  /** Of many, those that a node has staged. */
+  readonly usedVolumes: number;
   readonly medianMs: Readonly<Record<ScaledStep, Readonly<Record<CrowdName, number>>>>;
 }
 
 export interface ScalePlan {
   readonly volumes: ScaleResult['volumes'];
+  readonly usedVolumes: number;
   readonly rounds: number;
   readonly starts: number;
 }
@@ -47,6 +62,10 @@ export async function measureScale(bundle: string, plan: ScalePlan, signal: Abor
       signal.throwIfAborted();
       await using driver = new DriverProcess(places, bundle);
       times['first Probe'].push((await awaitReady(driver, places)).firstProbeMs);
+      using caller = connectCaller(places.socket);
+      const { volume } = await create(caller, 'first');
+      times['first CreateVolume'].push(performance.now() - driver.startedMs);
+      await caller.controller.DeleteVolume({ volume_id: volume?.volume_id ?? '' });
     }
   }
   const entries = scaledSteps.map((step) => [
@@ -54,13 +73,20 @@ export async function measureScale(bundle: string, plan: ScalePlan, signal: Abor
     { few: median(arms.few.times[step]), many: median(arms.many.times[step]) },
   ]);
   // An entry for each step was just made.
-  return { volumes: plan.volumes, medianMs: Object.fromEntries(entries) as ScaleResult['medianMs'] };
+  return {
+    volumes: plan.volumes,
+    usedVolumes: plan.usedVolumes,
+    medianMs: Object.fromEntries(entries) as ScaleResult['medianMs'],
+  };
 }
 
 function newArm(scratch: Scratch): Arm {
   return {
     places: new DriverPlaces(scratch),
-    times: { CreateVolume: [], DeleteVolume: [], GetCapacity: [], ListVolumes: [], 'first Probe': [] },
+    times: {
+      ...{ CreateVolume: [], DeleteVolume: [], GetCapacity: [], ListVolumes: [] },
+      ...{ Probe: [], 'first Probe': [], 'first CreateVolume': [] },
+    },
   };
 }
 
@@ -70,7 +96,7 @@ function inTurn(arms: Readonly<Record<CrowdName, Arm>>, round: number): Arm[] {
 
 async function measureCalls(
   bundle: string,
-  { rounds, volumes }: ScalePlan,
+  { rounds, usedVolumes, volumes }: ScalePlan,
   arms: Readonly<Record<CrowdName, Arm>>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -81,8 +107,11 @@ async function measureCalls(
   }
   using fewCaller = connectCaller(arms.few.places.socket);
   using manyCaller = connectCaller(arms.many.places.socket);
-  await populate(fewCaller, volumes.few, signal);
-  await populate(manyCaller, volumes.many, signal);
+  await populate(volumes.few, signal, (index) => create(fewCaller, `kept-${index}`));
+  await populate(volumes.many, signal, async (index) => {
+    const { volume } = await create(manyCaller, `kept-${index}`);
+    if (index < usedVolumes) await stage(manyCaller, arms.many.places, volume?.volume_id ?? '');
+  });
   const callers = new Map([
     [arms.few, fewCaller],
     [arms.many, manyCaller],
@@ -99,19 +128,29 @@ async function measureCalls(
   }
 }
 
-async function populate(caller: Caller, count: number, signal: AbortSignal): Promise<void> {
+async function populate(count: number, signal: AbortSignal, make: (index: number) => Promise<unknown>): Promise<void> {
   let made = 0;
   const makeSome = async () => {
     while (made < count) {
       signal.throwIfAborted();
-      await create(caller, `kept-${made++}`);
+      await make(made++);
     }
   };
   await Promise.all(Array.from({ length: manyCallers }, makeSome));
 }
 
+async function stage({ node }: Caller, places: DriverPlaces, volumeId: string): Promise<void> {
+  const stagingPath = join(places.kubelet, 'plugins', volumeId, 'globalmount');
+  mkdirSync(stagingPath, { recursive: true });
+  await node.NodeStageVolume({
+    volume_id: volumeId,
+    staging_target_path: stagingPath,
+    volume_capability: capability,
+  });
+}
+
 async function callEach(caller: Caller, name: string): Promise<[ScaledStep, number][]> {
-  const { controller } = caller;
+  const { controller, identity } = caller;
   const times: [ScaledStep, number][] = [];
   const timed = async <T>(step: ScaledStep, call: Promise<T>): Promise<T> => {
     const start = performance.now();
@@ -122,6 +161,7 @@ async function callEach(caller: Caller, name: string): Promise<[ScaledStep, numb
   const { volume } = await timed('CreateVolume', create(caller, name));
   await timed('GetCapacity', controller.GetCapacity({ parameters: { pool } }));
   await timed('ListVolumes', controller.ListVolumes({ max_entries: pageEntries }));
+  await timed('Probe', identity.Probe({}));
   await timed('DeleteVolume', controller.DeleteVolume({ volume_id: volume?.volume_id ?? '' }));
   return times;
 }
@@ -133,4 +173,13 @@ function create({ controller }: Caller, name: string) {
     volume_capabilities: [capability],
     parameters: { pool },
   });
+}
+
+export function describeScale({ medianMs, usedVolumes, volumes }: ScaleResult): string {
+  const rows = scaledSteps.map((step) => {
+    const { few, many } = medianMs[step];
+    return [step, few.toFixed(2), many.toFixed(2), (many / few).toFixed(2)];
+  });
+  const many = `${volumes.many} volumes, ${usedVolumes} in use`;
+  return table(['ms (p50)', `${volumes.few} volumes`, many, 'ratio'], rows);
 }
