@@ -80,6 +80,17 @@ describe('a request for space while volumes are in use', () => {
     assert.equal(filesystem.looks.length, before);
   });
 
+  test('and a question for it look at all of them once in a second', async () => {
+    const filesystem = new Filesystem({ count: 500, sizeBytes: mebibyte, freeBytes: 1000n * mebibyte });
+    const { availableBytes } = await filesystem.ledger.measure();
+    const before = filesystem.looks.length;
+    assert.ok(before >= 500);
+    assert.equal((await filesystem.ledger.measure()).availableBytes, availableBytes);
+    using _held = await filesystem.ledger.hold({ newBytes: mebibyte });
+    assert.equal((await filesystem.ledger.measure()).availableBytes, availableBytes - mebibyte);
+    assert.equal(filesystem.looks.length, before);
+  });
+
   test('gets no more than there is, if a discard is seen in the free space alone', async () => {
     const filesystem = new Filesystem({ count: 1, sizeBytes: 600n * mebibyte, freeBytes: 1000n * mebibyte });
     const [id] = filesystem.ids;

@@ -16,7 +16,13 @@ import {
   writableBytes,
 } from './space.ts';
 import { SpaceHolds, type SpaceRequest } from './space-holds.ts';
-import { type Observation, SpaceObserver, type SpaceSources, type TrashContents } from './space-observer.ts';
+import {
+  type Depth,
+  type Observation,
+  SpaceObserver,
+  type SpaceSources,
+  type TrashContents,
+} from './space-observer.ts';
 
 /** Fewer are gone in a moment. */
 const minFreeBytes = 4n << 20n;
@@ -98,7 +104,7 @@ export class SpaceLedger {
   async #holdAside(request: SpaceRequest): Promise<HeldSpace | undefined> {
     if (request.sourceIds !== undefined && request.sourceIds.length > 0) return undefined;
     if (!this.#isFresh) return undefined;
-    const look = await this.#observer.lookAside();
+    const look = await this.#observer.lookAside('known');
     const lostBytes = this.#observer.volumes.sharedFreshBytes - this.#seen.sharedFreshBytes;
     const leftBytes = this.#seen.slackBytes - lostBytes;
     if (look === undefined || !this.#isFresh || this.#neededBytes(request) > leftBytes) return undefined;
@@ -111,7 +117,7 @@ export class SpaceLedger {
     return performance.now() - atMs < asideMs && forgottenCount === this.#observer.volumes.forgottenCount;
   }
 
-  async #lookAtAll(depth: 'known' | 'exact'): Promise<Observation> {
+  async #lookAtAll(depth: Depth): Promise<Observation> {
     const atMs = performance.now();
     const { forgottenCount, sharedFreshBytes } = this.#observer.volumes;
     const look = await this.#observer.look(depth);
@@ -153,7 +159,9 @@ export class SpaceLedger {
     await withTimeout(drainTimeoutMs, this.#options.trash.drained());
     await this.#observer.settle();
     await this.#holds.noteTaken();
-    return this.#compute(await this.#observer.look('maps'));
+    // What is discarded in a volume in use makes the answer too large, for a second at most: a request is not granted by it.
+    const aside = this.#isFresh ? await this.#observer.lookAside('maps') : undefined;
+    return this.#compute(aside ?? (await this.#lookAtAll('maps')));
   }
 
   /** The same for metrics and status, with the content of the trash. */

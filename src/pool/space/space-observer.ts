@@ -264,10 +264,11 @@ export class SpaceObserver {
    * Looks only at what operations have changed: the figures of volumes in use are those of an earlier look.
    * @returns undefined if there was none, or if such figures are worth nothing here
    */
-  async lookAside(): Promise<Observation | undefined> {
+  async lookAside(depth: 'known' | 'maps'): Promise<Observation | undefined> {
     if (!this.#hasBegun || this.#isCountedLate) return undefined;
     await this.#see({ canRaise: true, evenInUse: false });
-    return await this.#observe('known');
+    if (depth === 'maps') await this.#map(false, false);
+    return await this.#observe(depth);
   }
 
   async #observe(depth: Depth): Promise<Observation> {
