@@ -159,7 +159,7 @@ export class SpaceLedger {
     await withTimeout(drainTimeoutMs, this.#options.trash.drained());
     await this.#observer.settle();
     await this.#holds.noteTaken();
-    // What is discarded in a volume in use makes the answer too large, for a second at most: a request is not granted by it.
+    // Discards in volumes in use make the answer too large, for a second at most: no request is granted by it.
     const aside = this.#isFresh ? await this.#observer.lookAside('maps') : undefined;
     return this.#compute(aside ?? (await this.#lookAtAll('maps')));
   }
