@@ -39,11 +39,12 @@ describe('servers that are gone', () => {
       );
       await namespace.running('first');
       for (const path of paths) await namespace.exec('first', `echo kept >${path}/last; sync ${path}/last`);
-      // One that waits for the NFS server can be killed; one that waits for a disk cannot.
+      // Not later: to make a file may need the target, and a process that waits for it cannot be killed.
+      for (const path of ['/nvme', '/iscsi']) await namespace.exec('first', `echo lost >${path}/dirty`);
+      // One that waits for the NFS server can.
       await namespace.exec('first', '( while echo more >>/shared/more; do sync /shared/more; done >/dev/null 2>&1 & )');
       await cluster.onStorage(allOfStorage.cut);
       try {
-        for (const path of ['/nvme', '/iscsi']) await namespace.exec('first', `echo lost >${path}/dirty`);
         await namespace.remove('pod/first');
         const isClean = async () => assert.deepEqual(await leftOnNodes(cluster), []);
         await waitFor('the node to keep nothing', isClean, patienceMs);
