@@ -1,3 +1,4 @@
+import { isMainThread } from 'node:worker_threads';
 import { CommanderError } from 'commander';
 import { exitCodes, type Output, problemLine } from './cli/output/output.ts';
 import { printable } from './cli/output/text.ts';
@@ -64,15 +65,20 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.failed);
 });
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  if (error instanceof CommanderError) {
-    process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-  } else {
-    const { explain } = await import('./kernel/call/explain.ts');
-    const { codeOf } = await import('./cli/output/problem-code.ts');
-    output.problem(codeOf(error), explain(error));
-    process.exitCode = exitCodes.failed;
+if (isMainThread) await run();
+else await import('./move/tree/small.ts');
+
+async function run(): Promise<void> {
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    } else {
+      const { explain } = await import('./kernel/call/explain.ts');
+      const { codeOf } = await import('./cli/output/problem-code.ts');
+      output.problem(codeOf(error), explain(error));
+      process.exitCode = exitCodes.failed;
+    }
   }
 }

@@ -78,3 +78,20 @@ export class DataLoss extends HoldfastError {
 export class InternalError extends HoldfastError {
   override readonly code = 'INTERNAL';
 }
+
+const byCode: { readonly [code in ErrorCode]?: new (message: string) => HoldfastError } = {
+  INVALID_ARGUMENT: InvalidArgument,
+  NOT_FOUND: NotFound,
+  ALREADY_EXISTS: AlreadyExists,
+  FAILED_PRECONDITION: FailedPrecondition,
+  RESOURCE_EXHAUSTED: ResourceExhausted,
+  OUT_OF_RANGE: OutOfRange,
+  ABORTED: Aborted,
+  UNAVAILABLE: Unavailable,
+  DATA_LOSS: DataLoss,
+};
+
+/** An error that has come from another node, or another thread. */
+export function errorOfCode(code: ErrorCode, message: string): HoldfastError {
+  return new (byCode[code] ?? InternalError)(message);
+}

@@ -69,7 +69,8 @@ class Giving implements AsyncDisposable {
     return readdirSync('/proc/self/fd').flatMap((fd) => {
       try {
         const target = readlinkSync(`/proc/self/fd/${fd}`);
-        return target.startsWith(path) && target.includes(id) ? [target] : [];
+        // The directory itself is synced for its mark, and closed behind that.
+        return target.startsWith(path) && target.includes(`${id}/`) ? [target] : [];
       } catch {
         return [];
       }

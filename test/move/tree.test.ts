@@ -332,6 +332,7 @@ describe('a tree that moves', () => {
         makeReserved(join(inside, 'reserved'));
         linkSync(join(inside, '7'), join(top, `7 of ${at}`));
       }
+      for (let at = 0; at < 50; at++) writeFileSync(join(top, `small ${at}`), `${at}`);
       mkdirSync(join(top, 'wild'));
       makeWildTree(join(top, 'wild'), 4);
       for (const name of large) {
@@ -461,6 +462,14 @@ describe('a tree that moves', () => {
       );
     });
 
+    test('has all small files that came before a place', async () => {
+      using scratch = new Scratch('tree');
+      const small = [file('a'), { type: 'content', bytes: name('abcd') }, done] as const;
+      const progress = await cutCopy(scratch, sent([...small, { type: 'place', digest: Buffer.alloc(32) }]), 1n);
+      assert.equal(progress?.levels[0]?.entries, 1);
+      assert.equal(readFileSync(scratch.join('to', 'a'), 'utf8'), 'abcd');
+    });
+
     test('begins again if what waits for more names is gone', async () => {
       using scratch = new Scratch('tree');
       const first = [several('x'), done, { type: 'place', digest: Buffer.alloc(32) }] as const;
@@ -538,31 +547,39 @@ describe('a tree that moves', () => {
     }
   });
 
-  test('is compared with the disk, also where direct reads are of the page cache', async () => {
-    using scratch = new Scratch('tree');
-    const from = scratch.join('from');
-    mkdirSync(from);
-    const half = Buffer.concat(
-      Array.from({ length: 2048 }, () => Buffer.concat([randomBytes(2048), Buffer.alloc(2048)])),
-    );
-    writeFileSync(join(from, 'file'), half);
-    const [image, mountPoint] = [scratch.join('btrfs.img'), scratch.join('btrfs')];
-    writeFileSync(image, '');
-    truncateSync(image, 512 << 20);
-    mkdirSync(mountPoint);
-    execFileSync('mkfs.btrfs', ['-q', image]);
-    execFileSync('mount', ['-o', 'loop,compress-force=zstd', image, mountPoint]);
-    const device = execFileSync('findmnt', ['-no', 'SOURCE', mountPoint], { encoding: 'utf8' }).trim();
-    const readBytes = () =>
-      Number(
-        readFileSync(`/sys/block/${basename(device)}/stat`, 'utf8')
-          .trim()
-          .split(/ +/)[2],
-      ) * 512;
-    const before = readBytes();
-    await unpack(scratch, 'btrfs/to', packed(from));
-    assert.ok(readBytes() - before > 3 << 20, `${readBytes() - before}`);
-  });
+  /** Bytes that can be compressed to half of them. */
+  const half = (blocks: number) =>
+    Buffer.concat(Array.from({ length: blocks }, () => Buffer.concat([randomBytes(2048), Buffer.alloc(2048)])));
+  const fills: Record<string, (from: string) => void> = {
+    'one large file': (from) => writeFileSync(join(from, 'file'), half(2048)),
+    'many small files': (from) => {
+      for (let at = 0; at < 256; at++) writeFileSync(join(from, `${at}`), half(8));
+    },
+  };
+  for (const [what, fill] of Object.entries(fills)) {
+    test(`with ${what} is compared with the disk, also where direct reads are of the page cache`, async () => {
+      using scratch = new Scratch('tree');
+      const from = scratch.join('from');
+      mkdirSync(from);
+      fill(from);
+      const [image, mountPoint] = [scratch.join('btrfs.img'), scratch.join('btrfs')];
+      writeFileSync(image, '');
+      truncateSync(image, 512 << 20);
+      mkdirSync(mountPoint);
+      execFileSync('mkfs.btrfs', ['-q', image]);
+      execFileSync('mount', ['-o', 'loop,compress-force=zstd', image, mountPoint]);
+      const device = execFileSync('findmnt', ['-no', 'SOURCE', mountPoint], { encoding: 'utf8' }).trim();
+      const readBytes = () =>
+        Number(
+          readFileSync(`/sys/block/${basename(device)}/stat`, 'utf8')
+            .trim()
+            .split(/ +/)[2],
+        ) * 512;
+      const before = readBytes();
+      await unpack(scratch, 'btrfs/to', packed(from));
+      assert.ok(readBytes() - before > 3 << 20, `${readBytes() - before}`);
+    });
+  }
 
   test('deeper than anything that programs make is refused', async () => {
     using scratch = new Scratch('tree');

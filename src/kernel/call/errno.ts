@@ -22,6 +22,13 @@ const beyondLibuv: ReadonlyMap<number, readonly [string, string]> = new Map([
 
 const systemErrors = getSystemErrorMap();
 
+export interface KernelFailure {
+  readonly syscall: string;
+  readonly errno: number;
+  readonly path?: string | undefined;
+  readonly detail?: string | undefined;
+}
+
 /** A system call that the kernel refused. The message contains our paths, never a mount option's value (X02). */
 export class KernelError extends Error {
   /** The name in its man page; for a call with commands, with the command: `fsconfig(FSCONFIG_CMD_CREATE)`. */
@@ -33,7 +40,7 @@ export class KernelError extends Error {
   /** The filesystem's own message, if it gave one. */
   readonly detail?: string;
 
-  constructor(failure: { syscall: string; errno: number; path?: string | undefined; detail?: string | undefined }) {
+  constructor(failure: KernelFailure) {
     const { syscall, errno, path, detail } = failure;
     const [code, words] = describe(errno);
     const where = path === undefined ? '' : ` ${path}`;
@@ -45,6 +52,11 @@ export class KernelError extends Error {
     if (path !== undefined) this.path = path;
     if (detail !== undefined) this.detail = detail;
   }
+}
+
+/** All that another error of the same kind is made of. */
+export function failureOf({ detail, errno, path, syscall }: KernelError): KernelFailure {
+  return { detail, errno, path, syscall };
 }
 
 /** Answers if `error`, ours or Node's, is the kernel's and has one of these names. */

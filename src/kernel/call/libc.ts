@@ -84,9 +84,17 @@ export function callLater<A extends readonly Argument[]>(
   return queue.run(() => callOnWorker(call, args), onLate);
 }
 
+let isHere = false;
+
+/** From now on all calls of this thread are made on it: it waits for nothing else (`thread.ts`). */
+export function callHere(): void {
+  isHere = true;
+}
+
 /** For callers that have a place in a queue already. */
 export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>, args: A): Promise<Returned> {
   return new Promise((resolve, reject) => {
+    if (isHere) return resolve(callNow(call, args));
     refuseNul(call.name, args);
     const plain = lendAll(args);
     const ended = () => {

@@ -1,19 +1,7 @@
 import { z } from 'zod';
 import { parseMark, serializeMark } from '../../pool/catalog/move-mark.ts';
 import type { Closed } from '../../pool/moves.ts';
-import {
-  Aborted,
-  AlreadyExists,
-  DataLoss,
-  type ErrorCode,
-  errorCodes,
-  FailedPrecondition,
-  HoldfastError,
-  InternalError,
-  NotFound,
-  ResourceExhausted,
-  Unavailable,
-} from '../../volume/errors.ts';
+import { errorCodes, errorOfCode, HoldfastError, Unavailable } from '../../volume/errors.ts';
 import { parseSnapshotId } from '../../volume/id.ts';
 import { parseRecord, serializeRecord } from '../../volume/record.ts';
 import type { Piece } from '../copy.ts';
@@ -152,18 +140,8 @@ export function errorOf({ code, message, reason }: z.infer<typeof told.refusal>)
   if (reason === 'forgotten') return new MoveForgotten(message);
   if (reason === 'other-tree') return new OtherTree(message);
   if (reason === 'not-admitted') return new NotConnected(message);
-  return new (errorTypes[code] ?? InternalError)(message);
+  return errorOfCode(code, message);
 }
-
-const errorTypes: { readonly [code in ErrorCode]?: new (message: string) => HoldfastError } = {
-  NOT_FOUND: NotFound,
-  ALREADY_EXISTS: AlreadyExists,
-  FAILED_PRECONDITION: FailedPrecondition,
-  RESOURCE_EXHAUSTED: ResourceExhausted,
-  ABORTED: Aborted,
-  UNAVAILABLE: Unavailable,
-  DATA_LOSS: DataLoss,
-};
 
 /** A frame of `read`: its type, and of a piece where it lies, how long it is, its digest if it is not zeros, its bytes. */
 export const frameTypes = { head: 1, data: 2, zeros: 3, end: 4, refusal: 5 } as const;

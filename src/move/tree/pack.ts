@@ -2,28 +2,19 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
-import { attributesOf, readAttribute, targetOf } from '../../kernel/file/entry.ts';
-import { readFully } from '../../kernel/file/file.ts';
-import { type EntryStatus, entryStatusOf, type FileTime } from '../../kernel/file/path.ts';
+import { errorIn } from '../../kernel/call/thread.ts';
+import { type EntryStatus, entryStatusOf } from '../../kernel/file/path.ts';
 import { leaveNames, nextName, openEntry, type TreeName, type WalkPlace, walkStart } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
-import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
-import { shortPath } from '../../volume/short-path.ts';
 import { dataRanges, type Piece, type PieceData, pieceBytes, wholePieces } from '../copy.ts';
 import { PieceMemory } from '../piece-memory.ts';
 import { ahead } from './ahead.ts';
 import { dataDigest } from './digest.ts';
 import { Links } from './links.ts';
 import { OtherTree, type TreePlace } from './progress.ts';
-import {
-  encodeRecord,
-  isAttributeName,
-  longestRecordBytes,
-  maxContentBytes,
-  recordHead,
-  type TreeRecord,
-} from './records.ts';
+import { encodeRecord, longestRecordBytes, recordHead, type TreeRecord } from './records.ts';
+import { attributesIn, changedMeanwhile, readFlags, readSmall, readWhole, requireUnchanged, type Seen } from './see.ts';
+import { type Bytes, bytesOf, type SeenReply, type SmallFiles, seenIn, smallFiles } from './small.ts';
 
 export interface TreeSource {
   readonly queue: DiskQueue;
@@ -34,41 +25,25 @@ export interface TreeSource {
   readonly signal: AbortSignal;
 }
 
-/** An entry, and all of it that is read before its turn. */
-interface Seen {
-  readonly status: EntryStatus;
-  /** Its last records; of a directory, they come later. */
-  readonly attributes: readonly TreeRecord[];
-  readonly target: Buffer | undefined;
-  /** It is a file of one piece, without holes. */
-  readonly isSmall: boolean;
-  /** All data of a small file; undefined: it is not read yet. */
-  readonly data: Buffer<ArrayBuffer> | undefined;
-}
-
 /** The place of the walk in a directory. */
 interface Place extends WalkPlace {
   readonly before: EntryStatus;
   /** The next ones of its names. */
-  seen: Promise<Seen>[];
+  seen: Promise<SeenReply | undefined>[];
 }
 
 /** The number of pieces that are read before their turn. */
 const piecesAhead = 4;
 /** The number of pieces with data in memory: more than are read ahead and used at a time, so that reading always ends. */
 const piecesAtOnce = 10;
-/** The number of entries that are looked at a time, and the largest files that are read meanwhile. */
-const looksAhead = 8;
-const smallBytes = BigInt(maxContentBytes);
+/** The number of entries that are looked at a time. */
+const looksAhead = 32;
 
 /** The records and bytes after which there is a place from which a copy can go on. */
 const placeRecords = 4096;
 const placeBytes = 16 << 20;
 /** The number of records that are passed between two signs of that. */
 const passedAtOnce = 256;
-
-/** Reading changes no time of the source. */
-const readFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOATIME;
 
 /** Pieces of a tree end anywhere. */
 export const treeEndBytes = 1n << 62n;
@@ -104,6 +79,9 @@ class Packer {
   readonly #source: TreeSource;
   readonly #memory = new PieceMemory(piecesAtOnce, Number(pieceBytes));
   readonly #links = new Links();
+  #small: SmallFiles | undefined;
+  /** The looks that go on. Never rejects. */
+  #looking: Promise<unknown> = Promise.resolve();
   /**
    * The digest of all records until now, and of the states of their entries. Those of data are left out: where a file has data
    * differs from one look to the next (`dataRanges`), though nothing has changed it.
@@ -126,6 +104,15 @@ class Packer {
   }
 
   async *pieces(): AsyncGenerator<Part, void, void> {
+    try {
+      yield* this.#walk();
+    } finally {
+      await this.#looking;
+      await this.#small?.[Symbol.asyncDispose]();
+    }
+  }
+
+  async *#walk(): AsyncGenerator<Part, void, void> {
     const { queue, root, signal } = this.#source;
     await using levels = new TreeLevels<Place>(queue);
     await levels.push(await openFile(queue, root, readFlags | constants.O_DIRECTORY), newPlace(entryStatusOf(root)));
@@ -135,7 +122,7 @@ class Packer {
       if (top === undefined) break;
       const name = await nextName(this.#source.queue, top.directory, top.state);
       if (name === undefined) {
-        const attributes = await this.#attributes(top.directory);
+        const attributes = await attributesIn(queue, top.directory);
         requireUnchanged(top.directory, top.state.before);
         for (const record of attributes) yield* this.#add(record);
         await levels.pop();
@@ -148,44 +135,31 @@ class Packer {
   }
 
   /** Looks at the entry whose name was taken last, and at some that come after it. */
-  async #look(directory: Descriptor, place: Place, taken: TreeName): Promise<Seen> {
-    for (let ahead = place.seen.length; ahead < looksAhead; ahead++) {
-      const name = place.names[place.at - 1 + ahead];
-      if (name === undefined) break;
-      const seen = this.#see(directory, name);
-      // It is awaited later, or not at all.
-      seen.catch(() => undefined);
-      place.seen.push(seen);
+  async #look(directory: Descriptor, place: Place): Promise<Seen> {
+    if (place.seen.length <= looksAhead / 2) {
+      const from = place.at - 1 + place.seen.length;
+      const names = place.names.slice(from, from + looksAhead).map(({ bytes }) => bytesOf(bytes.subarray(0, -1)));
+      const replies = this.#see(directory, names);
+      for (let at = 0; at < names.length; at++) place.seen.push(replies.then((all) => all[at]));
+      // They are awaited later, or not at all.
+      for (const each of place.seen) each.catch(() => undefined);
+      this.#looking = Promise.allSettled([this.#looking, replies]);
     }
-    return await (place.seen.shift() ?? this.#see(directory, taken));
+    const reply = await place.seen.shift();
+    if (reply === undefined) throw new Error('an entry was not looked at');
+    if ('error' in reply) throw errorIn(reply.error);
+    return seenIn(reply.seen);
   }
 
-  async #see(parent: Descriptor, name: TreeName): Promise<Seen> {
+  async #see(directory: Descriptor, names: readonly Bytes[]): Promise<readonly SeenReply[]> {
+    if (names.length === 0) return [];
     const { queue } = this.#source;
-    await using entry = await openEntry(queue, parent, name).catch((error) => {
-      if (isErrno(error, 'ENOENT')) throw changedMeanwhile(`${parent.path}/${name.text}`);
-      throw isErrno(error, 'EXDEV') ? mountedInside(parent, name) : error;
-    });
-    const status = entryStatusOf(entry);
-    const { allocatedBytes, kind, links, sizeBytes } = status;
-    if (kind === 'directory') return { status, attributes: [], target: undefined, isSmall: false, data: undefined };
-    const attributes = await this.#attributes(entry);
-    const target = kind === 'symlink' ? await targetOf(queue, entry) : undefined;
-    // Without holes, and once in the tree.
-    const isSmall = kind === 'file' && sizeBytes > 0n && sizeBytes <= smallBytes && allocatedBytes >= sizeBytes;
-    const seen = { status, attributes, target, isSmall };
-    if (isSmall && links === 1 && !this.#isPassing) return { ...seen, data: await this.#readSmall(entry, status) };
-    requireUnchanged(entry, status);
-    return { ...seen, data: undefined };
-  }
-
-  async #readSmall(entry: Descriptor, status: EntryStatus): Promise<Buffer<ArrayBuffer>> {
-    const { queue } = this.#source;
-    await using file = await openFile(queue, entry, readFlags);
-    const data = Buffer.alloc(Number(status.sizeBytes));
-    await readWhole(queue, file, data, 0n);
-    requireUnchanged(file, status);
-    return data;
+    this.#small ??= smallFiles();
+    const small = this.#small;
+    const isRead = !this.#isPassing;
+    return await directory.during((_path, fd) =>
+      queue.run(() => small.ask('see', { fd, path: directory.path, names, isRead })),
+    );
   }
 
   async *#entry(
@@ -196,7 +170,7 @@ class Packer {
     const { queue } = this.#source;
     const name = treeName.bytes.subarray(0, -1);
     if (this.#recordsSincePlace >= placeRecords) yield* this.#placeBetween();
-    const { attributes, data, isSmall, status, target } = await this.#look(parent, place, treeName);
+    const { attributes, data, isSmall, status, target } = await this.#look(parent, place);
     this.#note(status);
     if (status.kind === 'directory') {
       yield* this.#add({ type: 'directory', name });
@@ -222,7 +196,7 @@ class Packer {
       if (fromBytes === 0n && isSmall && data !== undefined) yield* this.#content(data);
       else if (fromBytes !== undefined && sizeBytes > 0n) {
         await using entry = await openEntry(queue, parent, treeName);
-        if (fromBytes === 0n && isSmall) yield* this.#content(await this.#readSmall(entry, status));
+        if (fromBytes === 0n && isSmall) yield* this.#content(await readSmall(queue, entry, status));
         else yield* this.#data(entry, status, fromBytes);
       }
     } else if (target !== undefined) yield* this.#add({ type: 'symlink', link, name, target });
@@ -254,17 +228,6 @@ class Packer {
     yield* this.#flush();
     this.#bytesSincePlace += bytes.length;
     yield { bytes, free };
-  }
-
-  async #attributes(entry: Descriptor): Promise<TreeRecord[]> {
-    const { queue } = this.#source;
-    const { accessed, groupId, mode, modified, userId } = entryStatusOf(entry);
-    const records: TreeRecord[] = [{ type: 'owner', userId, groupId }];
-    for (const name of await attributesOf(queue, entry)) {
-      if (!isAttributeName(name)) continue;
-      records.push({ type: 'attribute', name, value: await readAttribute(queue, entry, name) });
-    }
-    return [...records, { type: 'done', mode: mode & ~constants.S_IFMT, accessed, modified }];
   }
 
   *#add(record: TreeRecord): Generator<Part, void, void> {
@@ -362,39 +325,3 @@ function newPlace(before: EntryStatus): Place {
 }
 
 function nothing(): void {}
-
-/**
- * A mount in the volume keeps it from being fenced; a process that has only a file open does not, and writes on.
- * @throws Unavailable
- */
-function requireUnchanged(entry: Descriptor, before: EntryStatus): void {
-  const now = entryStatusOf(entry);
-  const isSame =
-    now.inode === before.inode &&
-    now.sizeBytes === before.sizeBytes &&
-    isSameTime(now.changed, before.changed) &&
-    isSameTime(now.modified, before.modified);
-  if (!isSame) throw changedMeanwhile(entry.path);
-}
-
-function isSameTime(a: FileTime, b: FileTime): boolean {
-  return a.seconds === b.seconds && a.nanoseconds === b.nanoseconds;
-}
-
-function changedMeanwhile(path: string): Unavailable {
-  return new Unavailable(
-    `${shortPath(path)} has changed while the volume was copied, which begins again: end what writes there (see lsof).`,
-  );
-}
-
-/** @throws Unavailable if the file has become shorter */
-async function readWhole(queue: DiskQueue, file: Descriptor, memory: Buffer, offsetBytes: bigint): Promise<void> {
-  const length = await readFully(queue, file, memory, offsetBytes);
-  if (length < memory.length) throw changedMeanwhile(file.path);
-}
-
-function mountedInside(parent: Descriptor, { text }: TreeName): FailedPrecondition {
-  return new FailedPrecondition(
-    `The volume cannot move: something is mounted at ${shortPath(`${parent.path}/${text}`)}. Unmount it first.`,
-  );
-}

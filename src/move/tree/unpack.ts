@@ -1,8 +1,7 @@
 import { constants } from 'node:fs';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { errnoName, isErrno } from '../../kernel/call/errno.ts';
-import { openPastCache } from '../../kernel/file/direct.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
 import {
   attributesOf,
   changeMode,
@@ -13,24 +12,32 @@ import {
   makeSpecialIn,
   makeSymlinkIn,
   treeName,
-  writeAttribute,
 } from '../../kernel/file/entry.ts';
-import { dropCached, readFully, readInto, removeAttribute, resizeFile, writeAt } from '../../kernel/file/file.ts';
+import { removeAttribute, resizeFile, writeAt } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { entryStatusOf } from '../../kernel/file/path.ts';
 import { makeFileIn, nextName, openEntry, openSubdirectory, type TreeName, walkStart } from '../../kernel/file/tree.ts';
 import { TreeLevels } from '../../kernel/file/tree-levels.ts';
 import { removeTree } from '../../kernel/file/tree-removal.ts';
-import { DataLoss, FailedPrecondition, ResourceExhausted } from '../../volume/errors.ts';
-import { shortPath } from '../../volume/short-path.ts';
+import { ResourceExhausted } from '../../volume/errors.ts';
 import { roundUp } from '../../volume/size.ts';
 import { blockBytes, type Pace, type Piece, type PieceData, pieceBytes, requireWholeBlocks } from '../copy.ts';
 import { InFlight } from '../in-flight.ts';
 import { PieceMemory } from '../piece-memory.ts';
+import { compareFile, type Written } from './compare.ts';
 import { dataDigest, recordsDigest } from './digest.ts';
+import { keepAttribute, notKept } from './keep.ts';
 import { OtherTree, type TreeProgress } from './progress.ts';
-import { type DataRange, decodeRecords, isAttributeName, type TreeRecord, unreadable } from './records.ts';
-import { bytesOf, moreThanItsSize } from './room.ts';
+import {
+  type DataRange,
+  decodeRecords,
+  isAttributeName,
+  maxContentBytes,
+  type TreeRecord,
+  unreadable,
+} from './records.ts';
+import { moreThanItsSize, bytesOf as recordBytes } from './room.ts';
+import { bytesOf, type SmallFile, type SmallFiles, smallFiles } from './small.ts';
 
 export interface TreeTarget {
   readonly queue: DiskQueue;
@@ -61,13 +68,11 @@ const batchFiles = 1024;
 const inheritedAcls = ['system.posix_acl_default', 'system.posix_acl_access'];
 /** The number of entries whose calls go on while the next ones come, and of files that are compared at a time. */
 const entriesAtOnce = 8;
+/** The number of small files that are made, or compared, by one job of another thread. */
+const filesAtOnce = 32;
+/** The number of those jobs at a time: one waits for the other. */
+const jobsAtOnce = 2;
 const comparesAtOnce = 4;
-
-/** A file, and the ranges of it that were written. */
-interface Written {
-  readonly file: Descriptor;
-  readonly ranges: (DataRange & { readonly digest: Buffer })[];
-}
 
 /** An entry that is no directory, until its `done`. */
 interface OpenEntry {
@@ -109,6 +114,13 @@ export async function unpackTree(work: UnpackWork): Promise<void> {
   await unpacker.end();
 }
 
+/** A small file, of which not all has come. */
+type ComingFile = Pick<SmallFile, 'name' | 'sizeBytes'> & {
+  content: SmallFile['content'];
+  owner: SmallFile['owner'];
+  readonly attributes: SmallFile['attributes'][number][];
+};
+
 /** A directory whose entries come. */
 interface Level {
   readonly name: Buffer;
@@ -123,6 +135,12 @@ class Unpacker implements AsyncDisposable {
   /** The bytes of all that has come. */
   #atBytes = 0n;
   #entry: OpenEntry | undefined;
+  /** It comes, and is made at once when all of it has. */
+  #file: ComingFile | undefined;
+  /** Small files of the innermost directory that have come. */
+  #files: SmallFile[] = [];
+  #filesBytes = 0;
+  #small: SmallFiles | undefined;
   /** The next piece is that. */
   #announced: DataRange | undefined;
   #isWhole = false;
@@ -187,7 +205,7 @@ class Unpacker implements AsyncDisposable {
     for (const { lengthBytes, record } of decodeRecords(piece.bytes)) {
       if (this.#announced !== undefined || this.#isWhole) throw unreadable('it goes on behind its end');
       this.#atBytes += BigInt(lengthBytes);
-      this.#takeRoom(BigInt(bytesOf(record)));
+      this.#takeRoom(BigInt(recordBytes(record)));
       await this.#apply(record);
     }
     piece.free();
@@ -204,6 +222,7 @@ class Unpacker implements AsyncDisposable {
     await this.#entry?.calls.catch(() => undefined);
     await this.#finishing.ended();
     await this.#settling.catch(() => undefined);
+    await this.#small?.[Symbol.asyncDispose]();
     await this.#entry?.file[Symbol.asyncDispose]();
     await this.#batch[Symbol.asyncDispose]();
     await this.#levels[Symbol.asyncDispose]();
@@ -217,13 +236,16 @@ class Unpacker implements AsyncDisposable {
       return;
     }
     if (top === undefined) throw unreadable('it goes on behind its end');
+    if (this.#file !== undefined) {
+      if (await this.#comes(this.#file, top.directory, record)) return;
+    }
     switch (record.type) {
       case 'owner':
         return await this.#call(top.directory, (file) => changeOwner(this.#target.queue, file, record));
       case 'attribute': {
         // The memory of the piece is used again.
         const [name, value] = [Buffer.from(record.name), Buffer.from(record.value)];
-        return await this.#call(top.directory, (file) => this.#attribute(file, { name, value }));
+        return await this.#call(top.directory, (file) => keepAttribute(this.#target.queue, file, { name, value }));
       }
       case 'done':
         return await this.#done(top.directory, record);
@@ -237,9 +259,7 @@ class Unpacker implements AsyncDisposable {
     if (this.#entry !== undefined) throw unreadable('an entry of it has no end');
     if (record.type === 'names') return await this.#requireNames(record);
     await this.#make(top.directory, record).catch((error) => {
-      // For example, a symlink with a longer target than XFS takes, or a file with more names than ext4 does.
-      if (!isErrno(error, 'EFBIG', 'EINVAL', 'EMLINK', 'ENAMETOOLONG', 'ENOTSUP')) throw error;
-      throw cannotKeep(shortPath(`${top.directory.path}/${treeName(record.name).text}`), error);
+      throw notKept(`${top.directory.path}/${treeName(record.name).text}`, error);
     });
   }
 
@@ -249,8 +269,17 @@ class Unpacker implements AsyncDisposable {
   ): Promise<void> {
     const { links, queue } = this.#target;
     const name = treeName(record.name);
+    if (record.type === 'file' && record.link === 0 && this.#levels.top?.state.isResumed === false) {
+      if (record.sizeBytes <= BigInt(maxContentBytes)) {
+        this.#levels.top.state.entries++;
+        const { name, sizeBytes } = record;
+        this.#file = { name: bytesOf(name), sizeBytes, content: undefined, owner: undefined, attributes: [] };
+        return;
+      }
+    }
     await this.#makeRoom(parent, name);
     if (record.type === 'directory') {
+      await this.#makeFiles(parent);
       await makeDirectoryIn(queue, parent, name);
       return await this.#levels.push(await openSubdirectory(queue, parent, name), newLevel(Buffer.from(record.name)));
     }
@@ -276,6 +305,72 @@ class Unpacker implements AsyncDisposable {
     if (record.link === 0) return;
     if (this.#target.from !== undefined) await removeTree(queue, links, waiting[1], this.#target.signal);
     await linkIn(queue, [parent, name], waiting);
+  }
+
+  /** @returns false: it comes as other files do, as its data is elsewhere */
+  async #comes(file: ComingFile, parent: Descriptor, record: TreeRecord): Promise<boolean> {
+    switch (record.type) {
+      case 'owner':
+        file.owner = record;
+        return true;
+      case 'attribute':
+        file.attributes.push({ name: bytesOf(record.name), value: bytesOf(record.value) });
+        return true;
+      case 'content':
+        if (file.content !== undefined || BigInt(record.bytes.length) !== file.sizeBytes) {
+          throw unreadable('its data is of another length');
+        }
+        this.#takeRoom(roundUp(file.sizeBytes, blockBytes));
+        file.content = bytesOf(record.bytes);
+        return true;
+      case 'done': {
+        this.#file = undefined;
+        const { accessed, mode, modified } = record;
+        this.#files.push({ ...file, done: { accessed, mode, modified } });
+        this.#filesBytes += file.content?.length ?? 0;
+        if (this.#files.length >= filesAtOnce || this.#filesBytes >= Number(pieceBytes)) await this.#makeFiles(parent);
+        return true;
+      }
+      default:
+        await this.#makeOpen(file, parent);
+        return false;
+    }
+  }
+
+  /** Makes a file that comes as a small one does, and is open until it has all. */
+  async #makeOpen({ attributes, content, name, owner, sizeBytes }: ComingFile, parent: Descriptor): Promise<void> {
+    const { queue } = this.#target;
+    this.#file = undefined;
+    const file = await makeFileIn(queue, parent, treeName(Buffer.from(name))).catch((error) => {
+      throw notKept(`${parent.path}/${Buffer.from(name).toString('utf8')}`, error);
+    });
+    this.#entry = { name: Buffer.from(name), file, kind: 'file', sizeBytes, ...untouched() };
+    if (content !== undefined) throw unreadable('data in it is out of its order');
+    if (owner !== undefined) await this.#call(parent, (made) => changeOwner(queue, made, owner));
+    for (const each of attributes) {
+      const attribute = { name: Buffer.from(each.name), value: Buffer.from(each.value) };
+      await this.#call(parent, (made) => keepAttribute(queue, made, attribute));
+    }
+  }
+
+  /** Makes the small files of a directory that have come. */
+  async #makeFiles(directory: Descriptor): Promise<void> {
+    if (this.#files.length === 0) return;
+    const { queue } = this.#target;
+    const [batch, files] = [this.#batch, this.#files];
+    this.#files = [];
+    this.#filesBytes = 0;
+    this.#small ??= smallFiles();
+    const small = this.#small;
+    for (const { content } of files) batch.bytes += content?.length ?? 0;
+    this.#finishing.start(async () => {
+      const made = await directory.during((_path, fd) =>
+        queue.run(() => small.ask('make', { fd, path: directory.path, files })),
+      );
+      batch.small.push(...made);
+    });
+    await this.#finishing.fewerThan(jobsAtOnce);
+    if (batch === this.#batch && batch.isFull) await this.#settleBehind(undefined);
   }
 
   /** An earlier try may have made an entry of this name: that has not been compared. */
@@ -315,6 +410,7 @@ class Unpacker implements AsyncDisposable {
     const entry = this.#entry;
     if (entry === undefined) {
       // A change of its entries would change it, too.
+      await this.#makeFiles(directory);
       await this.#finishing.fewerThan(1);
       return await call(directory);
     }
@@ -350,7 +446,7 @@ class Unpacker implements AsyncDisposable {
     const range = { lengthBytes, offsetBytes, digest };
     this.#writeRange(entry, range, () => writeAt(queue, entry.file, bytes, offsetBytes).then(() => piece.free()));
     this.#atBytes += BigInt(lengthBytes);
-    if (this.#batch.bytes >= batchBytes) await this.#settleBehind(undefined);
+    if (this.#batch.isFull) await this.#settleBehind(undefined);
   }
 
   /** All data of the file that came last. */
@@ -375,20 +471,6 @@ class Unpacker implements AsyncDisposable {
     this.#batch.bytes += range.lengthBytes;
   }
 
-  async #attribute(
-    entry: Descriptor,
-    { name, value }: { readonly name: Buffer; readonly value: Buffer },
-  ): Promise<void> {
-    await writeAttribute(this.#target.queue, entry, name, value).catch((error) => {
-      const text = name.toString('utf8');
-      // A label of SELinux that this node does not know: the container runtime gives the files their labels.
-      if (text === 'security.selinux' && isErrno(error, 'EINVAL', 'EPERM', 'EACCES', 'ENOTSUP')) return;
-      // ext4 says so of one that is too long for it.
-      if (!isErrno(error, 'ENOTSUP', 'E2BIG', 'ERANGE', 'ENOSPC')) throw error;
-      throw cannotKeep(`the extended attribute ${text.slice(0, 40)} of ${shortPath(entry.path)}`, error);
-    });
-  }
-
   async #done(directory: Descriptor, record: Extract<TreeRecord, { type: 'done' }>): Promise<void> {
     const { queue } = this.#target;
     const entry = this.#entry;
@@ -407,7 +489,7 @@ class Unpacker implements AsyncDisposable {
     await this.#finishing.fewerThan(entriesAtOnce);
     if (entry.written === undefined) return;
     this.#batch.files.push(entry.written);
-    if (this.#batch.files.length >= batchFiles) await this.#settleBehind(undefined);
+    if (this.#batch.isFull) await this.#settleBehind(undefined);
   }
 
   #progressAt(digest: Buffer): TreeProgress {
@@ -422,6 +504,8 @@ class Unpacker implements AsyncDisposable {
    * @param digest of the place from which a copy can go on; undefined: this is none
    */
   async #settleBehind(digest: Buffer | undefined): Promise<void> {
+    const { top } = this.#levels;
+    if (top !== undefined) await this.#makeFiles(top.directory);
     await this.#finishing.fewerThan(1);
     await this.#entry?.calls;
     const batch = this.#batch;
@@ -442,15 +526,18 @@ class Unpacker implements AsyncDisposable {
     await before;
   }
 
-  async #settle({ files, open }: Batch): Promise<void> {
+  async #settle({ files, open, small }: Batch): Promise<void> {
     const { queue, root } = this.#target;
     await syncFilesystem(queue, root);
+    for (const numbers of inParts(small, filesAtOnce)) {
+      await queue.run(async () => this.#small?.ask('compare', { numbers }));
+    }
     const memory = new PieceMemory(comparesAtOnce, Number(pieceBytes));
     const compares = new InFlight();
     try {
       for (const written of open === undefined ? files : [...files, open]) {
         await compares.fewerThan(comparesAtOnce);
-        compares.start(() => compare(queue, written, memory));
+        compares.start(() => compareFile(queue, written, memory));
       }
       await compares.fewerThan(1);
     } finally {
@@ -462,6 +549,10 @@ class Unpacker implements AsyncDisposable {
 /** The name under which an entry waits for more of its names. */
 function waitingName(link: number): TreeName {
   return treeName(Buffer.from(String(link)));
+}
+
+function* inParts<T>(all: readonly T[], length: number): Generator<readonly T[], void, void> {
+  for (let at = 0; at < all.length; at += length) yield all.slice(at, at + length);
 }
 
 function newLevel(name: Buffer): Level {
@@ -483,12 +574,6 @@ function otherCopy(): OtherTree {
   return new OtherTree('The copy of the volume is not as it was noted when it was cut short: it begins again.');
 }
 
-function cannotKeep(what: string, error: unknown): FailedPrecondition {
-  return new FailedPrecondition(
-    `The filesystem of the pool that receives the volume cannot keep ${what} (${errnoName(error)}).`,
-  );
-}
-
 function untouched(): Pick<OpenEntry, 'atBytes' | 'calls' | 'written'> {
   return { atBytes: 0n, calls: Promise.resolve(), written: undefined };
 }
@@ -505,34 +590,16 @@ async function finish({ calls, file, written }: OpenEntry): Promise<void> {
 class Batch implements AsyncDisposable {
   bytes = 0;
   readonly files: Written[] = [];
+  /** The numbers of files that another thread has made. */
+  readonly small: number[] = [];
   /** The part of the file that still comes. */
   open: Written | undefined;
 
+  get isFull(): boolean {
+    return this.bytes >= batchBytes || this.files.length + this.small.length >= batchFiles;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const { file } of this.files.splice(0)) await file[Symbol.asyncDispose]();
-  }
-}
-
-/** @throws DataLoss if the disk has other bytes than were written */
-async function compare(queue: DiskQueue, { file, ranges }: Written, memory: PieceMemory): Promise<void> {
-  if (ranges.length === 0) return;
-  const flags = constants.O_RDONLY | constants.O_NOATIME;
-  await dropCached(queue, file);
-  const direct = await openPastCache(queue, file, flags);
-  await using again = direct ?? (await openFile(queue, file, flags));
-  for (const { digest, lengthBytes, offsetBytes } of ranges) {
-    // Direct reads are of whole blocks.
-    const length = direct !== undefined ? Number(roundUp(BigInt(lengthBytes), blockBytes)) : lengthBytes;
-    const slot = await memory.take();
-    const into = slot.memory.subarray(0, length);
-    // One direct call reads all of it; the next one would not begin at a whole block, if the file ends in it.
-    const found = await (direct !== undefined ? readInto : readFully)(queue, again, into, offsetBytes);
-    const read = into.subarray(0, Math.min(found, lengthBytes));
-    const isSame = (await dataDigest(read)).equals(digest);
-    slot.free();
-    if (isSame) continue;
-    throw new DataLoss(
-      `The file ${shortPath(file.path)} has other bytes at ${offsetBytes} than were written: the disk of the pool that receives the volume is sick. Nothing was moved.`,
-    );
   }
 }

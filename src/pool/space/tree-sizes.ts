@@ -104,7 +104,7 @@ export class TreeSizes {
       const names = status.kind === 'directory' ? 1n : BigInt(Math.max(1, status.links));
       bytes += status.allocatedBytes / names;
     };
-    await walkTree(this.#queue, root, add, { signal: this.#stop.signal, isInUse: true });
+    await walkTree(this.#queue, root, add, { signal: this.#stop.signal, isInUse: true, opensFiles: false });
     return bytes;
   }
 }

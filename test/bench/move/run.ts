@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Usage } from '../../../scripts/options.ts';
 import { freePort } from '../../cluster/harness/api-server.ts';
@@ -15,30 +17,40 @@ import { median } from '../statistics.ts';
 
 const usage =
   new Usage(`Measures how fast a volume full of random bytes moves between two drivers on this machine, beside dd | nc of the same bytes:
-alternately, so that both meet the same disk. Needs nc (netcat-openbsd).
+alternately, so that both meet the same disk. Needs nc (netcat-openbsd). Or a directory with many small files, beside cp -a of the same ones.
 As root: npm run bench:move -- [options]
+  --files      a directory with small files
   --quick      one round, for a first look
 `);
-const { values } = usage.read({ options: { quick: { type: 'boolean', default: false } } });
-if (spawnSync('nc', ['-h']).error !== undefined) throw new Error('nc is missing: install netcat-openbsd.');
+const { values } = usage.read({
+  options: { files: { type: 'boolean', default: false }, quick: { type: 'boolean', default: false } },
+});
+if (!values.files && spawnSync('nc', ['-h']).error !== undefined) {
+  throw new Error('nc is missing: install netcat-openbsd.');
+}
 const rounds = values.quick ? 1 : 5;
 const mebibytes = 1024;
+const [directories, filesInEach, fileBytes] = [100, 200, 4096];
+const fileCount = directories * filesInEach;
 
 using command = await buildDriver();
-await using fleet = await MovingFleet.start(command);
+await using fleet = await MovingFleet.start(command, 'none', values.files ? 'directory' : 'image');
 const { controller = assert.fail('no controller') } = fleet;
 for (const node of ['node-a', 'node-b']) await controller.logged('inventory complete', { node });
 const viewer = new Viewer(fleet.api, 'operator', [...everything, 'volumes']);
 const ratios: number[] = [];
+const other = values.files ? 'cp -a' : 'dd | nc';
 for (let round = 1; round <= rounds; round++) {
-  const id = await filled(`data-${round}`);
-  const floor = await byPipe();
-  const moved = await byMove(id);
+  const id = await (values.files ? withFiles : filled)(`data-${round}`);
+  const floorMs = await (values.files ? byCopy : byPipe)();
+  const movedMs = await byMove(id);
   await gone(id);
-  ratios.push(moved / floor);
-  console.log(`round ${round}: moved with ${rate(moved)}, dd | nc with ${rate(floor)}: ${(moved / floor).toFixed(2)}`);
+  ratios.push(floorMs / movedMs);
+  const ratio = (floorMs / movedMs).toFixed(2);
+  console.log(`round ${round}: moved with ${rate(movedMs)}, ${other} with ${rate(floorMs)}: ${ratio}`);
 }
-console.log(`median: ${median(ratios).toFixed(2)} of dd | nc (${mebibytes} MiB, ${rounds} rounds)`);
+const amount = values.files ? `${fileCount} files of ${fileBytes} bytes` : `${mebibytes} MiB`;
+console.log(`median: ${median(ratios).toFixed(2)} of ${other} (${amount}, ${rounds} rounds)`);
 
 /** Makes a volume on the first node, and fills it with random bytes. */
 async function filled(name: string): Promise<string> {
@@ -62,7 +74,33 @@ async function filled(name: string): Promise<string> {
   return id;
 }
 
-/** @returns bytes in a second */
+/** Makes a directory on the first node with many small files, and another one with the same ones. */
+async function withFiles(name: string): Promise<string> {
+  using client = controller.connect();
+  const capability = { mount: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+  const request = {
+    ...volumeOn('node-a', name),
+    ...{ volume_capabilities: [capability], capacity_range: { required_bytes: 1n << 30n } },
+  };
+  const id = (await client.controller.CreateVolume(request)).volume?.volume_id ?? '';
+  const node = fleet.node('node-a');
+  const volume = new TestVolume(node.scratch, name, capability);
+  using driver = node.driver.connect();
+  await volume.stage(driver, id);
+  await volume.publish(driver, id);
+  for (let at = 0; at < directories; at++) {
+    const directory = join(volume.targetPath, `${at}`);
+    mkdirSync(directory);
+    for (let file = 0; file < filesInEach; file++) writeFileSync(join(directory, `${file}`), randomBytes(fileBytes));
+  }
+  rmSync(fleet.scratch.join('from'), { recursive: true, force: true });
+  execFileSync('cp', ['-a', volume.targetPath, fleet.scratch.join('from')]);
+  await volume.unpublish(driver, id);
+  await volume.unstage(driver, id);
+  return id;
+}
+
+/** @returns milliseconds */
 async function byMove(id: string): Promise<number> {
   dropCaches();
   const startedMs = performance.now();
@@ -71,11 +109,22 @@ async function byMove(id: string): Promise<number> {
     const [move] = await movesOf(fleet, viewer, id);
     if (move !== undefined && move.state !== 'running') {
       assert.equal(move.state, 'done', move.reason ?? '');
-      return rateSince(startedMs);
+      return performance.now() - startedMs;
     }
     // Each look is a call of the controller to both drivers, on the same processors.
     await delay(100);
   }
+}
+
+async function byCopy(): Promise<number> {
+  const to = fleet.scratch.join('to');
+  dropCaches();
+  const startedMs = performance.now();
+  execFileSync('cp', ['-a', fleet.scratch.join('from'), to]);
+  execFileSync('sync', ['--file-system', to]);
+  const tookMs = performance.now() - startedMs;
+  rmSync(to, { recursive: true });
+  return tookMs;
 }
 
 async function byPipe(): Promise<number> {
@@ -87,9 +136,9 @@ async function byPipe(): Promise<number> {
   const startedMs = performance.now();
   const sender = shell(`dd if=${fleet.scratch.join('from')} bs=1M | nc -N 127.0.0.1 ${port}`);
   for (const child of [sender, receiver]) assert.deepEqual(await once(child, 'close'), [0, null]);
-  const bytesPerSecond = rateSince(startedMs);
+  const tookMs = performance.now() - startedMs;
   rmSync(to);
-  return bytesPerSecond;
+  return tookMs;
 }
 
 async function gone(id: string): Promise<void> {
@@ -112,10 +161,7 @@ function dropCaches(): void {
   spawnSync('sh', ['-c', 'sync; echo 3 >/proc/sys/vm/drop_caches']);
 }
 
-function rateSince(startedMs: number): number {
-  return (mebibytes * 2 ** 20 * 1000) / (performance.now() - startedMs);
-}
-
-function rate(bytesPerSecond: number): string {
-  return `${Math.round(bytesPerSecond / 2 ** 20)} MiB/s`;
+function rate(tookMs: number): string {
+  if (values.files) return `${Math.round((fileCount * 1000) / tookMs)} files in a second`;
+  return `${Math.round((mebibytes * 1000) / tookMs)} MiB/s`;
 }

@@ -73,11 +73,16 @@ export class LinkedNode implements AsyncDisposable {
     attach = 'none',
     command,
     environment,
-  }: Pick<DriverOptions, 'command' | 'environment'> & { readonly attach?: 'none' | 'required' } = {}): Promise<void> {
+    kind = 'image',
+  }: Pick<DriverOptions, 'command' | 'environment'> & {
+    readonly attach?: 'none' | 'required';
+    readonly kind?: 'directory' | 'image';
+  } = {}): Promise<void> {
     const [first = ''] = this.#pools;
-    const places = this.#pools.map(
-      (name) => `  ${name}: { directory: ${this.scratch.join(name === first ? 'pool' : name)} }\n`,
-    );
+    const places = this.#pools.map((name) => {
+      const path = this.scratch.join(name === first ? 'pool' : name);
+      return `  ${name}: { ${kind === 'image' ? `directory: ${path}` : `kind: directory, path: ${path}`} }\n`;
+    });
     this.#driver = await DriverProcess.start(this.scratch, {
       ...(command !== undefined && { command }),
       config: `attach: ${attach}\ndefaultPool: ${first}\npools:\n${places.join('')}`,

@@ -30,15 +30,21 @@ export class MovingFleet implements AsyncDisposable {
   #port = 0;
 
   readonly #attach: Attach;
+  readonly #kind: 'directory' | 'image';
 
-  private constructor(api: ApiDouble, command: DriverCommand, attach: Attach) {
+  private constructor(api: ApiDouble, command: DriverCommand, attach: Attach, kind: 'directory' | 'image') {
     this.api = api;
     this.command = command;
     this.#attach = attach;
+    this.#kind = kind;
   }
 
-  static async start(command: DriverCommand, attach: Attach = 'none'): Promise<MovingFleet> {
-    const fleet = new MovingFleet(await ApiDouble.start(), command, attach);
+  static async start(
+    command: DriverCommand,
+    attach: Attach = 'none',
+    kind: 'directory' | 'image' = 'image',
+  ): Promise<MovingFleet> {
+    const fleet = new MovingFleet(await ApiDouble.start(), command, attach, kind);
     try {
       for (const name of ['node-a', 'node-b']) fleet.api.known.csiNodes.add(name);
       await fleet.startController();
@@ -70,7 +76,7 @@ export class MovingFleet implements AsyncDisposable {
     node.trust(authorityIn(this.api));
     await node.startDriver({
       command: this.command.plain,
-      attach: this.#attach,
+      ...{ attach: this.#attach, kind: this.#kind },
       environment: {
         ...this.command.environment,
         HOLDFAST_MOVE_ADDRESS: `127.0.0.1:${port}`,
