@@ -285,6 +285,21 @@ describe('a tree that moves', () => {
     requireTree(await unpack(scratch, 'to', packed(scratch.join('from'))), before);
   });
 
+  test('whose entries cannot be looked at has its queue hear of that', async () => {
+    using scratch = new Scratch('tree');
+    mkdirSync(scratch.join('from', 'inside'), { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', 'none', scratch.join('from', 'inside')]);
+    const failing = new DiskQueue('failing', 2);
+    const failures: unknown[] = [];
+    failing.onFailure = (error) => failures.push(error);
+    await using root = await openReadOnly(failing, scratch.join('from'));
+    const all = async () => {
+      for await (const _ of packTree({ queue: failing, root, from: undefined, signal: never.signal }));
+    };
+    await assert.rejects(all(), /something is mounted at/);
+    assert.equal(failures.length, 1);
+  });
+
   const changes: Record<string, (from: string) => void> = {
     'with a file that is written to': (from) => {
       const file = openSync(join(from, 'd/large'), 'r+');

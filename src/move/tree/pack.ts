@@ -147,8 +147,9 @@ class Packer {
     }
     const reply = await place.seen.shift();
     if (reply === undefined) throw new Error('an entry was not looked at');
-    if ('error' in reply) throw errorIn(reply.error);
-    return seenIn(reply.seen);
+    if ('seen' in reply) return seenIn(reply.seen);
+    // The queue hears of a disk that fails.
+    return await this.#source.queue.run(() => Promise.reject(errorIn(reply.error)));
   }
 
   async #see(directory: Descriptor, names: readonly Bytes[]): Promise<readonly SeenReply[]> {

@@ -1224,4 +1224,12 @@ export const moveMutants: readonly Mutant[] = [
     replacement: '      await this.#finishing',
     only: 'however wild they are',
   },
+  {
+    name: 'a disk that fails under another thread is known as one that fails',
+    ...trees,
+    file: 'src/move/tree/pack.ts',
+    text: 'return await this.#source.queue.run(() => Promise.reject(errorIn(reply.error)));',
+    replacement: 'throw errorIn(reply.error);',
+    only: 'has its queue hear',
+  },
 ];
