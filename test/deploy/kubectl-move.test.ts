@@ -303,6 +303,13 @@ describe('kubectl holdfast move', () => {
     assert.match(stderr, /take one of both/);
   });
 
+  test('takes no snapshots along, and says where they follow a volume', async () => {
+    plays('node-b', 'done - node-b');
+    const { status, stderr } = await type(['default/whole', '--to', 'node-b', '--with-snapshots']);
+    assert.equal(status, 2);
+    assert.match(stderr, /between the pools of one node only/);
+  });
+
   test('tells a user which rights it lacks, and changes nothing', async () => {
     await created('denied');
     plays('node-a', 'running copying node-b');

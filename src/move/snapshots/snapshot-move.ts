@@ -54,11 +54,12 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
   source.requireMovable(record);
   target.requireRoomFor(record);
   const fence = await patiently({ objects, signal }, [id], () => source.close(id));
-  const { moveId } = fence;
-  await using incoming = await target.receive(record, { moveId, newBytes });
+  const { isGiven, moveId } = fence;
+  // One that was handed over has all of its blocks there.
+  await using incoming = await target.receive(record, { moveId, newBytes: isGiven ? 0n : newBytes });
   const content = await contentOf(parts, incoming, fence);
   if (!content.isWhole) await copy(parts, { incoming, source, content });
-  await incoming.confirm();
+  if (!isGiven) await incoming.confirm();
   await patiently({ objects, signal }, [id], async () => {
     const answer = await source.give(id, fence);
     await incoming.commit({ moveId, readUnder: fence.fenceId }, answer);
