@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { repeatable, SeededRandom } from '../crash/seeded-random.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { id, idOf, mib, Node, spec } from './following-node.ts';
+
+const names = ['a', 'b', 'c'];
+const events = ['cancel', 'delete', 'order', 'restart'] as const;
+const rounds = 6;
+
+/** No move goes on, neither of the volume nor of a snapshot. */
+async function atRest({ mover }: Node): Promise<void> {
+  await eventually(() => {
+    for (const { job, snapshots } of mover.sights()) {
+      assert.notEqual(job.state, 'running');
+      assert.notEqual(snapshots?.job.state, 'running');
+    }
+  });
+}
+
+/** The names of the snapshots that people have taken: each is there once, and none that was deleted. */
+async function requireOnce(node: Node, digests: ReadonlyMap<string, string>, what: string): Promise<void> {
+  const listed = (await node.listed()).map((each) => each.slice(each.indexOf('/') + 1));
+  const people = listed.filter((name) => !name.startsWith('move '));
+  assert.equal(new Set(people).size, people.length, `one is there twice: ${what}`);
+  for (const name of people) assert.ok(digests.has(name), `${name} is there again: ${what}`);
+}
+
+describe('snapshots that follow their volume', () => {
+  test('are whole and there once, and never come back once deleted, in any order of orders, ends, deletions and restarts', async (t) => {
+    const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? Date.now() % 1_000_000);
+    t.diagnostic(`HOLDFAST_TEST_SEED=${seed}`);
+    await repeatable(seed, async () => {
+      const random = new SeededRandom(seed);
+      using scratch = new Scratch('any-order');
+      let node = await Node.open(scratch);
+      try {
+        await node.pools.get('one').create(spec);
+        const digests = new Map<string, string>();
+        for (let round = 0; round < rounds; round++) {
+          for (const name of names.filter((each) => !digests.has(each))) {
+            digests.set(name, await node.snapshot(name, randomBytes(2 << 20), BigInt(random.below(40)) * mib));
+          }
+          const to = (await node.pools.require(id)).pool.name === 'one' ? 'two' : 'one';
+          const done: string[] = [];
+          // One that runs, or has ended, refuses some of them.
+          const order = () => node.mover.start(id, to, undefined, true).catch((error: Error) => error);
+          if (random.chance(0.5)) {
+            await node.mover.start(id, to, undefined);
+            await atRest(node);
+          }
+          await order();
+          for (let event = 0; event < 5; event++) {
+            await delay(random.below(250));
+            const [what, name] = [random.pick(events), random.pick(names)];
+            done.push(`${what} ${name}`);
+            if (what === 'cancel') await node.mover.cancel(id).catch((error: Error) => error);
+            if (what === 'order') await order();
+            if (what === 'restart') {
+              await node[Symbol.asyncDispose]();
+              node = await Node.open(scratch);
+            }
+            if (what === 'delete' && digests.has(name)) {
+              await eventually(() => node.remove(idOf(name)));
+              digests.delete(name);
+            }
+            await requireOnce(node, digests, done.join(', '));
+          }
+          await atRest(node);
+          await order();
+          await atRest(node);
+          const expected = [...digests.keys()].map((name) => `${to}/${name}`).sort();
+          assert.deepEqual(await node.listed(), expected, done.join(', '));
+          for (const [name, digest] of digests) assert.equal(await node.digest(name), digest, done.join(', '));
+        }
+      } finally {
+        await node[Symbol.asyncDispose]();
+      }
+    });
+  });
+});
