@@ -162,7 +162,7 @@ EOF
   heal) inside ip link set server up ;;
   slow)
     modprobe sch_netem
-    tc qdisc add dev client root netem delay 300ms
+    tc qdisc add dev client root netem delay 100ms
     ;;
   fast) tc qdisc delete dev client root ;;
 esac
