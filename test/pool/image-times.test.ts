@@ -13,6 +13,7 @@ import { Scratch } from '../support/scratch.ts';
 const rounds = 10;
 /** The kernel's clock for times of files has moved on, at 100 ticks a second too (CONFIG_HZ). */
 const tickMs = 25;
+const watch = { waitsFor: () => () => undefined };
 
 /** Writes one block of a new volume again and again, each time durably, as a database does with its log. */
 async function overwrite(pool: Catalog, root: string, disk: string) {
@@ -36,6 +37,7 @@ async function overwrite(pool: Catalog, root: string, disk: string) {
       write();
     }
     return {
+      id,
       flushes: flushesOf(disk) - first,
       isTouchedByAttach: before !== created,
       isTouched: lastWriteOf(root, id) !== before,
@@ -57,16 +59,36 @@ describe('a block that was written before is written again, durably', () => {
     const root = scratch.join('data/pools/test');
     const pool = await openTestPool(scratch, { location: { type: 'device', path: disk } });
     try {
-      const { flushes, isTouched, isTouchedByAttach } = await overwrite(pool, root, disk);
+      const { flushes, id, isTouched, isTouchedByAttach } = await overwrite(pool, root, disk);
       t.diagnostic(`${rounds} writes, ${flushes} flushes of the disk`);
-      // So a program that saves the files of a pool that is not in use finds those that were.
       assert.equal(isTouchedByAttach, true);
       assert.equal(isTouched, false);
+      // A program that has saved the pool's files while the volume was in use finds that it was written since.
+      const saved = lastWriteOf(root, id);
+      await pool.checkHealth(pool.queue, watch);
+      assert.notEqual(lastWriteOf(root, id), saved);
       // The filesystem writes its log now and then.
       assert.ok(flushes < rounds * 1.5, `${flushes} flushes`);
     } finally {
       await pool.close();
     }
+  });
+
+  test('in a pool with a disk to itself, in use when its driver ends: it has the time of that', async () => {
+    using scratch = new Scratch('times');
+    const disk = attachDisk(sparseFile(scratch.join('disk.img'), 1024));
+    const root = scratch.join('data/pools/test');
+    const location = { type: 'device', path: disk } as const;
+    const pool = await openTestPool(scratch, { location });
+    const { id } = await pool.create(volumeSpec('volume', { content: { type: 'block' } }));
+    const attachment = await pool.attach(id, { persistent: false });
+    // So the pool stays mounted.
+    await using _inUse = { [Symbol.asyncDispose]: () => attachment.release() };
+    await pool.checkHealth(pool.queue, watch);
+    const saved = lastWriteOf(root, id);
+    await setTimeout(tickMs);
+    await pool.close();
+    assert.notEqual(lastWriteOf(root, id), saved);
   });
 
   test('in a directory, which programs save that look at the times of files: they are kept', async (t) => {

@@ -15,13 +15,22 @@ const at = { fd: 0, openFlags: 16, inHandle: 24, inBytes: 32, outHandle: 40, out
 const requestBytes = 56;
 const handleBytes = 24;
 
-const futimensCall = libcCall<readonly [Descriptor, null]>('int futimens(int fd, const void *times)');
+const utimensatCall = libcCall<readonly [number, string, null, number]>(
+  'int utimensat(int dirfd, const char *path, const void *times, int flags)',
+);
+const AT_FDCWD = -100;
+const AT_SYMLINK_NOFOLLOW = 0x100;
+
+/** Sets the times of a file to now. */
+export async function setTimes(queue: DiskQueue, path: string): Promise<void> {
+  await invoke(queue, utimensatCall, [AT_FDCWD, path, null, AT_SYMLINK_NOFOLLOW], path);
+}
 
 /**
  * Opens a file of an XFS again, for reading and writing, so that no write through it changes the file's times
  * (FMODE_NOCMTIME in fs/xfs/xfs_handle.c). Each change of a time is a change of metadata: fdatasync(2) ignores it, but a
  * loop device answers a flush by fsync(2), which then writes the log of the filesystem too, and flushes the disk twice.
- * The times say when it was opened so: a program that saves files by their times, while nothing uses them, finds it changed.
+ * The times of the file are set to now.
  * @param directory any directory of the same filesystem
  * @returns undefined if the filesystem, or the kernel for this process, has no such way
  */
@@ -46,7 +55,7 @@ export async function reopenUntimed(
     request.writeUInt32LE(constants.O_RDWR | openFlags.O_CLOEXEC, at.openFlags);
     request.writeBigUInt64LE(address + BigInt(requestBytes), at.inHandle);
     request.writeUInt32LE(memory.readUInt32LE(lengthAt), at.inBytes);
-    await invoke(queue, futimensCall, [file, null], file.path);
+    await setTimes(queue, file.path);
     return await ioctlToOpen(queue, directory, XFS_IOC_OPEN_BY_HANDLE, request, file.path);
   } catch (error) {
     if (isErrno(error, 'ENOTSUP', 'ENOTTY', 'EPERM', 'ESTALE')) return undefined;

@@ -25,6 +25,7 @@ import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
 import type { Attached, AttachedDevice, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { Layout } from '../../records/layout.ts';
+import type { UntimedFiles } from '../../records/untimed-files.ts';
 import { seenVolume } from './by-name.ts';
 import { devicesByPath } from './devices-by-path.ts';
 import { imageOf, openImage } from './image-file.ts';
@@ -47,17 +48,17 @@ interface SeenDevice {
 export class ImageAttacher implements Attacher {
   readonly #queue: DiskQueue;
   readonly #layout: Layout;
-  readonly #reopen: ((image: Descriptor) => Promise<Descriptor | undefined>) | undefined;
+  readonly #untimed: UntimedFiles | undefined;
   /** The volumes of the devices at the last look, by number: valid for as long as nothing else is attached. */
   readonly #seen = new Map<number, SeenDevice>();
 
   readonly rescue: Attacher['rescue'];
 
-  /** @param reopen opens an image again in a better way, if there is one */
-  constructor(queue: DiskQueue, layout: Layout, reopen?: (image: Descriptor) => Promise<Descriptor | undefined>) {
+  /** @param untimed for images whose times no write changes */
+  constructor(queue: DiskQueue, layout: Layout, untimed?: UntimedFiles) {
     this.#queue = queue;
     this.#layout = layout;
-    this.#reopen = reopen;
+    this.#untimed = untimed;
     this.rescue = devicesByPath(queue);
   }
 
@@ -91,7 +92,7 @@ export class ImageAttacher implements Attacher {
     { persistent }: { persistent: boolean },
   ): Promise<Attachment> {
     await using image = opened;
-    const backing = (await this.#reopen?.(image)) ?? image;
+    const backing = (await this.#untimed?.reopen(this.#queue, id, image)) ?? image;
     const request = { backing, label: id, readonly: false, autoclear: !persistent, blockSizeBytes };
     const loop = await step('attach/device', () => attachLoop(this.#queue, request));
     // The loop device has the file open now.

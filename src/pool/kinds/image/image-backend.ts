@@ -1,13 +1,12 @@
-import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
-import { reopenUntimed } from '../../../kernel/file/untimed.ts';
 import type { Backend, Extras, Snapshotter } from '../../backend.ts';
 import type { OpenLocation } from '../../location/location.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Traits } from '../../pool.ts';
 import { type FileParts, FileStore } from '../../records/file-store.ts';
 import { writeHealthFile } from '../../records/health-file.ts';
+import { UntimedFiles } from '../../records/untimed-files.ts';
 import { FilesystemTrimmer } from '../../trimmer.ts';
 import { ImageAttacher } from './attacher.ts';
 import { blockSizeOf } from './block-size.ts';
@@ -57,14 +56,15 @@ export class ImageBackend implements Backend {
   readonly space: ImageSpace;
   readonly extras: Extras;
   readonly #options: ImageBackendOptions;
+  readonly #untimed: UntimedFiles | undefined;
 
   constructor(options: ImageBackendOptions) {
     const { cloning, layout, location, log, order, queue, syncs } = options;
     this.#options = options;
     this.queue = queue;
-    const reopen = async (image: Descriptor) => reopenUntimed(queue, await syncs.kept(queue, layout.volumes), image);
+    this.#untimed = mayLeaveTimes(options) ? new UntimedFiles(layout, syncs, () => this.attacher.counts()) : undefined;
     this.traits = { ...imageTraits, snapshots: cloning, changedBlocks: options.changedBlocks };
-    this.attacher = new ImageAttacher(queue, layout, mayLeaveTimes(options) ? reopen : undefined);
+    this.attacher = new ImageAttacher(queue, layout, this.#untimed);
     const { formatQueue, templates } = options;
     const maker = new ImageMaker({ queue, formatQueue, order, syncs, snapshots: cloning, templates, log });
     const programs = queue.beside('repair', repairsAtOnce);
@@ -93,6 +93,7 @@ export class ImageBackend implements Backend {
   async probe(queue: DiskQueue): Promise<void> {
     await writeHealthFile(queue, this.#options.layout.root);
     await this.#options.reserve.acquire(queue);
+    await this.#untimed?.stamp(queue);
     // Behind the answer: to write what a much larger filesystem needs takes longer than a sick disk is waited for.
     void this.#followDisk();
   }
@@ -107,6 +108,15 @@ export class ImageBackend implements Backend {
     }
   }
 
+  /** Or a program that saves the pool's files while the driver is stopped would not find those that were written. */
+  async #stampLast(): Promise<void> {
+    if (this.queue.closedFor !== undefined) return;
+    const { log, name } = this.#options;
+    await this.#untimed?.stamp(this.queue, 'now').catch((error: unknown) => {
+      log.warn({ pool: name, err: error }, 'cannot set the times of images that were in use');
+    });
+  }
+
   abandon(): void {
     void this.#options.templates?.close();
     this.#options.location.abandon();
@@ -114,6 +124,7 @@ export class ImageBackend implements Backend {
 
   async close(): Promise<void> {
     await this.#options.templates?.close();
+    await this.#stampLast();
     await this.#options.location.close();
   }
 }
