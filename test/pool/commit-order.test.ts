@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readdirSync, renameSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../src/kernel/file/file.ts';
@@ -10,9 +11,10 @@ import { SnapshotFileDraft } from '../../src/pool/records/file-draft.ts';
 import type { FileParts } from '../../src/pool/records/file-store.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import { ReservedSpace } from '../../src/pool/records/reserved-space.ts';
-import { snapshotIdFor } from '../../src/volume/id.ts';
+import { snapshotIdFor, volumeIdFor } from '../../src/volume/id.ts';
+import type { VolumeRecord } from '../../src/volume/record.ts';
 import { attachDisk, flushesOf, sparseFile } from '../support/disk.ts';
-import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { openTestBackend, openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const queue = new DiskQueue('test', 2);
@@ -219,4 +221,39 @@ describe('what is on the disk before the rename that commits it', () => {
       await pool.close();
     }
   });
+});
+
+/** The directories that are synced with a record in them. */
+class NotedSync extends DirectorySync {
+  readonly paths: string[] = [];
+
+  override sync(queue: DiskQueue, path: string): Promise<void> {
+    if (existsSync(join(path, 'volume.json'))) this.paths.push(path);
+    return super.sync(queue, path);
+  }
+}
+
+test('where no journal keeps the order, the names in a draft are synced before it gets its place', async () => {
+  using scratch = new Scratch('names');
+  const pool = await openTestPool(scratch);
+  const { id } = await pool.create(volumeSpec('source'));
+  await pool.close();
+  const syncs = new NotedSync();
+  const backend = await openTestBackend(scratch, queue, syncs);
+  const [source] = (await backend.records.readVolumes()).records;
+  assert.equal(source?.id, id);
+  for (const name of ['new', 'clone']) {
+    const record: VolumeRecord = { ...source, id: volumeIdFor('node', 'test', name), name };
+    const draft = backend.provisioner.draft(record.id, { isResumable: false });
+    await draft.begin();
+    if (name === 'new') await draft.make(record, { ...record, mkfsArguments: [] });
+    else {
+      await draft.clone({ kind: 'volume', record: source }).complete({ isAtRest: true });
+      await draft.complete(record, record);
+    }
+    assert.ok(
+      syncs.paths.some((path) => path.startsWith(scratch.join('pool', 'tmp', record.id))),
+      name,
+    );
+  }
 });

@@ -40,14 +40,17 @@ export function volumeSpec(name: string, changes: Partial<VolumeSpec> = {}): Vol
 }
 
 /** The backend alone of a closed pool that `openTestPool` made. Its location stays locked by this process. */
-export async function openTestBackend(scratch: Scratch, queue: DiskQueue): Promise<ImageBackend> {
+export async function openTestBackend(
+  scratch: Scratch,
+  queue: DiskQueue,
+  syncs: DirectorySync = new DirectorySync(),
+): Promise<ImageBackend> {
   const settings = testSettings(scratch);
   const layout = new Layout(scratch.join('pool'));
   const location = await openLocation({
     ...{ ...settings, poolName: settings.name, queue },
     location: { type: 'directory', path: layout.root },
   });
-  const syncs = new DirectorySync();
   return new ImageBackend({
     ...{ ...settings, location, layout, queue, blockSizeBytes: 512 },
     ...{ syncs, order: new CommitOrder(queue, syncs, false), reserve: new ReservedSpace(layout.reserve) },

@@ -104,14 +104,16 @@ export const durabilityMutants: readonly Mutant[] = [
     file: 'src/pool/kinds/image/drafts.ts',
     text: 'this.writeRecord(record).then(() => order.names(this.directory)),',
     replacement: 'this.writeRecord(record),',
-    killer,
+    killer: order,
+    only: 'the names in a draft',
   },
   {
     name: "sync of a cloned volume's draft",
     file: 'src/pool/kinds/image/drafts.ts',
     text: '    await order.names(this.directory);\n',
     replacement: '',
-    killer,
+    killer: order,
+    only: 'the names in a draft',
   },
   {
     name: 'sync of the directory after create',
