@@ -16,7 +16,7 @@ export class UntimedFiles {
   readonly #layout: Layout;
   readonly #syncs: DirectorySync;
   readonly #attached: () => Promise<ReadonlyMap<string, number>>;
-  /** Those that have had a device since the last time. Those of a driver before this one are found by their devices. */
+  /** Volumes that have had a device since the last time. Devices of a driver before this one show the others. */
   #ids = new Set<VolumeId>();
   #stampedMs = Number.NEGATIVE_INFINITY;
 
