@@ -61,6 +61,8 @@ export interface Config {
   readonly maxInlineSizeBytes: bigint | undefined;
   /** The controller of many nodes; undefined: there is none. */
   readonly link: LinkConfig | undefined;
+  /** Snapshots may follow a volume that moves. */
+  readonly movesSnapshots: boolean;
   /** The cloud that this node is a machine of: it has its id and its zone from there. undefined: none. */
   readonly cloud: CloudName | undefined;
   /** The variables by which programs for clouds are configured. */
@@ -189,6 +191,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     lockTimeoutMs: (file?.lockTimeoutSeconds ?? (side === undefined ? 30 : Infinity)) * 1000,
     maxInlineSizeBytes: file?.maxInlineSizeBytes,
     link: readLink(reader, side),
+    movesSnapshots: reader.oneOf('HOLDFAST_MOVE_SNAPSHOTS', ['true', 'false'], 'false') === 'true',
     cloud: readCloud(reader, side),
     cloudEnvironment: cloudVariables(source.environment),
   };

@@ -82,7 +82,10 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   const { dataDirectory } = config;
   const shared = { pools, objects, dataDirectory, queue: kubeletQueue, log };
   const peers = await peersOf(config, shared, (id) => mover?.isMoving(id) === true);
-  const mover = config.side === undefined ? new Mover({ ...shared, peers: peers?.nodes }) : undefined;
+  const mover =
+    config.side === undefined
+      ? new Mover({ ...shared, movesSnapshots: config.movesSnapshots, peers: peers?.nodes })
+      : undefined;
   const remote = hasNode(config.side)
     ? await openContextVolumes(config, { log, queue: kubeletQueue, threadsEach: sizes.server })
     : undefined;

@@ -86,8 +86,9 @@ describe('holdfast move', () => {
       `  plain: { directory: ${scratch.join('plain')} }`,
       '',
     ].join('\n');
-    await using driver = await DriverProcess.start(scratch, { config });
-    const environment = environmentFor(scratch, { config });
+    const options = { config, environment: { HOLDFAST_MOVE_SNAPSHOTS: 'true' } };
+    await using driver = await DriverProcess.start(scratch, options);
+    const environment = environmentFor(scratch, options);
     using client = driver.connect();
     const id = await new TestVolume(scratch, 'data').create(client);
     for (const name of ['older', 'newer']) await client.controller.CreateSnapshot({ source_volume_id: id, name });
@@ -128,6 +129,11 @@ describe('holdfast move', () => {
       [['move', 'data'], 2, /say which pool it moves to: --to-pool POOL/],
       [['move', 'data', '--to-pool', 'two', '--limit', 'fast'], 2, /'fast' is not a size/],
       [['move', 'data', '--to-pool', 'one'], 1, /is in pool one already/],
+      [
+        ['move', 'data', '--to-pool', 'two', '--with-snapshots'],
+        1,
+        /has HOLDFAST_MOVE_SNAPSHOTS=true: this is not finished/,
+      ],
       [['move', 'data', '--to-pool', 'plain'], 1, /cannot move to pool plain: it has no volumes with ext4/],
       [['move', 'status', id], 1, /has not moved of late/],
       [['move', 'cancel', id], 1, /is not moving: see holdfast move status/],

@@ -39,7 +39,7 @@ export class Node implements AsyncDisposable {
   private constructor(pools: Pools, scratch: Scratch) {
     this.pools = pools;
     const options = { dataDirectory: scratch.join('data'), queue: new DiskQueue('node', 2), log: quiet };
-    this.mover = new Mover({ ...options, pools, objects: this.objects });
+    this.mover = new Mover({ ...options, pools, objects: this.objects, movesSnapshots: true });
   }
 
   static async open(scratch: Scratch, names: readonly Sized[] = [sized('one'), sized('two')]): Promise<Node> {

@@ -59,6 +59,7 @@ class Node {
       config: ['defaultPool: one', 'pools:', ...lines, ''].join('\n'),
       environment: {
         ...this.#command.environment,
+        HOLDFAST_MOVE_SNAPSHOTS: 'true',
         ...(crashPoint !== undefined && { HOLDFAST_TEST_CRASH_AT: crashPoint }),
       },
     });

@@ -1232,4 +1232,12 @@ export const moveMutants: readonly Mutant[] = [
     replacement: 'throw errorIn(reply.error);',
     only: 'has its queue hear',
   },
+  {
+    name: 'snapshots follow only where that was turned on',
+    file: 'src/move/mover.ts',
+    killer: 'test/move/command.test.ts',
+    text: 'if (withSnapshots && movesSnapshots !== true) {',
+    replacement: 'if (withSnapshots && movesSnapshots === null) {',
+    only: 'says why a volume cannot move',
+  },
 ];

@@ -53,7 +53,8 @@ class Node implements AsyncDisposable {
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
     const queue = new DiskQueue('node', 2);
-    const mover = new Mover({ pools, objects: new ObjectQueue(), dataDirectory, queue, log: quiet });
+    const shared = { pools, objects: new ObjectQueue(), dataDirectory, queue };
+    const mover = new Mover({ ...shared, movesSnapshots: true, log: quiet });
     await mover.resume();
     return new Node(pools, mover);
   }
