@@ -82,6 +82,8 @@ export interface PoolSnapshotMoves {
   isLeft(id: SnapshotId): boolean;
   /** The copy here, if there is one, also if it was handed over. */
   find(id: SnapshotId): SnapshotRecord | undefined;
+  /** The same, as it is on the disk, durably. @throws what keeps that from being known */
+  settled(id: SnapshotId): Promise<SnapshotRecord | undefined>;
   stateOf(id: SnapshotId): Promise<CopyState>;
   /** Fences it for a move with a new id. @returns the fence: that of an earlier try, if it still stands */
   close(id: SnapshotId): Promise<Fence>;

@@ -42,16 +42,25 @@ export class Node implements AsyncDisposable {
     this.mover = new Mover({ ...options, pools, objects: this.objects, movesSnapshots: true });
   }
 
-  static async open(scratch: Scratch, names: readonly Sized[] = [sized('one'), sized('two')]): Promise<Node> {
+  /** @param away pools whose disks are not there */
+  static async open(
+    scratch: Scratch,
+    names: readonly Sized[] = [sized('one'), sized('two')],
+    away: readonly string[] = [],
+  ): Promise<Node> {
     const openers = names.map(({ bytes, name }) => {
       const location = { type: 'file', path: scratch.join(`${name}.img`), sizeBytes: bytes } as const;
-      return [name, (queue: DiskQueue) => openTestPool(scratch, { name, queue, location })] as const;
+      const open = (queue: DiskQueue) =>
+        away.includes(name)
+          ? Promise.reject(new Error('its disk is away'))
+          : openTestPool(scratch, { name, queue, location });
+      return [name, open] as const;
     });
     const plain = { type: 'directory', path: scratch.join('plain') } as const;
     const copying = (queue: DiskQueue) => openTestPool(scratch, { name: 'plain', queue, location: plain });
     const pools = new Pools(new Map([...openers, ['plain', copying]]), 'one');
     const [failure] = await pools.open();
-    if (failure !== undefined) throw failure.error;
+    if (failure !== undefined && away.length === 0) throw failure.error;
     const node = new Node(pools, scratch);
     await node.mover.resume();
     return node;

@@ -93,6 +93,25 @@ describe('a snapshot that follows its volume', () => {
     await one.close();
   });
 
+  test('has not arrived before its arrival is durable, and is listed once after that', async () => {
+    using scratch = new Scratch('snapshot');
+    const [one, two] = [await withSnapshot(scratch), await open(scratch, 'two')];
+    const fence = await movesOf(one).snapshots.close(id);
+    const answer = await movesOf(one).snapshots.give(id, fence);
+    {
+      // The commit, and each look at its outcome.
+      using _sick = new FailingSync(scratch.join('data/pools/two/snapshots'), Number.POSITIVE_INFINITY);
+      await assert.rejects(arrive(one, two, fence, answer), /EIO/);
+      await assert.rejects(movesOf(two).snapshots.settled(id), /EIO/);
+      await assert.rejects(movesOf(two).snapshots.stateOf(id), /EIO/);
+    }
+    assert.equal((await movesOf(two).snapshots.settled(id))?.id, id);
+    assert.deepEqual((await movesOf(two).snapshots.stateOf(id)).mark, { generation: 1 });
+    assert.deepEqual([await names(one), await names(two)], [[], ['first']]);
+    await one.close();
+    await two.close();
+  });
+
   test('is one of a later generation in its new pool, and an old copy where a disk is back as it was before', async () => {
     using scratch = new Scratch('snapshot');
     const [one, two] = [await withSnapshot(scratch), await open(scratch, 'two')];

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { AdminClient, AdminError } from '../../src/admin/client.ts';
 import type { Moving } from '../../src/admin/protocol.ts';
 import type { CrashPoint, StepName } from '../../src/volume/step.ts';
@@ -65,6 +66,19 @@ class Node {
     });
   }
 
+  /** Starts a move, once the driver has found those that an earlier one has left. */
+  async order(id: string, to: string, limit?: bigint, withSnapshots = false): Promise<void> {
+    for (;;) {
+      try {
+        await this.admin.startMove(id, to, limit, withSnapshots);
+        return;
+      } catch (error) {
+        if (!(error instanceof AdminError && error.message.includes('the driver is starting'))) throw error;
+        await setTimeout(20);
+      }
+    }
+  }
+
   /** A volume in the first pool with two snapshots. */
   async create(client: DriverClient): Promise<string> {
     const id = await this.volume.create(client, { pool: 'one' });
@@ -95,7 +109,7 @@ class Node {
   /** Moves the volume, and none of its snapshots. @returns the pool where it is then */
   async moveAlone(id: string): Promise<string> {
     const to = (await this.pool(id)) === 'one' ? 'two' : 'one';
-    await this.admin.startMove(id, to, undefined);
+    await this.order(id, to);
     await eventually(async () => assert.equal((await this.move(id))?.state, 'done'));
     return to;
   }
@@ -104,7 +118,7 @@ class Node {
   async startUntilDead(driver: DriverProcess, id: string, to: string): Promise<void> {
     await eventually(async () => {
       if (driver.hasEnded) return;
-      const order = this.admin.startMove(id, to, undefined, true);
+      const order = this.order(id, to, undefined, true);
       await order.catch((error: unknown) => {
         if (driver.hasEnded) return;
         throw error;
@@ -187,7 +201,7 @@ describe('a driver that is killed while snapshots follow their volume', () => {
           using client = driver.connect();
           await node.requireListed(client);
           // Before its first note nothing was begun.
-          if (step === 'move/note' && when === 'before') await node.admin.startMove(id, to, undefined, true);
+          if (step === 'move/note' && when === 'before') await node.order(id, to, undefined, true);
           await node.snapshotsEnded(id);
           await node.requireIn(to);
           await node.requireWhole(client);
@@ -241,7 +255,7 @@ describe('a driver that is killed while snapshots follow their volume', () => {
         {
           await using driver = await node.start(`after ${step}`);
           // So slow that the first one is still being copied.
-          await node.admin.startMove(id, to, 1n << 18n, true);
+          await node.order(id, to, 1n << 18n, true);
           await eventually(async () => assert.ok(BigInt((await node.move(id))?.snapshots?.totalBytes ?? 0n) > 0n));
           await node.admin.cancelMove(id).catch(requireGone);
           await eventually(() => assert.ok(driver.hasEnded));

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { IncomingSnapshot, PoolSnapshotMoves } from '../../pool/moves.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { storedBytes } from '../../volume/encryption.ts';
-import { AlreadyExists, FailedPrecondition } from '../../volume/errors.ts';
+import { AlreadyExists, FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { Fence } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
@@ -50,10 +50,17 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
   const { from, newBytes, objects, record, signal, to } = parts;
   const { id } = record;
   const [source, target] = [movesOf(from).snapshots, movesOf(to).snapshots];
-  if (target.find(id) !== undefined) return settleArrived(parts, source, target);
+  if ((await target.settled(id)) !== undefined) return settleArrived(parts, source, target);
   source.requireMovable(record);
   target.requireRoomFor(record);
-  const fence = await patiently({ objects, signal }, [id], () => source.close(id));
+  const fence = await patiently({ objects, signal }, [id], async () => {
+    // Another one may have been taken under its name since this one was found.
+    const now = await source.settled(id);
+    if (now !== undefined && now.createdAt !== record.createdAt) {
+      throw new Unavailable(`snapshot ${id} is another one by now: it moves in the next try.`);
+    }
+    return source.close(id);
+  });
   const { isGiven, moveId } = fence;
   // One that was handed over has all of its blocks there.
   await using incoming = await target.receive(record, { moveId, newBytes: isGiven ? 0n : newBytes });
@@ -74,6 +81,8 @@ async function settleArrived(
   target: PoolSnapshotMoves,
 ): Promise<void> {
   await patiently({ objects, signal }, [id], async () => {
+    // Its commit may have been in doubt, and may not have come to the disk.
+    if ((await target.settled(id)) === undefined) throw new Unavailable(`snapshot ${id} has not arrived yet.`);
     const { generation } = (await target.stateOf(id)).mark;
     if (await source.settle(id, generation)) return;
     throw new AlreadyExists(

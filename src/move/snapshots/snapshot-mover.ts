@@ -86,7 +86,6 @@ export class SnapshotMover {
   readonly #runs = new Map<VolumeId, Run>();
   readonly #ended = new Map<VolumeId, SnapshotsJob>();
   #isStopping = false;
-  #isReady = false;
 
   constructor(options: SnapshotMoverOptions) {
     this.#options = options;
@@ -104,7 +103,6 @@ export class SnapshotMover {
       else if (isLongPast(job)) await this.#jobs.forget(job.id);
       else this.#ended.set(job.id, job);
     }
-    this.#isReady = true;
   }
 
   sights(): SnapshotsSight[] {
@@ -136,7 +134,9 @@ export class SnapshotMover {
     if (this.#isStopping) throw new Unavailable('the driver is stopping; try again.');
     running?.ending.abort(new Aborted('another move was ordered.'));
     await running?.done;
-    const pools = [...new Set(this.#held(id, to).map(({ pool }) => pool.name))];
+    // The order before this one may have left copies in a pool that is not open now.
+    const before = (running?.job ?? this.#ended.get(id))?.snapshots.pools ?? [];
+    const pools = [...new Set([...this.#held(id, to).map(({ pool }) => pool.name), ...before])];
     const job: SnapshotsJob = {
       ...{ moveId, id, from: pools.join(', '), to, startedAt: new Date().toISOString(), state: 'running' },
       ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond }),
@@ -160,7 +160,7 @@ export class SnapshotMover {
     await run?.done;
     try {
       for (const name of job?.snapshots.pools ?? []) this.#requireKnown(name);
-      for (const each of await fencedIn(open, id)) await this.#undo(each, job?.to);
+      for (const each of await fencedIn(open, id)) await this.#undo(each);
       const startedAt = new Date().toISOString();
       const last: SnapshotsJob = job ?? {
         ...{ moveId: '', id, from: '', to: '', startedAt, state: 'running' },
@@ -188,18 +188,28 @@ export class SnapshotMover {
         `snapshot ${id} is being handed over to another pool; try again (see holdfast move status).`,
       );
     }
-    const run = this.#runs.get(first.record.sourceId);
+    const { sourceId } = first.record;
+    const run = this.#runs.get(sourceId);
     const closed = pools.firstClosed();
-    if (closed !== undefined && valid.state.mark.generation > 0 && (run !== undefined || !this.#isReady)) {
+    if (closed !== undefined && valid.state.mark.generation > 0) {
       throw new Unavailable(
         `snapshot ${id} has moved just now, and pool ${closed}, which is not open, may have a copy that was left; try again when it is.`,
       );
     }
-    for (const { pool } of copies) await movesOf(pool).snapshots.removeLeft(id);
-    if (run?.current?.id !== id) return;
-    run.current.ending.abort(new Aborted('the snapshot was deleted.'));
-    if ((await withTimeout(removedMs, run.current.done)) === 'late') {
-      throw new Unavailable(`the move of snapshot ${id}, which is about to be deleted, has not ended yet; try again.`);
+    for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);
+    if (run?.current?.id === id) {
+      run.current.ending.abort(new Aborted('the snapshot was deleted.'));
+      if ((await withTimeout(removedMs, run.current.done)) === 'late') {
+        throw new Unavailable(
+          `the move of snapshot ${id}, which is about to be deleted, has not ended yet; try again.`,
+        );
+      }
+    }
+    const { fence, generation } = valid.state.mark;
+    if (run === undefined && !this.#ended.has(sourceId) && fence === undefined && generation === 0) return;
+    // It has moved, or was about to: nothing that was copied of it stays readable.
+    for (const pool of pools.all()) {
+      if (pool.moves !== undefined && pool !== valid.pool) await pool.moves.snapshots.discard(id);
     }
   }
 
@@ -231,11 +241,14 @@ export class SnapshotMover {
     /** The ones that do not move in this try, each with the reason. */
     const passed = new Map<SnapshotId, LeftSnapshot>();
     let space: ReadonlyMap<SnapshotId, bigint> | undefined;
+    let isResolved = false;
     while (!ending.signal.aborted) {
       let held: Held | undefined;
       try {
         for (const name of job.snapshots.pools) this.#requireKnown(name);
         const to = this.#options.pools.get(job.to);
+        if (!isResolved) await this.#resolve(to, job.id);
+        isResolved = true;
         const all = this.#held(job.id, job.to);
         space ??= await spaceOf(all.filter((each) => whyStays(each) === undefined));
         progress.total = Math.max(progress.total, all.length);
@@ -313,7 +326,7 @@ export class SnapshotMover {
   async #giveUp(held: Held, to: string): Promise<void> {
     const { id } = held.record;
     try {
-      if (held.pool.moves?.snapshots.find(id) !== undefined) return await this.#undo(held, to);
+      if (held.pool.moves?.snapshots.find(id) !== undefined) return await this.#undo(held);
       // It was removed meanwhile.
       const target = this.#options.pools.get(to);
       if (movesOf(target).snapshots.find(id) === undefined) await movesOf(target).snapshots.discard(id);
@@ -322,8 +335,20 @@ export class SnapshotMover {
     }
   }
 
-  /** @param to undefined: not known any more */
-  #undo({ pool, record: { id } }: Held, to: string | undefined): Promise<void> {
+  /**
+   * What an order that sent them elsewhere has left: fenced copies in the pool that they go to now, and ones that were handed over
+   * and have arrived in a third pool.
+   */
+  async #resolve(to: Pool, id: VolumeId): Promise<void> {
+    const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
+    for (const each of await fencedIn(open, id)) {
+      const third = open.filter(({ name }) => name !== to.name && name !== each.pool.name);
+      const isElsewhere = (await copiesOf(third, each.record.id)).some(({ state }) => isUsable(state));
+      if (each.pool.name === to.name || isElsewhere) await this.#undo(each);
+    }
+  }
+
+  #undo({ pool, record: { id } }: Held): Promise<void> {
     const { objects, pools } = this.#options;
     const source = movesOf(pool).snapshots;
     return patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
@@ -331,8 +356,8 @@ export class SnapshotMover {
       const others = pools.all().filter((other) => other.name !== pool.name && other.moves !== undefined);
       for (const other of others) {
         const there = movesOf(other).snapshots;
-        if (there.find(id) === undefined) {
-          if (other.name === to) await there.discard(id);
+        if ((await there.settled(id)) === undefined) {
+          await there.discard(id);
           continue;
         }
         if (!(await source.settle(id, (await there.stateOf(id)).mark.generation))) {
@@ -344,8 +369,8 @@ export class SnapshotMover {
       }
       if (why === 'given') {
         // A pool that is not open may have it.
-        const mayHave = to ?? pools.firstClosed();
-        if (mayHave !== undefined) this.#requireKnown(mayHave);
+        const closed = pools.firstClosed();
+        if (closed !== undefined) this.#requireKnown(closed);
         await source.takeBack(id);
       } else if (mark.fence !== undefined) await source.open(id);
     });
@@ -397,7 +422,7 @@ export class SnapshotMover {
           .map((record) => ({ pool, record })),
       )
       .filter(({ record }) => !isOfMove(record))
-      .sort((a, b) => (a.record.createdAt > b.record.createdAt ? -1 : 1));
+      .sort((a, b) => b.record.createdAt.localeCompare(a.record.createdAt));
   }
 
   /** @throws Unavailable while the pool is not open; one that is not in the configuration any more has nothing */
@@ -461,7 +486,7 @@ interface Copy extends Held {
 async function copiesOf(pools: readonly Pool[], id: SnapshotId): Promise<Copy[]> {
   const copies: Copy[] = [];
   for (const pool of pools) {
-    const record = pool.moves?.snapshots.find(id);
+    const record = await pool.moves?.snapshots.settled(id);
     if (record !== undefined) copies.push({ pool, record, state: await movesOf(pool).snapshots.stateOf(id) });
   }
   return copies;

@@ -21,6 +21,7 @@ import type { HeldSpace } from '../space/space-ledger.ts';
 import { explainFull } from './full.ts';
 import { isOfMove, serializeMark } from './move-mark.ts';
 import type { CatalogParts } from './parts.ts';
+import { destroyUnreadable } from './unreadable.ts';
 
 /** The marks of all copies, and their content (`moves.ts`). */
 export interface Copies extends Pick<PoolMoves, 'changedRanges' | 'hasChanges' | 'read'> {
@@ -45,6 +46,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     this.#parts = parts;
     this.#transfer = transfer;
     this.#copies = copies;
+    parts.unsettled.onSnapshot = (id) => this.#note(id);
   }
 
   /** Before the pool is used. */
@@ -70,7 +72,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   async requireRemovable(id: SnapshotId): Promise<void> {
     const { generations, name, snapshotIndex } = this.#parts;
     if (snapshotIndex.get(id) === undefined) return;
-    const { mark } = await this.stateOf(id);
+    const { mark } = await this.#copies.stateOf(id);
     if (isRemovable(mark, await generations.read(id))) return;
     throw new Unavailable(
       `snapshot ${id} was handed over by pool ${name}, and is removed once its move has ended: see holdfast move status.`,
@@ -85,7 +87,13 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return this.#parts.snapshotIndex.get(id);
   }
 
-  stateOf(id: SnapshotId): Promise<CopyState> {
+  async settled(id: SnapshotId): Promise<SnapshotRecord | undefined> {
+    await this.#parts.unsettled.settle(id);
+    return this.find(id);
+  }
+
+  async stateOf(id: SnapshotId): Promise<CopyState> {
+    await this.#parts.unsettled.settle(id);
     return this.#copies.stateOf(id);
   }
 
@@ -119,16 +127,19 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   }
 
   async removeLeft(id: SnapshotId): Promise<void> {
-    if (this.isLeft(id)) await this.#remove(id);
+    // As the mark says, and not as memory does: it must never be the snapshot itself.
+    const { why } = await this.stateOf(id);
+    if (this.find(id) !== undefined && (why === 'given' || why === 'old')) await this.#remove(id);
   }
 
   /** It went on elsewhere. */
   async #remove(id: SnapshotId): Promise<void> {
-    const { backend, snapshotIndex, trash, unsettled } = this.#parts;
+    const { backend, snapshotIndex, unsettled } = this.#parts;
     const ref = await unsettled.change([id], () => step('move/settle', () => backend.provisioner.removeSnapshot(id)));
+    const record = snapshotIndex.get(id);
     snapshotIndex.delete(id);
     this.#left.delete(id);
-    trash.destroy(ref);
+    if (ref !== undefined) await destroyUnreadable(this.#parts, ref, { id, encryption: record?.encryption });
   }
 
   async takeBack(id: SnapshotId): Promise<void> {
@@ -205,6 +216,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   }
 
   async discard(id: SnapshotId): Promise<void> {
+    if (this.#transfer.incomingSnapshot === undefined) return;
     await step('move/discard', async () => {
       for (const ref of await this.#draft(id).discard()) this.#parts.trash.destroy(ref);
     });
@@ -234,7 +246,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     const record = this.find(id);
     if (record === undefined) return;
     this.#left.set(id, record.createdAt);
-    const { why } = await this.stateOf(id);
+    const { why } = await this.#copies.stateOf(id);
     if (why !== 'given' && why !== 'old') this.#left.delete(id);
   }
 

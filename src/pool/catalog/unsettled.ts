@@ -26,6 +26,8 @@ export interface UnsettledOptions {
  * durable.
  */
 export class Unsettled {
+  /** Called once memory has what the disk has of a snapshot, before anything is said of it. */
+  onSnapshot: ((id: SnapshotId) => Promise<void>) | undefined;
   readonly #options: UnsettledOptions;
   readonly #ids = new Set<Id>();
   readonly #settling = new Map<Id, Promise<void>>();
@@ -84,6 +86,7 @@ export class Unsettled {
     }
     if (snapshotId !== undefined) {
       await this.#settleSnapshot(snapshotId);
+      await this.onSnapshot?.(snapshotId);
       await this.#settleWithTrash(snapshotId);
     }
     this.#ids.delete(id);

@@ -1240,4 +1240,36 @@ export const moveMutants: readonly Mutant[] = [
     replacement: 'if (withSnapshots && movesSnapshots === null) {',
     only: 'says why a volume cannot move',
   },
+  {
+    name: 'a snapshot has arrived once that is durable',
+    ...snapshotMoves,
+    text: `    await this.#parts.unsettled.settle(id);
+    return this.find(id);`,
+    replacement: '    return this.find(id);',
+    only: 'has not arrived before',
+  },
+  {
+    name: 'a snapshot that was taken again under its name does not move as the one before',
+    file: 'src/move/snapshots/snapshot-move.ts',
+    killer: 'test/move/snapshots-doubt.test.ts',
+    text: 'if (now !== undefined && now.createdAt !== record.createdAt) {',
+    replacement: 'if (now === undefined) {',
+    only: 'taken again under its name',
+  },
+  {
+    name: 'a snapshot is not taken back while a pool is away that may have it',
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    killer: 'test/move/snapshots-doubt.test.ts',
+    text: '        if (closed !== undefined) this.#requireKnown(closed);\n',
+    replacement: '',
+    only: 'in a pool which is away',
+  },
+  {
+    name: 'copies that were ordered elsewhere before are resolved first',
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    killer: 'test/move/snapshots-doubt.test.ts',
+    text: '        if (!isResolved) await this.#resolve(to, job.id);\n',
+    replacement: '',
+    only: 'is ordered back',
+  },
 ];

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import { BytesPerSecond } from '../../src/move/pace.ts';
+import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
+import { ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { id, idOf, Node, sized, withSnapshots } from './following-node.ts';
+import { movesOf } from './two-pools.ts';
+
+const threePools = ['one', 'two', 'three'].map((name) => sized(name));
+
+describe('snapshots whose move has come to no clear end', () => {
+  test('one that was taken again under its name does not move as the one before', async () => {
+    using scratch = new Scratch('doubt');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const [from, to] = [node.pools.get('one'), node.pools.get('two')];
+    const record = movesOf(from).snapshots.find(idOf('young')) ?? assert.fail();
+    await node.remove(idOf('young'));
+    const digest = await node.snapshot('young', randomBytes(4096), 0n);
+    const { signal } = new AbortController();
+    const nothing = () => undefined;
+    const parts = { from, to, newBytes: 0n, objects: node.objects, pace: new BytesPerSecond(undefined), signal };
+    await assert.rejects(moveSnapshot({ ...parts, record, begun: nothing, moved: nothing }), /is another one by now/);
+    assert.equal(await node.digest('young'), digest);
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
+  });
+
+  test('one that may be in a pool which is away is neither taken back nor deleted; then it follows', async () => {
+    using scratch = new Scratch('doubt');
+    let digests: Awaited<ReturnType<typeof withSnapshots>>;
+    {
+      await using node = await Node.open(scratch, threePools);
+      digests = await withSnapshots(node);
+      mock.method(movesOf(node.pools.get('one')).snapshots, 'settle', async () => {
+        throw new Unavailable('pool one does not answer.');
+      });
+      await node.mover.start(id, 'two', undefined, true);
+      await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool one does not answer.'));
+      await node.mover.start(id, 'three', undefined);
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    }
+    {
+      await using node = await Node.open(scratch, threePools, ['two']);
+      await node.mover.start(id, 'three', undefined, true);
+      await eventually(() => assert.deepEqual(node.sight().snapshots?.job.state, 'done'));
+      assert.deepEqual(await node.listed(), ['three/middle', 'three/old']);
+      await assert.rejects(node.remove(idOf('young')), { name: 'Unavailable' });
+      await assert.rejects(node.mover.cancel(id), { name: 'Unavailable' });
+    }
+    await using node = await Node.open(scratch, threePools);
+    await node.mover.start(id, 'three', undefined, true);
+    await node.ended();
+    assert.deepEqual(await node.listed(), ['three/middle', 'three/old', 'three/young']);
+    for (const [name, digest] of Object.entries(digests)) assert.equal(await node.digest(name), digest);
+  });
+
+  test('one that was handed over and is ordered back is there again, with nothing left elsewhere', async () => {
+    using scratch = new Scratch('doubt');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    const target = movesOf(node.pools.get('two')).snapshots;
+    const receive = target.receive.bind(target);
+    const broken = mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+      const incoming = await receive(...args);
+      incoming.commit = async () => {
+        throw new ResourceExhausted('pool two is full.');
+      };
+      return incoming;
+    });
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
+    broken.mock.restore();
+    await node.mover.start(id, 'one', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.job.state, 'done'));
+    await eventually(async () => assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']));
+    assert.equal(await node.digest('young'), digests.young);
+    const drafts = readdirSync(scratch.join('data/pools/two/tmp')).filter((name) => name.includes(idOf('young')));
+    assert.deepEqual(drafts, []);
+  });
+});
