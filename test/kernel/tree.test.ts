@@ -60,6 +60,19 @@ describe('TreeLevels', () => {
     }
     assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
   });
+
+  test('has short paths for messages at any depth', async (t) => {
+    const directory = await scratch(t);
+    await deepDirectory(directory, 400);
+    await using levels = new TreeLevels<object>(queue);
+    await levels.push(await openReadOnly(queue, join(directory, 'tree')), {});
+    const inside = treeName(Buffer.from('inside-of-the-directory-before'));
+    for (let { top } = levels; top !== undefined && levels.depth < 400; { top } = levels) {
+      await levels.push(await openSubdirectory(queue, top.directory, inside), {});
+      assert.ok((levels.top?.directory.path.length ?? 0) < 4200);
+    }
+    assert.match(levels.top?.directory.path ?? '', /\/inside-of-the-directory-before$/);
+  });
 });
 
 describe('removeTree', () => {

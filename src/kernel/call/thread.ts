@@ -1,5 +1,6 @@
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { type ErrorCode, errorOfCode, HoldfastError } from '../../volume/errors.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import { failureOf, KernelError, type KernelFailure } from './errno.ts';
 import { callHere } from './libc.ts';
 
@@ -25,6 +26,8 @@ interface Waiting {
   reject(error: Error): void;
 }
 
+const endMs = 10_000;
+
 /** It ends when the main thread asks for that, also by its own end. */
 const endWord = 'end';
 
@@ -45,6 +48,7 @@ export class Thread<Jobs extends ThreadJobs> implements AsyncDisposable {
       this.#waiting.clear();
     };
     this.#worker.on('error', lost);
+    this.#worker.on('messageerror', lost);
     this.#exited = new Promise((resolve) => {
       this.#worker.once('exit', () => {
         this.#hasEnded = true;
@@ -68,13 +72,13 @@ export class Thread<Jobs extends ThreadJobs> implements AsyncDisposable {
     });
   }
 
-  /** Does not wait for a job that goes on: its disk may hang. */
+  /** Does not wait for a job that goes on, nor long for files that it closes: their disk may hang. */
   async [Symbol.asyncDispose](): Promise<void> {
     const isIdle = this.#waiting.size === 0;
     this.#worker.postMessage(endWord);
     if (!isIdle) return;
     this.#worker.ref();
-    await this.#exited;
+    if ((await withTimeout(endMs, this.#exited)) === 'late') this.#worker.unref();
   }
 
   #answer(reply: Reply): void {

@@ -38,6 +38,9 @@ export interface TreeName {
   readonly text: string;
 }
 
+/** Characters of a path: PATH_MAX, and what is left of one that is longer. */
+const longestPath = 4096;
+const keptOfPath = 200;
 /** Size of the part of a directory that is in memory at a time. */
 const namesBytes = 64 * 1024;
 /** struct linux_dirent64 (getdents64(2)). */
@@ -114,6 +117,11 @@ export function makeFileIn(queue: DiskQueue, directory: Descriptor, name: TreeNa
   return openName(queue, directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
 }
 
+/** For messages. Each level of a deep tree has its path, and all of them together must not take much memory. */
+function pathBelow(path: string, name: string): string {
+  return path.length > longestPath ? `${path.slice(0, keptOfPath)}/.../${name}` : `${path}/${name}`;
+}
+
 async function openName(
   queue: DiskQueue,
   directory: Descriptor,
@@ -125,7 +133,7 @@ async function openName(
   how.writeBigUInt64LE(BigInt(flags | openFlags.O_CLOEXEC), 0);
   how.writeBigUInt64LE(BigInt(mode), 8);
   how.writeBigUInt64LE(RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, 16);
-  const path = `${directory.path}/${name.text}`;
+  const path = pathBelow(directory.path, name.text);
   const fd = await invokeToOpen(queue, openat2Call, [directory, name.bytes, how, how.length], path);
   return new Descriptor(fd, path, (flags & openFlags.O_PATH) === 0 ? queue : undefined);
 }

@@ -14,7 +14,7 @@ import { Links } from './links.ts';
 import { OtherTree, type TreePlace } from './progress.ts';
 import { encodeRecord, longestRecordBytes, recordHead, type TreeRecord } from './records.ts';
 import { attributesIn, changedMeanwhile, readFlags, readSmall, readWhole, requireUnchanged, type Seen } from './see.ts';
-import { type Bytes, bytesOf, type SeenReply, type SmallFiles, seenIn, smallFiles } from './small.ts';
+import { type Bytes, bytesOf, inDirectory, type SeenReply, type SmallFiles, seenIn, smallFiles } from './small.ts';
 
 export interface TreeSource {
   readonly queue: DiskQueue;
@@ -143,7 +143,8 @@ class Packer {
       for (let at = 0; at < names.length; at++) place.seen.push(replies.then((all) => all[at]));
       // They are awaited later, or not at all.
       for (const each of place.seen) each.catch(() => undefined);
-      this.#looking = Promise.allSettled([this.#looking, replies]);
+      // Without their results, which would be kept until the end of the walk.
+      this.#looking = Promise.allSettled([this.#looking, replies]).then(() => undefined);
     }
     const reply = await place.seen.shift();
     if (reply === undefined) throw new Error('an entry was not looked at');
@@ -158,9 +159,7 @@ class Packer {
     this.#small ??= smallFiles();
     const small = this.#small;
     const isRead = !this.#isPassing;
-    return await directory.during((_path, fd) =>
-      queue.run(() => small.ask('see', { fd, path: directory.path, names, isRead })),
-    );
+    return await inDirectory(queue, directory, (where) => small.ask('see', { ...where, names, isRead }));
   }
 
   async *#entry(

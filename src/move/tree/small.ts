@@ -38,6 +38,20 @@ interface InDirectory {
   readonly path: string;
 }
 
+/**
+ * A job of a thread in a directory. The directory stays open until the job has ended, even if its caller has left, as its pool
+ * is given up: the number would be that of another directory meanwhile, and the thread would work in there.
+ */
+export function inDirectory<T>(
+  queue: DiskQueue,
+  directory: Descriptor,
+  job: (where: InDirectory) => Promise<T>,
+): Promise<T> {
+  const work = () => directory.during((_path, fd) => job({ fd, path: directory.path }));
+  // Once for its wait for a place, and once for the job.
+  return directory.during(() => queue.run(work));
+}
+
 /** An entry that was looked at, or the reason why not. */
 export type SeenReply = { readonly seen: Seen } | { readonly error: SentError };
 

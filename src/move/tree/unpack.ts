@@ -37,7 +37,7 @@ import {
   unreadable,
 } from './records.ts';
 import { moreThanItsSize, bytesOf as recordBytes } from './room.ts';
-import { bytesOf, type SmallFile, type SmallFiles, smallFiles } from './small.ts';
+import { bytesOf, inDirectory, type SmallFile, type SmallFiles, smallFiles } from './small.ts';
 
 export interface TreeTarget {
   readonly queue: DiskQueue;
@@ -68,6 +68,8 @@ const batchFiles = 1024;
 const inheritedAcls = ['system.posix_acl_default', 'system.posix_acl_access'];
 /** The number of entries whose calls go on while the next ones come, and of files that are compared at a time. */
 const entriesAtOnce = 8;
+/** Bytes of the names of all extended attributes of a file, at most (linux/limits.h). */
+const XATTR_LIST_MAX = 65_536;
 /** The number of small files that are made, or compared, by one job of another thread. */
 const filesAtOnce = 32;
 /** The number of those jobs at a time: one waits for the other. */
@@ -140,6 +142,8 @@ class Unpacker implements AsyncDisposable {
   /** Small files of the innermost directory that have come. */
   #files: SmallFile[] = [];
   #filesBytes = 0;
+  /** Of the file that comes. */
+  #attributeNamesBytes = 0;
   #small: SmallFiles | undefined;
   /** The next piece is that. */
   #announced: DataRange | undefined;
@@ -274,6 +278,7 @@ class Unpacker implements AsyncDisposable {
         this.#levels.top.state.entries++;
         const { name, sizeBytes } = record;
         this.#file = { name: bytesOf(name), sizeBytes, content: undefined, owner: undefined, attributes: [] };
+        this.#attributeNamesBytes = 0;
         return;
       }
     }
@@ -314,6 +319,10 @@ class Unpacker implements AsyncDisposable {
         file.owner = record;
         return true;
       case 'attribute':
+        // Each name ends with a NUL in the list that the other end has read.
+        this.#attributeNamesBytes += record.name.length + 1;
+        if (this.#attributeNamesBytes > XATTR_LIST_MAX) throw unreadable('it has more attributes than a file can have');
+        this.#filesBytes += record.value.length;
         file.attributes.push({ name: bytesOf(record.name), value: bytesOf(record.value) });
         return true;
       case 'content':
@@ -364,9 +373,7 @@ class Unpacker implements AsyncDisposable {
     const small = this.#small;
     for (const { content } of files) batch.bytes += content?.length ?? 0;
     this.#finishing.start(async () => {
-      const made = await directory.during((_path, fd) =>
-        queue.run(() => small.ask('make', { fd, path: directory.path, files })),
-      );
+      const made = await inDirectory(queue, directory, (where) => small.ask('make', { ...where, files }));
       batch.small.push(...made);
     });
     await this.#finishing.fewerThan(jobsAtOnce);

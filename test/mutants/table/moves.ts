@@ -1272,4 +1272,13 @@ export const moveMutants: readonly Mutant[] = [
     replacement: '',
     only: 'is ordered back',
   },
+  {
+    name: 'a directory in which a thread works stays open',
+    file: 'src/move/tree/small.ts',
+    killer: 'src/move/tree/small.test.ts',
+    text: 'const work = () => directory.during((_path, fd) => job({ fd, path: directory.path }));',
+    replacement:
+      'const work = async () => job({ fd: Number(await directory.during(async (_path, fd) => fd)), path: directory.path });',
+    only: 'stays open until that has ended',
+  },
 ];
