@@ -72,6 +72,7 @@ describe('TreeLevels', () => {
       assert.ok((levels.top?.directory.path.length ?? 0) < 4200);
     }
     assert.match(levels.top?.directory.path ?? '', /\/inside-of-the-directory-before$/);
+    await run('rm', ['-rf', join(directory, 'tree')]);
   });
 });
 
