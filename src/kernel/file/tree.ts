@@ -38,7 +38,7 @@ export interface TreeName {
   readonly text: string;
 }
 
-/** Characters of a path: PATH_MAX, and what is left of one that is longer. */
+/** Characters of a path: PATH_MAX, and the beginning that is kept of a longer one. */
 const longestPath = 4096;
 const keptOfPath = 200;
 /** Size of the part of a directory that is in memory at a time. */

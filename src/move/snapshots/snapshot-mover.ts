@@ -336,8 +336,8 @@ export class SnapshotMover {
   }
 
   /**
-   * What an order that sent them elsewhere has left: fenced copies in the pool that they go to now, and ones that were handed over
-   * and have arrived in a third pool.
+   * Ends the rest of an order that sent them elsewhere: fenced copies in the pool that they go to now, and ones that were handed
+   * over and have arrived in a third pool.
    */
   async #resolve(to: Pool, id: VolumeId): Promise<void> {
     const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);

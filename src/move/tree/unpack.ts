@@ -142,7 +142,7 @@ class Unpacker implements AsyncDisposable {
   /** Small files of the innermost directory that have come. */
   #files: SmallFile[] = [];
   #filesBytes = 0;
-  /** Of the file that comes. */
+  /** Bytes of the names of attributes of the file that comes. */
   #attributeNamesBytes = 0;
   #small: SmallFiles | undefined;
   /** The next piece is that. */

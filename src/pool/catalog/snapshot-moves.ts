@@ -127,7 +127,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   }
 
   async removeLeft(id: SnapshotId): Promise<void> {
-    // As the mark says, and not as memory does: it must never be the snapshot itself.
+    // The mark decides, not memory: it must never be the snapshot itself.
     const { why } = await this.stateOf(id);
     if (this.find(id) !== undefined && (why === 'given' || why === 'old')) await this.#remove(id);
   }

@@ -140,7 +140,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot that is removed leaves no earlier copy',
     ...snapshots,
-    text: 'for (const { pool } of copies) await movesOf(pool).snapshots.removeLeft(id);',
+    text: 'for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);',
     replacement: '',
   },
   {
