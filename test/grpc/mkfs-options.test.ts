@@ -25,9 +25,7 @@ const options: Readonly<Record<FilesystemType, readonly string[]>> = {
     ...['^resize_inode', 'sparse_super2', 'meta_bg,^resize_inode', '^64bit', '^has_journal', 'inline_data'].map(
       asFeature,
     ),
-    ...['uninit_bg', '^metadata_csum', 'metadata_csum_seed', 'mmp', 'fast_commit', '^flex_bg', 'ea_inode'].map(
-      asFeature,
-    ),
+    ...['uninit_bg', '^metadata_csum', 'metadata_csum_seed', 'mmp', '^flex_bg', 'ea_inode'].map(asFeature),
     ...['^extent', '^extent,^64bit', '^sparse_super', 'quota', 'casefold', 'none'].map(asFeature),
   ],
   xfs: [

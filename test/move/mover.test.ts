@@ -174,8 +174,9 @@ describe('a move between two pools of a node', () => {
     assert.equal((await node.ended()).job.state, 'done');
     assert.equal(await node.where(), 'plain');
     assert.equal(await digest(node), before);
-    // All of the first round, and the changes.
-    assert.equal(allocated(scratch), 44n * mib);
+    // All of the first round, and the changes. A file in many pieces takes a block for their places, too.
+    const takenBytes = allocated(scratch);
+    assert.ok(takenBytes >= 44n * mib && takenBytes < 45n * mib, `${takenBytes} bytes`);
   });
 
   test('that is cancelled leaves the volume where it is, and nothing of the copy', async () => {
