@@ -14,6 +14,7 @@ import { devicesPlans } from './devices/plans.ts';
 import { DriverPlaces, DriverProcess, pools } from './driver-process.ts';
 import { hasFio } from './fio.ts';
 import { judge, missedGoals } from './goals.ts';
+import { interruption } from './interruption.ts';
 import { type LifecyclePlan, type LifecycleResult, measureLifecycles } from './lifecycles.ts';
 import { measureMemory } from './memory.ts';
 import { describeResult } from './report.ts';
@@ -156,15 +157,11 @@ async function main(): Promise<void> {
     },
   });
   if (process.getuid?.() !== 0) throw new Error('must be run as root: it mounts filesystems');
-  const interruption = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => interruption.abort(new Error(`ended by ${signal}`)));
-  }
   const plan = values.quick ? plans.quick : values.full ? plans.full : plans.usual;
   const result = await bench(
     plan,
     { withData: values.data || values.full, withScale: values.scale || values.full },
-    interruption.signal,
+    interruption(),
   );
   const goals = judge(result);
   process.stdout.write(`${describeResult(result, goals)}\n`);

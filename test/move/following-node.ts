@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
+import { mock } from 'node:test';
 import { controllerService } from '../../src/controller/service.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { readAt } from '../../src/kernel/file/file.ts';
 import { Mover, type MoveSight } from '../../src/move/mover.ts';
 import type { SnapshotsJob } from '../../src/move/snapshots/snapshot-mover.ts';
+import type { Pool } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
+import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import { type SnapshotId, snapshotIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
@@ -127,6 +130,20 @@ export class Node implements AsyncDisposable {
     await this.mover.stop();
     await this.pools.close();
   }
+}
+
+/** From now on a pool commits no snapshot: one that was handed over to it does not arrive. @returns ends that */
+export function refuseCommits(pool: Pool): () => void {
+  const target = movesOf(pool).snapshots;
+  const receive = target.receive.bind(target);
+  const refused = mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+    const incoming = await receive(...args);
+    incoming.commit = async () => {
+      throw new ResourceExhausted(`pool ${pool.name} is full.`);
+    };
+    return incoming;
+  });
+  return () => refused.mock.restore();
 }
 
 export const call = { deadline: undefined, note: () => undefined };

@@ -4,10 +4,10 @@ import { readdirSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { BytesPerSecond } from '../../src/move/pace.ts';
 import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
-import { ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
+import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { id, idOf, Node, sized, withSnapshots } from './following-node.ts';
+import { id, idOf, Node, refuseCommits, sized, withSnapshots } from './following-node.ts';
 import { movesOf } from './two-pools.ts';
 
 const threePools = ['one', 'two', 'three'].map((name) => sized(name));
@@ -62,18 +62,10 @@ describe('snapshots whose move has come to no clear end', () => {
     using scratch = new Scratch('doubt');
     await using node = await Node.open(scratch);
     const digests = await withSnapshots(node);
-    const target = movesOf(node.pools.get('two')).snapshots;
-    const receive = target.receive.bind(target);
-    const broken = mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
-      const incoming = await receive(...args);
-      incoming.commit = async () => {
-        throw new ResourceExhausted('pool two is full.');
-      };
-      return incoming;
-    });
+    const commitAgain = refuseCommits(node.pools.get('two'));
     await node.mover.start(id, 'two', undefined, true);
     await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
-    broken.mock.restore();
+    commitAgain();
     await node.mover.start(id, 'one', undefined, true);
     await eventually(() => assert.equal(node.sight().snapshots?.job.state, 'done'));
     await eventually(async () => assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']));

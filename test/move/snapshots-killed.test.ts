@@ -79,6 +79,14 @@ class Node {
     }
   }
 
+  /** A volume in one pool and its snapshots in the other. */
+  async apart(): Promise<{ readonly id: string; readonly to: string }> {
+    await using driver = await this.start();
+    using client = driver.connect();
+    const id = await this.create(client);
+    return { id, to: await this.moveAlone(id) };
+  }
+
   /** A volume in the first pool with two snapshots. */
   async create(client: DriverClient): Promise<string> {
     const id = await this.volume.create(client, { pool: 'one' });
@@ -183,13 +191,7 @@ describe('a driver that is killed while snapshots follow their volume', () => {
   test('before and after each step: each snapshot is whole, and there once, and the next start ends it', async (t) => {
     using scratch = new Scratch('snapshots-killed');
     const node = new Node(scratch, command);
-    let [id, to] = ['', ''];
-    {
-      await using driver = await node.start();
-      using client = driver.connect();
-      id = await node.create(client);
-      to = await node.moveAlone(id);
-    }
+    let { id, to } = await node.apart();
     for (const [step, pass] of points) {
       for (const when of ['before', 'after'] satisfies CrashPoint['when'][]) {
         await t.test(`${when} ${step}, pass ${pass}`, async () => {
@@ -243,13 +245,7 @@ describe('a driver that is killed while snapshots follow their volume', () => {
   test('after each step of its end: each snapshot is whole, and where it was', async (t) => {
     using scratch = new Scratch('snapshots-killed');
     const node = new Node(scratch, command);
-    let [id, to] = ['', ''];
-    {
-      await using driver = await node.start();
-      using client = driver.connect();
-      id = await node.create(client);
-      to = await node.moveAlone(id);
-    }
+    const { id, to } = await node.apart();
     for (const step of cancelPoints) {
       await t.test(`after ${step}`, async () => {
         {

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf } from './devices.ts';
-import { call, id, idOf, mib, Node, sized, spec, withSnapshots } from './following-node.ts';
+import { call, id, idOf, mib, Node, refuseCommits, sized, spec, withSnapshots } from './following-node.ts';
 import { movesOf } from './two-pools.ts';
 
 describe('snapshots that follow their volume to another pool', () => {
@@ -181,15 +181,7 @@ describe('snapshots that follow their volume to another pool', () => {
     using scratch = new Scratch('snapshots');
     await using node = await Node.open(scratch);
     const digests = await withSnapshots(node);
-    const target = movesOf(node.pools.get('two')).snapshots;
-    const receive = target.receive.bind(target);
-    mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
-      const incoming = await receive(...args);
-      incoming.commit = async () => {
-        throw new ResourceExhausted('pool two is full.');
-      };
-      return incoming;
-    });
+    refuseCommits(node.pools.get('two'));
     await node.mover.start(id, 'two', undefined, true);
     await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
     assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);

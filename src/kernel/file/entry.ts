@@ -13,6 +13,7 @@ import type { TreeName } from './tree.ts';
  */
 
 const AT_FDCWD = -100;
+const AT_SYMLINK_NOFOLLOW = 0x100;
 const AT_EMPTY_PATH = 0x1000;
 
 const mkdiratCall = libcCall<readonly [Lent, Uint8Array, number]>(
@@ -34,7 +35,7 @@ const fchownatCall = libcCall<readonly [Lent, string, number, number, number]>(
   'int fchownat(int dirfd, const char *path, uint owner, uint group, int flags)',
 );
 const chmodCall = libcCall<readonly [Lent, number]>('int chmod(const char *path, uint mode)');
-const utimensatCall = libcCall<readonly [number, Lent, Uint8Array, number]>(
+const utimensatCall = libcCall<readonly [number, Lent | string, Uint8Array | null, number]>(
   'int utimensat(int dirfd, const char *path, void *times, int flags)',
 );
 const listxattrCall = libcCall<readonly [Lent, Uint8Array | null, number]>(
@@ -47,8 +48,8 @@ const setxattrCall = libcCall<readonly [Lent, Uint8Array, Uint8Array, number, nu
   'int setxattr(const char *path, const void *name, void *value, size_t size, int flags)',
 );
 
-/** A value, and all names of a file, are no longer (xattr(7)). */
-const longestAttributes = 65_536;
+/** A value, and all names of a file with a NUL behind each, are no longer (xattr(7)). */
+export const longestAttributes = 65_536;
 /** The target of a symlink is shorter (PATH_MAX). */
 const longestTarget = 4096;
 
@@ -133,6 +134,11 @@ export async function changeTimes(
   times.writeBigInt64LE(modified.seconds, 16);
   times.writeBigInt64LE(BigInt(modified.nanoseconds), 24);
   await invoke(queue, utimensatCall, [AT_FDCWD, entry.asPath, times, 0], entry.path);
+}
+
+/** Sets the times of a file to now. A symlink is not followed. */
+export async function setTimesToNow(queue: DiskQueue, path: string): Promise<void> {
+  await invoke(queue, utimensatCall, [AT_FDCWD, path, null, AT_SYMLINK_NOFOLLOW], path);
 }
 
 /** The names of the extended attributes of an entry, with those of its ACLs, in the order of their bytes. */

@@ -4,7 +4,7 @@ import { type Descriptor, openFlags } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctlNow, ioctlToOpen } from '../call/ioctl.ts';
-import { invoke, libcCall } from '../call/libc.ts';
+import { setTimesToNow } from './entry.ts';
 
 /** xfs_fs.h: a file's handle, and a file that is opened by it. Both take a struct xfs_fsop_handlereq. */
 const XFS_IOC_FD_TO_HANDLE: IoctlRequest = { name: 'XFS_IOC_FD_TO_HANDLE', number: 0xc038586a };
@@ -14,17 +14,6 @@ const XFS_IOC_OPEN_BY_HANDLE: IoctlRequest = { name: 'XFS_IOC_OPEN_BY_HANDLE', n
 const at = { fd: 0, openFlags: 16, inHandle: 24, inBytes: 32, outHandle: 40, outBytes: 48 };
 const requestBytes = 56;
 const handleBytes = 24;
-
-const utimensatCall = libcCall<readonly [number, string, null, number]>(
-  'int utimensat(int dirfd, const char *path, const void *times, int flags)',
-);
-const AT_FDCWD = -100;
-const AT_SYMLINK_NOFOLLOW = 0x100;
-
-/** Sets the times of a file to now. */
-export async function setTimes(queue: DiskQueue, path: string): Promise<void> {
-  await invoke(queue, utimensatCall, [AT_FDCWD, path, null, AT_SYMLINK_NOFOLLOW], path);
-}
 
 /**
  * Opens a file of an XFS again, for reading and writing, so that no write through it changes the file's times
@@ -47,20 +36,19 @@ export async function reopenUntimed(
   memory.writeUInt32LE(handleBytes, lengthAt);
   request.writeBigUInt64LE(address + BigInt(requestBytes), at.outHandle);
   request.writeBigUInt64LE(address + BigInt(lengthAt), at.outBytes);
-  const fd = file.lend();
   try {
-    request.writeUInt32LE(fd, at.fd);
-    // The inode of an open file is in memory.
-    ioctlNow(directory, XFS_IOC_FD_TO_HANDLE, request);
-    request.writeUInt32LE(constants.O_RDWR | openFlags.O_CLOEXEC, at.openFlags);
-    request.writeBigUInt64LE(address + BigInt(requestBytes), at.inHandle);
-    request.writeUInt32LE(memory.readUInt32LE(lengthAt), at.inBytes);
-    await setTimes(queue, file.path);
-    return await ioctlToOpen(queue, directory, XFS_IOC_OPEN_BY_HANDLE, request, file.path);
+    return await file.during(async (_path, fd) => {
+      request.writeUInt32LE(fd, at.fd);
+      // The inode of an open file is in memory.
+      ioctlNow(directory, XFS_IOC_FD_TO_HANDLE, request);
+      request.writeUInt32LE(constants.O_RDWR | openFlags.O_CLOEXEC, at.openFlags);
+      request.writeBigUInt64LE(address + BigInt(requestBytes), at.inHandle);
+      request.writeUInt32LE(memory.readUInt32LE(lengthAt), at.inBytes);
+      await setTimesToNow(queue, file.path);
+      return await ioctlToOpen(queue, directory, XFS_IOC_OPEN_BY_HANDLE, request, file.path);
+    });
   } catch (error) {
     if (isErrno(error, 'ENOTSUP', 'ENOTTY', 'EPERM', 'ESTALE')) return undefined;
     throw error;
-  } finally {
-    file.giveBack();
   }
 }

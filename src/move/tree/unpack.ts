@@ -8,6 +8,7 @@ import {
   changeOwner,
   changeTimes,
   linkIn,
+  longestAttributes,
   makeDirectoryIn,
   makeSpecialIn,
   makeSymlinkIn,
@@ -68,8 +69,6 @@ const batchFiles = 1024;
 const inheritedAcls = ['system.posix_acl_default', 'system.posix_acl_access'];
 /** The number of entries whose calls go on while the next ones come, and of files that are compared at a time. */
 const entriesAtOnce = 8;
-/** Bytes of the names of all extended attributes of a file, at most (linux/limits.h). */
-const XATTR_LIST_MAX = 65_536;
 /** The number of small files that are made, or compared, by one job of another thread. */
 const filesAtOnce = 32;
 /** The number of those jobs at a time: one waits for the other. */
@@ -321,7 +320,8 @@ class Unpacker implements AsyncDisposable {
       case 'attribute':
         // Each name ends with a NUL in the list that the other end has read.
         this.#attributeNamesBytes += record.name.length + 1;
-        if (this.#attributeNamesBytes > XATTR_LIST_MAX) throw unreadable('it has more attributes than a file can have');
+        if (this.#attributeNamesBytes > longestAttributes)
+          throw unreadable('it has more attributes than a file can have');
         this.#filesBytes += record.value.length;
         file.attributes.push({ name: bytesOf(record.name), value: bytesOf(record.value) });
         return true;

@@ -1,8 +1,9 @@
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { setTimesToNow } from '../../kernel/file/entry.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
-import { reopenUntimed, setTimes } from '../../kernel/file/untimed.ts';
+import { reopenUntimed } from '../../kernel/file/untimed.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { Layout } from './layout.ts';
 
@@ -47,7 +48,7 @@ export class UntimedFiles {
     for (const id of stillAttached) this.#ids.add(id);
     await Promise.all(
       [...new Set([...before, ...stillAttached])].map((id) =>
-        setTimes(queue, this.#layout.data(id)).catch(ignoreMissing),
+        setTimesToNow(queue, this.#layout.data(id)).catch(ignoreMissing),
       ),
     );
   }

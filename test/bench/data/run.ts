@@ -2,6 +2,7 @@ import { buildBundle } from '../../../scripts/build.ts';
 import { Usage } from '../../../scripts/options.ts';
 
 import { Scratch } from '../../support/scratch.ts';
+import { interruption } from '../interruption.ts';
 import { describeDataPath, measureDataPath } from './data-path.ts';
 
 const usage =
@@ -14,11 +15,8 @@ As root: npm run bench:data -- [options]
 const { values } = usage.read({
   options: { quick: { type: 'boolean', default: false }, rounds: { type: 'string', default: '5' } },
 });
-const interruption = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => interruption.abort(new Error(`ended by ${signal}`)));
-}
+const signal = interruption();
 using scratch = new Scratch('bench-bundle');
 const { file: bundle } = await buildBundle(scratch.join('dist'));
 const plan = values.quick ? { rounds: 1, seconds: 1 } : { rounds: Number(values.rounds), seconds: 3 };
-process.stdout.write(`${describeDataPath(await measureDataPath(bundle, plan, interruption.signal))}\n`);
+process.stdout.write(`${describeDataPath(await measureDataPath(bundle, plan, signal))}\n`);

@@ -1,6 +1,7 @@
 import { buildBundle } from '../../../scripts/build.ts';
 import { Usage } from '../../../scripts/options.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { interruption } from '../interruption.ts';
 import { describeScale, measureScale } from './scale.ts';
 
 const usage =
@@ -12,10 +13,7 @@ const usage =
 const { values } = usage.read({
   options: { volumes: { type: 'string', default: '10000' }, rounds: { type: 'string', default: '30' } },
 });
-const interruption = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => interruption.abort(new Error(`ended by ${signal}`)));
-}
+const signal = interruption();
 using scratch = new Scratch('bench-bundle');
 const { file: bundle } = await buildBundle(scratch.join('dist'));
 const many = Number(values.volumes);
@@ -23,4 +21,4 @@ const plan = {
   ...{ rounds: Number(values.rounds), starts: 5 },
   ...{ volumes: { few: 100, many }, usedVolumes: Math.floor(many / 20) },
 };
-process.stdout.write(`${describeScale(await measureScale(bundle, plan, interruption.signal))}\n`);
+process.stdout.write(`${describeScale(await measureScale(bundle, plan, signal))}\n`);

@@ -3,6 +3,7 @@ import { buildBundle } from '../../../scripts/build.ts';
 import { Usage } from '../../../scripts/options.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { type PoolName, pools } from '../driver-process.ts';
+import { interruption } from '../interruption.ts';
 import { mebibytes } from '../result.ts';
 import { table } from '../table.ts';
 import { measureVersions, type VersionResult, type VersionsResult } from './measure.ts';
@@ -50,15 +51,11 @@ async function main(): Promise<void> {
   const pool = pools.find((name) => name === values.pool);
   if (pool === undefined) usage.refuse(`there is no pool ${values.pool}`);
   if (process.getuid?.() !== 0) throw new Error('must be run as root: it mounts filesystems');
-  const interruption = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => interruption.abort(new Error(`ended by ${signal}`)));
-  }
   using scratch = new Scratch('bench-versions');
   const { file: after } = await buildBundle(scratch.join('dist'));
   const say = (text: string) => process.stderr.write(`bench: ${text}\n`);
   const plan = { pool, rounds, lives: { floor: 25, one: 40, many: 160 } };
-  const result = await measureVersions({ before, after }, plan, say, interruption.signal);
+  const result = await measureVersions({ before, after }, plan, say, interruption());
   process.stdout.write(`${describe(result, pool, rounds)}\n`);
 }
 

@@ -437,7 +437,7 @@ export const copyMutants: readonly Mutant[] = [
     name: 'an image that keeps its times has that of its attachment',
     ...times,
     file: 'src/kernel/file/untimed.ts',
-    text: '    await setTimes(queue, file.path);\n',
+    text: '      await setTimesToNow(queue, file.path);\n',
     replacement: '',
     only: 'the disk is flushed once',
   },
