@@ -65,11 +65,12 @@ stage() { # name, command...
 }
 
 # Runs test files; their counts go into the summary. There is no second try: a test that fails now and then is a defect,
-# its own or the driver's. A test that was skipped showed nothing, so it is a failure, too.
+# its own or the driver's. A test that was skipped showed nothing, so it is a failure, too. A test that took too long may still
+# have a virtual machine or a driver, for which its file would wait without end: --test-force-exit.
 node_tests() { # report name, node arguments...
   local report="$results/$1.tap" status=0 skips
   shift
-  node --test --test-timeout=600000 \
+  node --test --test-timeout=600000 --test-force-exit \
     --test-reporter=spec --test-reporter-destination=stdout \
     --test-reporter=tap --test-reporter-destination="$report" "$@" || status=1
   passed=$((passed + $(tap_count pass "$report")))

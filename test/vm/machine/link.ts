@@ -22,7 +22,7 @@ export class MachineGone extends Error {}
 /** The host's end of the serial port. */
 export class Link {
   readonly #socket: Socket;
-  readonly #listeners = new Map<number, Listener>();
+  readonly #exchanges = new Map<number, { readonly request: Request; readonly listener: Listener }>();
   readonly #reader = new FrameReader();
   #channels = 0;
   #isCut = false;
@@ -41,11 +41,11 @@ export class Link {
     socket.on('data', (chunk: Buffer) => {
       for (const { bytes, channel, kind } of this.#reader.read(chunk)) {
         if (kind === 'hello') greet();
-        const listener = this.#listeners.get(channel);
+        const listener = this.#exchanges.get(channel)?.listener;
         if (kind === 'output') listener?.output?.(bytes);
         if (kind === 'error') listener?.error?.(bytes);
         if (kind !== 'done') continue;
-        this.#listeners.delete(channel);
+        this.#exchanges.delete(channel);
         listener?.done(bytes);
       }
     });
@@ -59,7 +59,7 @@ export class Link {
   open(request: Request, listener: Listener): Channel {
     if (this.#isCut) throw new MachineGone('the virtual machine is gone');
     const channel = ++this.#channels;
-    this.#listeners.set(channel, listener);
+    this.#exchanges.set(channel, { request, listener });
     this.#socket.write(encodeFrame('open', channel, JSON.stringify(request)));
     return {
       input: (bytes) => this.#socket.write(encodeFrame('input', channel, bytes)),
@@ -67,13 +67,18 @@ export class Link {
     };
   }
 
+  /** The requests that have no end yet, as text. */
+  underWay(): string[] {
+    return [...this.#exchanges.values()].map(({ request }) => JSON.stringify(request));
+  }
+
   /** From now on nothing of the machine is heard: whatever it still says does not count. */
   cut(): void {
     if (this.#isCut) return;
     this.#isCut = true;
     this.#socket.destroy();
-    const listeners = [...this.#listeners.values()];
-    this.#listeners.clear();
-    for (const listener of listeners) listener.cut();
+    const exchanges = [...this.#exchanges.values()];
+    this.#exchanges.clear();
+    for (const { listener } of exchanges) listener.cut();
   }
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** What QEMU says: the greeting, an answer, or an event. */
 interface Message {
@@ -14,6 +15,8 @@ export class Monitor implements Disposable {
   readonly #socket: Socket;
   readonly #lines: AsyncIterator<string>;
   readonly #events: string[] = [];
+  /** Stays over from a wait that came to its end before it. */
+  #next: Promise<Message> | undefined;
 
   private constructor(socket: Socket) {
     this.#socket = socket;
@@ -40,11 +43,19 @@ export class Monitor implements Disposable {
     }
   }
 
-  /** Waits for an event, unless it has been. */
-  async happened(event: string): Promise<void> {
-    while (!this.#events.includes(event)) {
-      const message = await this.#read();
-      if (message.event !== undefined) this.#events.push(message.event);
+  /** Waits for an event, unless it has been. @returns false if it does not come in time */
+  async happened(event: string, patienceMs: number): Promise<boolean> {
+    const over = new AbortController();
+    const late = delay(patienceMs, undefined, { signal: over.signal }).catch(() => undefined);
+    try {
+      while (!this.#events.includes(event)) {
+        const message = await Promise.race([this.#read(), late]);
+        if (message === undefined) return false;
+        if (message.event !== undefined) this.#events.push(message.event);
+      }
+      return true;
+    } finally {
+      over.abort();
     }
   }
 
@@ -52,7 +63,16 @@ export class Monitor implements Disposable {
     this.#socket.destroy();
   }
 
-  async #read(): Promise<Message> {
+  #read(): Promise<Message> {
+    this.#next ??= this.#readLine().finally(() => {
+      this.#next = undefined;
+    });
+    // An end that comes when nobody waits any more is no error.
+    this.#next.catch(() => undefined);
+    return this.#next;
+  }
+
+  async #readLine(): Promise<Message> {
     const { done, value } = await this.#lines.next();
     if (done === true) throw new Error('QEMU has closed its control');
     return JSON.parse(value);

@@ -133,13 +133,9 @@ function diskDevice({ bus, name, sectorBytes, serial }: Drive) {
   return { driver: 'scsi-hd', serial, logical_block_size: sectorBytes, physical_block_size: sectorBytes, ...common };
 }
 
-/** Pulls a disk on scsi out of a machine that runs, as by hand: nobody in there is told before. */
-export async function removeDrive(monitorPath: string, { name }: Drive): Promise<void> {
-  using monitor = await Monitor.connect(monitorPath);
-  await monitor.execute('device_del', { id: `disk-${name}` });
-  await monitor.happened('DEVICE_DELETED');
-  await monitor.execute('blockdev-del', { 'node-name': name });
-}
+/** A system lets go within a second; on a busy machine it takes longer. */
+const unplugPatienceMs = 30_000;
+const unplugTries = 5;
 
 /** A place into which a disk can be plugged, as a slot of PCI Express. */
 function portArguments(at: number): string[] {
@@ -186,11 +182,17 @@ export async function resizeDisk(
   await monitor.execute('block_resize', { 'node-name': name, size: sizeBytes });
 }
 
-/** Waits until the machine has let it go. */
-export async function unplugDisk(monitorPath: string, { name }: Pick<PluggedDisk, 'name'>): Promise<void> {
+/** Takes a disk out of a machine that runs, and waits until the machine has let it go. */
+export async function unplugDisk(monitorPath: string, { name }: Pick<PluggedDisk | Drive, 'name'>): Promise<void> {
   using monitor = await Monitor.connect(monitorPath);
-  await monitor.execute('device_del', { id: `disk-${name}` });
-  await monitor.happened('DEVICE_DELETED');
+  // For the system in there this is a wish, which it may ignore while it is at work on the slot.
+  for (let asked = 1; ; asked++) {
+    const refusal = await monitor.execute('device_del', { id: `disk-${name}` }).catch((error: Error) => error);
+    if (await monitor.happened('DEVICE_DELETED', unplugPatienceMs)) break;
+    if (asked === unplugTries) {
+      throw new Error(`the virtual machine does not let go of the disk ${name}`, { cause: refusal });
+    }
+  }
   await monitor.execute('blockdev-del', { 'node-name': name });
 }
 

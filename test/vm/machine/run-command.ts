@@ -8,6 +8,9 @@ export interface Outcome extends Exit {
   readonly stderr: string;
 }
 
+/** A killed process ends at once, unless the kernel keeps it, or the whole machine hangs. */
+const killPatienceMs = 30_000;
+
 /** Has the agent run a command of the shell. */
 export function runCommand(link: Link, command: string, timeoutMs: number): Promise<Outcome> {
   return new Promise((resolve, reject) => {
@@ -29,7 +32,16 @@ export function runCommand(link: Link, command: string, timeoutMs: number): Prom
         },
       },
     );
-    const timer = setTimeout(() => channel.end(), timeoutMs);
+    let timer = setTimeout(() => {
+      channel.end();
+      timer = setTimeout(
+        () =>
+          reject(
+            new Error(`the virtual machine does not answer. It was to end, after ${timeoutMs / 1000} s: ${command}`),
+          ),
+        killPatienceMs,
+      );
+    }, timeoutMs);
   });
 }
 

@@ -16,7 +16,6 @@ import {
   type Network,
   type PluggedDisk,
   plugDisk,
-  removeDrive,
   resizeDisk,
   startQemu,
   unplugDisk,
@@ -25,10 +24,11 @@ import { type Outcome, type RunningCommand, runCommand, startCommand } from './r
 import type { Tasks } from './tasks.ts';
 
 const setup = fileURLToPath(new URL('../../../scripts/setup-vm.sh', import.meta.url));
-/** Only failures take so long: alone on a machine a boot takes 5 seconds, among many others minutes. */
-const bootPatienceMs = 600_000;
+/** Only failures take so long: alone on a machine a boot takes 5 seconds, among others a minute. Shorter than a test may take, so that the console is shown. */
+const bootPatienceMs = 300_000;
 const endPatienceMs = 300_000;
-const commandPatienceMs = 600_000;
+/** As a boot's. */
+const commandPatienceMs = 480_000;
 const consoleTailBytes = 6000;
 
 export interface MachineOptions {
@@ -79,6 +79,11 @@ export class VirtualMachine implements AsyncDisposable {
   readonly #tunnels = new Set<Server>();
   #qemu: ChildProcess | undefined;
   #link: Link | undefined;
+  /** A test that took too long ends with its process: then all that shows why is told. */
+  readonly #lastWords = () =>
+    console.error(
+      `a virtual machine is ended at work on: ${this.#link?.underWay().join('; ')}. Its console:\n${this.console()}`,
+    );
 
   constructor(options: MachineOptions) {
     this.#options = options;
@@ -120,6 +125,7 @@ export class VirtualMachine implements AsyncDisposable {
       hasScsi,
     });
     this.#qemu = qemu;
+    process.once('exit', this.#lastWords);
     qemu.once('exit', () => this.#link?.cut());
     try {
       const [socket]: [Socket] = (await Promise.race([connected, rejectAtExit(qemu)])) as [Socket];
@@ -183,9 +189,9 @@ export class VirtualMachine implements AsyncDisposable {
     return this.disks.map((disk) => disk.losePower(random));
   }
 
-  /** Pulls a disk on scsi out of the running machine; it loses what it has not made durable. */
+  /** Pulls a disk on scsi out of the running machine, as by hand: nobody in there hears of it before; it loses what it has not made durable. */
   async pull(disk: VolatileDisk, random: SeededRandom): Promise<Loss> {
-    await removeDrive(this.#monitorPath, disk);
+    await unplugDisk(this.#monitorPath, disk);
     return disk.losePower(random);
   }
 
@@ -250,6 +256,7 @@ export class VirtualMachine implements AsyncDisposable {
     this.#link = undefined;
     const qemu = this.#qemu;
     this.#qemu = undefined;
+    process.off('exit', this.#lastWords);
     if (qemu === undefined || qemu.exitCode !== null || qemu.signalCode !== null) return;
     const ended = once(qemu, 'exit');
     qemu.kill('SIGKILL');
