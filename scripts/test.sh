@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# npm test                       what a change is tried with: every stage, without the slow tests (scripts/slow-tests.txt)
+# npm test                       what a change is tried with: every stage, without the tests in scripts/slow-tests.txt and long-tests.txt
 # npm run test:all               everything
 # npm run test:all -- --rest     only what npm test leaves out
+# npm run test:all -- --slow     of that only scripts/slow-tests.txt and the manifests, which CI runs, too
 # npm test -- lint unit          only these stages
 # npm test -- --allow-skips      a skipped test does not fail the run: for a machine that lacks what it needs
-# CI runs npm test, and the manifests. Each stage runs even if one before it failed; the summary says which. The reports of the
+# Each stage runs even if one before it failed; the summary says which. The reports of the
 # tests are kept in .cache/test-results/, one directory a run. HOLDFAST_TEST_SEED=… repeats a run's choices.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -12,18 +13,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 stages='build lint types unit kernel tests alone page vm manifests sanity audit'
 wanted=()
 allow_skips=no
-extent=quick # or all, or rest
+extent=quick # or all, rest, slow
 usage="usage: npm test -- [--allow-skips] [stage]...
-       npm run test:all -- [--rest] [--allow-skips] [stage]...
+       npm run test:all -- [--rest | --slow] [--allow-skips] [stage]...
 stages: $stages
-npm test takes about ten minutes on two cores, npm run test:all some hours."
+npm test takes about ten minutes on two cores, npm run test:all some hours; --rest: what npm test leaves out, --slow: what CI
+runs of that."
 for argument in "$@"; do
   if [ "$argument" = --help ] || [ "$argument" = -h ]; then
     printf '%s\n' "$usage"
     exit 0
   elif [ "$argument" = --allow-skips ]; then
     allow_skips=yes
-  elif [ "$argument" = --all ] || [ "$argument" = --rest ]; then
+  elif [[ "$argument" =~ ^--(all|rest|slow)$ ]]; then
     extent="${argument#--}"
   elif [[ " $stages " == *" $argument "* ]]; then
     wanted+=("$argument")
@@ -133,13 +135,18 @@ alone=(
 
 # Files of tests, one a line, that this run has of those on standard input.
 chosen() {
-  local slow
-  slow="$(sed 's/ *#.*//; /^$/d' scripts/slow-tests.txt)"
+  local slow long
+  slow="$(listed slow)" long="$(listed long)"
   case "$extent" in
-    quick) grep -vxF "$slow" ;;
-    rest) grep -xF "$slow" ;;
+    quick) grep -vxF -e "$slow" -e "$long" ;;
+    slow) grep -xF "$slow" ;;
+    rest) grep -xF -e "$slow" -e "$long" ;;
     all) cat ;;
   esac
+}
+
+listed() { # which
+  sed 's/ *#.*//; /^$/d' "scripts/$1-tests.txt"
 }
 
 company() {
@@ -208,7 +215,9 @@ with_bundle() {
   "$@"
 }
 
-if [ "$extent" != rest ]; then
+is_first() { [ "$extent" = quick ] || [ "$extent" = all ]; }
+
+if is_first; then
   stage build build
   stage lint biome check --error-on-warnings .
   stage types types
@@ -219,17 +228,17 @@ if [ "$(id -u)" -ne 0 ]; then
   failures=$((failures + 1))
 else
   # By themselves: they attach and detach loop devices by number, under the feet of every other test.
-  [ "$extent" = rest ] || stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
+  ! is_first || stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
   stage tests together
   stage alone by_themselves
   # In a real browser.
-  if [ "$extent" != quick ] || [ "${#wanted[@]}" -gt 0 ]; then stage page page_tests; fi
+  if [ "$extent" = all ] || [ "$extent" = rest ] || [ "${#wanted[@]}" -gt 0 ]; then stage page page_tests; fi
   stage vm vm_tests
   # The image, the chart, and a real API server that takes all of deploy/. Kubernetes and helm are built the first time.
   if [ "$extent" != quick ] || [ "${#wanted[@]}" -gt 0 ]; then stage manifests manifests_tests; fi
-  stage sanity sanity
+  [ "$extent" = slow ] || stage sanity sanity
 fi
-[ "$extent" = rest ] || stage audit audit
+! is_first || stage audit audit
 
 report() {
   printf '\n== summary\n'
