@@ -70,6 +70,17 @@ describe('findHolders', () => {
         script: inThread(0x400, 'os.open(sys.argv[1] + "/file", os.O_RDONLY)'),
         path: '/file',
       },
+      'a file that it has open, and whose first thread has ended': {
+        script: [
+          'import ctypes, threading, time',
+          'kept = os.open(sys.argv[1] + "/file", os.O_RDONLY)',
+          'def work(): time.sleep(0.2); print("ready", flush=True); sys.stdin.read(); os._exit(0)',
+          'threading.Thread(target=work, daemon=True).start()',
+          // SYS_exit of x86-64 and of arm64: ends this thread alone.
+          'ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)',
+        ].join('\n'),
+        path: '/file',
+      },
       'its root': { script: 'os.chroot(sys.argv[1])', path: '' },
       'memory that is a file': {
         script: [

@@ -16,6 +16,7 @@ import {
   mountTableOf,
   processState,
   targetOf,
+  threadsOf,
 } from './process.ts';
 import { swapPaths } from './swaps.ts';
 
@@ -70,6 +71,7 @@ interface Finding {
   readonly keepsBusyMount: boolean;
 }
 
+/** A mount namespace, and its processes by the numbers by which /proc shows them. */
 interface Namespace {
   readonly isOurs: boolean;
   readonly pids: number[];
@@ -88,6 +90,8 @@ class Search {
   /** Mounts of the sought directories' filesystems, by their ids, in any namespace. */
   readonly #mountsAround = new Map<bigint, Mount>();
   readonly #targets = new Set<string>();
+  /** The processes that /proc shows by another thread alone, as the first one has ended: by the number of that thread. */
+  readonly #processes = new Map<number, number>();
   #busyMount: Mount | undefined;
   /** For the mounts of the current namespace. */
   #shows: ShowsDevice = () => false;
@@ -141,15 +145,27 @@ class Search {
     const own = await mountNamespaceOf(queue, 'self');
     const namespaces = new Map<string, Namespace>([[own ?? '', { isOurs: true, pids: [] }]]);
     const pids = await listProcesses(queue);
-    const names = await Promise.all(pids.map((pid) => mountNamespaceOf(queue, pid)));
-    for (const [index, pid] of pids.entries()) {
-      const name = names[index];
-      if (name === undefined) continue;
-      const namespace = namespaces.get(name) ?? { isOurs: false, pids: [] };
-      namespace.pids.push(pid);
-      namespaces.set(name, namespace);
+    const shown = await Promise.all(pids.map((pid) => this.#shownBy(pid)));
+    for (const each of shown) {
+      if (each === undefined) continue;
+      const namespace = namespaces.get(each.name) ?? { isOurs: false, pids: [] };
+      namespace.pids.push(each.thread);
+      namespaces.set(each.name, namespace);
     }
     return [...namespaces.values()];
+  }
+
+  /** The thread by which /proc shows a process, and its mount namespace. */
+  async #shownBy(pid: number): Promise<{ readonly thread: number; readonly name: string } | undefined> {
+    const name = await mountNamespaceOf(queue, pid);
+    if (name !== undefined) return { thread: pid, name };
+    for (const thread of await threadsOf(queue, pid)) {
+      const name = await mountNamespaceOf(queue, thread);
+      if (name === undefined) continue;
+      this.#processes.set(thread, pid);
+      return { thread, name };
+    }
+    return undefined;
   }
 
   async #lookAtMounts({ isOurs, pids }: Namespace): Promise<void> {
@@ -168,7 +184,7 @@ class Search {
     const own = new Set(mounts.map(({ id }) => id));
     const upon = table.filter(({ id, parentId }) => own.has(parentId) && !own.has(id));
     if (mounts.length === 0) return;
-    const namespaceOf = isOurs ? undefined : await memberOf(pid);
+    const namespaceOf = isOurs ? undefined : await this.#memberOf(pid);
     for (const mount of [...mounts, ...upon]) {
       if (mount.id === this.#sought.busyMountId) continue;
       const holder: Holder = { kind: 'mount', path: mount.target, namespaceOf };
@@ -256,14 +272,16 @@ class Search {
   }
 
   /** Adds each process once, with the first thing that it holds. */
-  async #addProcess(pid: number, path: string, keepsBusyMount: boolean): Promise<void> {
+  async #addProcess(thread: number, path: string, keepsBusyMount: boolean): Promise<void> {
+    const pid = this.#processes.get(thread) ?? thread;
     if (this.#findings.some(({ holder }) => holder.kind === 'process' && holder.pid === pid)) return;
     const state = await processState(queue, pid);
     if (state === undefined || this.#isStopped) return;
     this.#findings.push({ holder: { kind: 'process', pid, command: state.command, path }, keepsBusyMount });
   }
-}
 
-async function memberOf(pid: number): Promise<NamespaceMember> {
-  return { pid, command: (await processState(queue, pid))?.command ?? 'gone' };
+  async #memberOf(thread: number): Promise<NamespaceMember> {
+    const pid = this.#processes.get(thread) ?? thread;
+    return { pid, command: (await processState(queue, pid))?.command ?? 'gone' };
+  }
 }

@@ -113,8 +113,8 @@ async function filesBelow(queue: DiskQueue, directory: string, { open, places }:
   return files.filter((file) => file !== undefined);
 }
 
-/** The threads of a process but the one that has its number. */
-async function threadsOf(queue: DiskQueue, pid: number): Promise<number[]> {
+/** The threads of a process but the one that has its number. They have directories in /proc, too, which it does not list. */
+export async function threadsOf(queue: DiskQueue, pid: number): Promise<number[]> {
   const names = (await unlessGone(queue.run(() => readdir(`/proc/${pid}/task`)))) ?? [];
   return names.map(Number).filter((thread) => thread !== pid);
 }
