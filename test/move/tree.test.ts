@@ -21,12 +21,15 @@ import { basename, dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { treeName } from '../../src/kernel/file/entry.ts';
 import type { Piece } from '../../src/move/copy.ts';
 import { packTree } from '../../src/move/tree/pack.ts';
 import { OtherTree, placeIn, progressOut, storedProgress, type TreeProgress } from '../../src/move/tree/progress.ts';
 import { encodeRecord, type TreeRecord } from '../../src/move/tree/records.ts';
+import { seeEntry } from '../../src/move/tree/see.ts';
 import { unpackTree } from '../../src/move/tree/unpack.ts';
 import { openDescriptors } from '../kernel/fixture.ts';
+import { mountNew } from '../kernel/mounting.ts';
 import { Scratch } from '../support/scratch.ts';
 import { describedTree, makeWildTree, requireTree } from './wild-tree.ts';
 
@@ -272,6 +275,25 @@ describe('a tree that moves', () => {
       assert.deepEqual(readdirSync(scratch.join(`no ${what}`)), []);
     }
     await unpack(scratch, 'all', sent([file('x', 0n), done, attribute, done, end]), { limitBytes: 4000n });
+  });
+
+  test('has attributes of many megabytes, of which a few are in memory at a time', async () => {
+    using scratch = new Scratch('tree');
+    const disk = await mountNew(scratch.path, 'xfs');
+    const script = [
+      'import os, sys',
+      'os.chdir(sys.argv[1]); os.mkdir("from"); os.mkdir("from/dir"); os.symlink("nowhere", "from/link")',
+      'open("from/empty", "w").close(); open("from/small", "w").write("content"); open("from/large", "wb").write(os.urandom(300000))',
+      'for at, path in enumerate(["dir", "link", "empty", "small", "large"]):',
+      '  for n in range(40): os.setxattr("from/" + path, f"trusted.{n}", bytes([at, n]) * 30000, follow_symlinks=False)',
+    ].join('\n');
+    execFileSync('python3', ['-c', script, disk]);
+    const from = join(disk, 'from');
+    await using root = await openReadOnly(queue, from);
+    for (const entry of ['link', 'small']) {
+      assert.equal((await seeEntry(queue, root, treeName(Buffer.from(entry)), true)).attributes, undefined);
+    }
+    requireTree(await unpack(scratch, 'mnt/to', packed(from)), describedTree(from));
   });
 
   test('has no ACL of the directory that it comes into', async () => {

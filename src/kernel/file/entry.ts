@@ -165,7 +165,9 @@ export async function attributesOf(queue: DiskQueue, entry: Descriptor): Promise
 export async function readAttribute(queue: DiskQueue, entry: Descriptor, name: Buffer): Promise<Buffer> {
   const memory = Buffer.alloc(longestAttributes);
   const call = [entry.asPath, withNul(name), memory, memory.length] as const;
-  return memory.subarray(0, await invoke(queue, getxattrCall, call, entry.path));
+  const length = await invoke(queue, getxattrCall, call, entry.path);
+  // Most values are short, and many are kept at a time.
+  return Buffer.from(memory.subarray(0, length));
 }
 
 export async function writeAttribute(queue: DiskQueue, entry: Descriptor, name: Buffer, value: Buffer): Promise<void> {

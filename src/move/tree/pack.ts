@@ -122,9 +122,7 @@ class Packer {
       if (top === undefined) break;
       const name = await nextName(this.#source.queue, top.directory, top.state);
       if (name === undefined) {
-        const attributes = await attributesIn(queue, top.directory);
-        requireUnchanged(top.directory, top.state.before);
-        for (const record of attributes) yield* this.#add(record);
+        yield* this.#attributes(top.directory, top.state.before);
         await levels.pop();
       } else yield* this.#entry(levels, top, name);
     }
@@ -201,7 +199,18 @@ class Packer {
       }
     } else if (target !== undefined) yield* this.#add({ type: 'symlink', link, name, target });
     else yield* this.#add({ type: 'special', link, fileType: status.mode & constants.S_IFMT, ...status.nodeOf, name });
-    for (const record of attributes) yield* this.#add(record);
+    if (attributes !== undefined) {
+      for (const record of attributes) yield* this.#add(record);
+      return;
+    }
+    await using entry = await openEntry(queue, parent, treeName);
+    yield* this.#attributes(entry, status);
+  }
+
+  /** The copy of an entry that has changed meanwhile is of no use: no place lies behind it yet. */
+  async *#attributes(entry: Descriptor, before: EntryStatus): AsyncGenerator<Part, void, void> {
+    for await (const record of attributesIn(this.#source.queue, entry)) yield* this.#add(record);
+    requireUnchanged(entry, before);
   }
 
   async *#data(entry: Descriptor, status: EntryStatus, fromBytes: bigint): AsyncGenerator<Part, void, void> {

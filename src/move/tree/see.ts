@@ -13,8 +13,8 @@ import { isAttributeName, maxContentBytes, type TreeRecord } from './records.ts'
 /** An entry, and all of it that is read before its turn. */
 export interface Seen {
   readonly status: EntryStatus;
-  /** Its last records; of a directory, they come later. */
-  readonly attributes: readonly TreeRecord[];
+  /** Its last records; undefined: they come later, as they are too long, or those of a directory. */
+  readonly attributes: readonly TreeRecord[] | undefined;
   readonly target: Buffer | undefined;
   /** It is a file of one piece, without holes. */
   readonly isSmall: boolean;
@@ -24,6 +24,8 @@ export interface Seen {
 
 /** The largest files that are read with all others that they have. */
 const smallBytes = BigInt(maxContentBytes);
+/** The length of all attributes that are kept until the turn of their entry: XFS lets one have a gigabyte of them. */
+const keptAttributesBytes = 65_536;
 
 /** Reading changes no time of the source. */
 export const readFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOATIME;
@@ -36,8 +38,9 @@ export async function seeEntry(queue: DiskQueue, parent: Descriptor, name: TreeN
   });
   const status = entryStatusOf(entry);
   const { allocatedBytes, kind, links, sizeBytes } = status;
-  if (kind === 'directory') return { status, attributes: [], target: undefined, isSmall: false, data: undefined };
-  const attributes = await attributesIn(queue, entry);
+  if (kind === 'directory')
+    return { status, attributes: undefined, target: undefined, isSmall: false, data: undefined };
+  const attributes = await shortAttributes(queue, entry);
   const target = kind === 'symlink' ? await targetOf(queue, entry) : undefined;
   // Without holes, and once in the tree.
   const isSmall = kind === 'file' && sizeBytes > 0n && sizeBytes <= smallBytes && allocatedBytes >= sizeBytes;
@@ -59,15 +62,26 @@ export async function readSmall(
   return data;
 }
 
-/** The last records of an entry. */
-export async function attributesIn(queue: DiskQueue, entry: Descriptor): Promise<TreeRecord[]> {
+/** The last records of an entry, each read when it is asked for. */
+export async function* attributesIn(queue: DiskQueue, entry: Descriptor): AsyncGenerator<TreeRecord, void, void> {
   const { accessed, groupId, mode, modified, userId } = entryStatusOf(entry);
-  const records: TreeRecord[] = [{ type: 'owner', userId, groupId }];
+  yield { type: 'owner', userId, groupId };
   for (const name of await attributesOf(queue, entry)) {
     if (!isAttributeName(name)) continue;
-    records.push({ type: 'attribute', name, value: await readAttribute(queue, entry, name) });
+    yield { type: 'attribute', name, value: await readAttribute(queue, entry, name) };
   }
-  return [...records, { type: 'done', mode: mode & ~constants.S_IFMT, accessed, modified }];
+  yield { type: 'done', mode: mode & ~constants.S_IFMT, accessed, modified };
+}
+
+async function shortAttributes(queue: DiskQueue, entry: Descriptor): Promise<TreeRecord[] | undefined> {
+  const records: TreeRecord[] = [];
+  let bytes = 0;
+  for await (const record of attributesIn(queue, entry)) {
+    if (record.type === 'attribute') bytes += record.value.length;
+    if (bytes > keptAttributesBytes) return undefined;
+    records.push(record);
+  }
+  return records;
 }
 
 /**

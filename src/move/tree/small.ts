@@ -142,13 +142,13 @@ function borrowed({ fd, path }: InDirectory): Descriptor {
 
 /** All memory of it as it can be sent. */
 function apart({ attributes, target, ...seen }: Seen): Seen {
-  return { ...seen, attributes: attributes.map((each) => withMemory(each, alone)), target: target && alone(target) };
+  return { ...seen, attributes: attributes?.map((each) => withMemory(each, alone)), target: target && alone(target) };
 }
 
 /** An entry that a thread has looked at: its memory comes as plain bytes. */
 export function seenIn({ attributes, data, target, ...seen }: Seen): Seen {
   return {
-    ...{ ...seen, attributes: attributes.map((each) => withMemory(each, bufferOf)) },
+    ...{ ...seen, attributes: attributes?.map((each) => withMemory(each, bufferOf)) },
     ...{ target: target && bufferOf(target), data: data && bufferOf(data) },
   };
 }

@@ -120,6 +120,8 @@ type ComingFile = Pick<SmallFile, 'name' | 'sizeBytes'> & {
   content: SmallFile['content'];
   owner: SmallFile['owner'];
   readonly attributes: SmallFile['attributes'][number][];
+  /** The bytes of its content and attributes. */
+  bytes: number;
 };
 
 /** A directory whose entries come. */
@@ -141,6 +143,8 @@ class Unpacker implements AsyncDisposable {
   /** Small files of the innermost directory that have come. */
   #files: SmallFile[] = [];
   #filesBytes = 0;
+  /** The bytes of attributes that wait for the calls before them, at most. */
+  #waitingBytes = 0;
   /** Bytes of the names of attributes of the file that comes. */
   #attributeNamesBytes = 0;
   #small: SmallFiles | undefined;
@@ -248,7 +252,12 @@ class Unpacker implements AsyncDisposable {
       case 'attribute': {
         // The memory of the piece is used again.
         const [name, value] = [Buffer.from(record.name), Buffer.from(record.value)];
-        return await this.#call(top.directory, (file) => keepAttribute(this.#target.queue, file, { name, value }));
+        await this.#call(top.directory, (file) => keepAttribute(this.#target.queue, file, { name, value }));
+        this.#waitingBytes += value.length;
+        if (this.#waitingBytes < Number(pieceBytes)) return;
+        await this.#entry?.calls;
+        this.#waitingBytes = 0;
+        return;
       }
       case 'done':
         return await this.#done(top.directory, record);
@@ -276,7 +285,7 @@ class Unpacker implements AsyncDisposable {
       if (record.sizeBytes <= BigInt(maxContentBytes)) {
         this.#levels.top.state.entries++;
         const { name, sizeBytes } = record;
-        this.#file = { name: bytesOf(name), sizeBytes, content: undefined, owner: undefined, attributes: [] };
+        this.#file = { name: bytesOf(name), sizeBytes, content: undefined, owner: undefined, attributes: [], bytes: 0 };
         this.#attributeNamesBytes = 0;
         return;
       }
@@ -322,8 +331,9 @@ class Unpacker implements AsyncDisposable {
         this.#attributeNamesBytes += record.name.length + 1;
         if (this.#attributeNamesBytes > longestAttributes)
           throw unreadable('it has more attributes than a file can have');
-        this.#filesBytes += record.value.length;
+        file.bytes += record.value.length;
         file.attributes.push({ name: bytesOf(record.name), value: bytesOf(record.value) });
+        if (file.bytes >= Number(pieceBytes)) await this.#makeOpen(file, parent);
         return true;
       case 'content':
         if (file.content !== undefined || BigInt(record.bytes.length) !== file.sizeBytes) {
@@ -331,12 +341,14 @@ class Unpacker implements AsyncDisposable {
         }
         this.#takeRoom(roundUp(file.sizeBytes, blockBytes));
         file.content = bytesOf(record.bytes);
+        file.bytes += record.bytes.length;
         return true;
       case 'done': {
         this.#file = undefined;
         const { accessed, mode, modified } = record;
-        this.#files.push({ ...file, done: { accessed, mode, modified } });
-        this.#filesBytes += file.content?.length ?? 0;
+        const { bytes: _, ...whole } = file;
+        this.#files.push({ ...whole, done: { accessed, mode, modified } });
+        this.#filesBytes += file.bytes;
         if (this.#files.length >= filesAtOnce || this.#filesBytes >= Number(pieceBytes)) await this.#makeFiles(parent);
         return true;
       }
@@ -346,15 +358,16 @@ class Unpacker implements AsyncDisposable {
     }
   }
 
-  /** Makes a file that comes as a small one does, and is open until it has all. */
+  /** Makes a file that began as a small one, and is open until it has all. */
   async #makeOpen({ attributes, content, name, owner, sizeBytes }: ComingFile, parent: Descriptor): Promise<void> {
     const { queue } = this.#target;
     this.#file = undefined;
     const file = await makeFileIn(queue, parent, treeName(Buffer.from(name))).catch((error) => {
       throw notKept(`${parent.path}/${Buffer.from(name).toString('utf8')}`, error);
     });
-    this.#entry = { name: Buffer.from(name), file, kind: 'file', sizeBytes, ...untouched() };
-    if (content !== undefined) throw unreadable('data in it is out of its order');
+    const entry: OpenEntry = { name: Buffer.from(name), file, kind: 'file', sizeBytes, ...untouched() };
+    this.#entry = entry;
+    if (content !== undefined) this.#writeContent(entry, Buffer.from(content));
     if (owner !== undefined) await this.#call(parent, (made) => changeOwner(queue, made, owner));
     for (const each of attributes) {
       const attribute = { name: Buffer.from(each.name), value: Buffer.from(each.value) };
@@ -450,6 +463,7 @@ class Unpacker implements AsyncDisposable {
     if (entry === undefined || bytes.length !== lengthBytes) throw unreadable('its data is of another length');
     // One is written while the next one comes.
     await entry.calls;
+    this.#takeRoom(roundUp(BigInt(lengthBytes), blockBytes));
     const range = { lengthBytes, offsetBytes, digest };
     this.#writeRange(entry, range, () => writeAt(queue, entry.file, bytes, offsetBytes).then(() => piece.free()));
     this.#atBytes += BigInt(lengthBytes);
@@ -461,15 +475,18 @@ class Unpacker implements AsyncDisposable {
     const entry = this.#entry;
     const isIts = entry?.kind === 'file' && entry.atBytes === 0n && entry.sizeBytes === BigInt(sent.length);
     if (!isIts) throw unreadable('its data is of another length');
-    entry.atBytes = entry.sizeBytes;
+    this.#takeRoom(roundUp(entry.sizeBytes, blockBytes));
     // The memory of the piece is used again.
-    const bytes = Buffer.from(sent);
+    this.#writeContent(entry, Buffer.from(sent));
+  }
+
+  #writeContent(entry: OpenEntry, bytes: Buffer<ArrayBuffer>): void {
+    entry.atBytes = entry.sizeBytes;
     const range = { offsetBytes: 0n, lengthBytes: bytes.length, digest: recordsDigest(bytes) };
     this.#writeRange(entry, range, () => writeAt(this.#target.queue, entry.file, bytes, 0n));
   }
 
   #writeRange(entry: OpenEntry, range: Written['ranges'][number], write: () => Promise<void>): void {
-    this.#takeRoom(roundUp(BigInt(range.lengthBytes), blockBytes));
     entry.calls = entry.calls.then(write);
     // It is awaited later.
     entry.calls.catch(() => undefined);
