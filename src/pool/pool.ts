@@ -431,6 +431,8 @@ export interface Pool {
    * concern only the maker of their mount.
    */
   list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]>;
+  /** The others. Nothing is looked at. */
+  listEphemeral(): Promise<VolumeRecord[]>;
   /**
    * Durably gone when it returns, into the trash if it is kept there for a time; unknown ids are fine.
    * @throws FailedPrecondition while attached on this node

@@ -19,6 +19,7 @@ import { shortPath } from '../../src/volume/short-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { GitRepository } from '../support/git-repository.ts';
 import { SilentServer } from '../support/git-server.ts';
+import { openTestPool } from '../support/image-pool.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { blockCapability, filesystems, mountCapability } from '../support/node-volume.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -425,6 +426,27 @@ describe('an inline volume', () => {
     await assertGone(lost);
     await kept.unpublish();
     await assertGone(kept);
+  });
+
+  test('the search for them after a start looks at no image: there may be thousands of volumes', async () => {
+    const seen = { isListed: false, isMeasured: false };
+    const openPool = async () => {
+      const pool = await openTestPool(harness.scratch);
+      const [list, measure] = [pool.listEphemeral.bind(pool), pool.usage.bind(pool)];
+      pool.listEphemeral = () => {
+        seen.isListed = true;
+        return list();
+      };
+      pool.usage = () => {
+        seen.isMeasured = true;
+        return measure();
+      };
+      return pool;
+    };
+    await harness.restart({ openPool });
+    await eventually(() => assert.ok(seen.isListed));
+    assert.ok(!seen.isMeasured);
+    await harness.restart();
   });
 
   test('T04: what another mount namespace still has is kept at the start, and named', async () => {

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { openTestPool } from '../support/image-pool.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { NodeHarness } from '../support/node-harness.ts';
 
 /**
@@ -76,4 +76,30 @@ test('the life of a volume takes at most 43 trips to worker threads, on XFS in a
   t.diagnostic(`${sum} trips: ${words}`);
   assert.ok(sum > 20, 'they are counted');
   assert.ok(sum <= 43, words);
+});
+
+/** A node with thousands of volumes is started again with each upgrade of its driver. */
+test('a start takes at most two trips for each volume: to its record, and to an image that is not in memory', async (t) => {
+  await using harness = await NodeHarness.open('start-trips');
+  await harness.stop();
+  for (const made of ['data', 'pool']) rmSync(harness.scratch.join(made), { recursive: true });
+  const location = { type: 'file', path: harness.scratch.join('pool.img'), sizeBytes: 2n << 30n } as const;
+  const open = () => openTestPool(harness.scratch, { location, overcommit: 100 });
+  await harness.start(open);
+  const startWithMore = async (count: number, label: string) => {
+    const names = Array.from({ length: count }, (_, index) => `${label}-${index}`);
+    await Promise.all(names.map((name) => harness.pool.create(volumeSpec(name))));
+    // One start more, for what the node has to be asked once.
+    await harness.restart({ openPool: open });
+    await harness.stop();
+    using trips = new Trips();
+    trips.begin('start');
+    await harness.start(open);
+    return trips.counts.get('start') ?? 0;
+  };
+  const few = await startWithMore(1, 'first');
+  const more = (await startWithMore(40, 'more')) - few;
+  t.diagnostic(`${few} trips with one volume, ${more} for 40 more`);
+  assert.ok(more >= 40, 'they are counted');
+  assert.ok(more <= 80, `${more} for 40 volumes`);
 });

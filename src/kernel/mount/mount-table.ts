@@ -115,6 +115,8 @@ const separator = ' - ';
 class MountLine implements Mount {
   readonly #line: string;
   #after: readonly string[] | undefined;
+  /** A search for many devices asks each line for it as many times. */
+  #device: DeviceNumber | undefined;
 
   constructor(line: string) {
     this.#line = line;
@@ -129,8 +131,11 @@ class MountLine implements Mount {
   }
 
   get device(): DeviceNumber {
-    const [major, minor] = this.#fieldBefore(2).split(':');
-    return { major: Number(major), minor: Number(minor) };
+    if (this.#device === undefined) {
+      const [major, minor] = this.#fieldBefore(2).split(':');
+      this.#device = { major: Number(major), minor: Number(minor) };
+    }
+    return this.#device;
   }
 
   get root(): string {

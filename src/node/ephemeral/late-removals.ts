@@ -45,9 +45,8 @@ export class LateRemovals {
   async #find(): Promise<void> {
     for (const pool of this.#pools.all()) {
       // A pool that cannot tell now has a start before it.
-      const { volumes } = await pool.usage().catch(() => ({ volumes: [] }));
-      const ephemeral = volumes.filter(({ record }) => record.ephemeral !== undefined);
-      for (const { record } of ephemeral) await this.#addUnlessSeen(pool, record.id);
+      const ephemeral = await pool.listEphemeral().catch(() => []);
+      for (const { id } of ephemeral) await this.#addUnlessSeen(pool, id);
     }
   }
 

@@ -128,6 +128,10 @@ export class Catalog implements Pool {
     return this.#parts.index.list(after, limit, ({ ephemeral }) => ephemeral === undefined);
   }
 
+  async listEphemeral(): Promise<VolumeRecord[]> {
+    return this.#parts.index.list(undefined, undefined, ({ ephemeral }) => ephemeral !== undefined);
+  }
+
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
     await this.#parts.unsettled.settle(spec.id, ...(source === undefined ? [] : [source.id]));
     if (source?.type === 'volume') await this.#current(source.id);

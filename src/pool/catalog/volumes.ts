@@ -1,6 +1,7 @@
 import { requireGrowable } from '../../filesystems/growable.ts';
 import { storedBytes } from '../../volume/encryption.ts';
 import { NotFound, OutOfRange } from '../../volume/errors.ts';
+import { fewAtOnce } from '../../volume/flow/few-at-once.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Publication, VolumeRecord } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
@@ -90,19 +91,19 @@ export class Volumes {
   async finishGrowth(): Promise<VolumeId[]> {
     const { backend, index } = this.#parts;
     const finished: VolumeId[] = [];
-    for (const record of [...index.all()]) {
-      const { id } = record;
-      const presentBytes = larger(
-        0n,
-        ((await backend.provisioner.sizeOf(id)) ?? 0n) - (storedBytes(record) - record.sizeBytes),
-      );
-      const sizeBytes = presentBytes - (presentBytes % granularityBytes);
+    const looks = await fewAtOnce([...index.all()], async (record) => ({
+      record,
+      presentBytes: (await backend.provisioner.sizeOf(record.id)) ?? 0n,
+    }));
+    for (const { presentBytes, record } of looks) {
+      const usableBytes = larger(0n, presentBytes - (storedBytes(record) - record.sizeBytes));
+      const sizeBytes = usableBytes - (usableBytes % granularityBytes);
       if (sizeBytes <= record.sizeBytes) continue;
       const grown = { ...record, sizeBytes };
       await step('grow/record', () => backend.records.writeVolume(grown));
       index.put(grown);
-      await backend.attacher.grown(id);
-      finished.push(id);
+      await backend.attacher.grown(record.id);
+      finished.push(record.id);
     }
     return finished;
   }

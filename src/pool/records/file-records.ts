@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { DataLoss } from '../../volume/errors.ts';
+import { fewAtOnce } from '../../volume/flow/few-at-once.ts';
 import {
   type GroupId,
   parseGroupId,
@@ -96,17 +97,15 @@ async function readAll<Id extends string, Kind extends { readonly id: Id }>(
   const records: Kind[] = [];
   const damaged: Damaged<Id>[] = [];
   const names = await queue.run(() => readdir(directory));
-  await Promise.all(
-    names.map(async (name) => {
-      const id = parseName(name);
-      if (id === undefined) return;
-      try {
-        records.push(await readRecord(queue, id, pathOf(id), parse));
-      } catch (error) {
-        damaged.push({ id, reason: error instanceof Error ? error.message : String(error) });
-      }
-    }),
-  );
+  await fewAtOnce(names, async (name) => {
+    const id = parseName(name);
+    if (id === undefined) return;
+    try {
+      records.push(await readRecord(queue, id, pathOf(id), parse));
+    } catch (error) {
+      damaged.push({ id, reason: error instanceof Error ? error.message : String(error) });
+    }
+  });
   return { records, damaged };
 }
 

@@ -1,3 +1,4 @@
+import { fewAtOnce } from '../../volume/flow/few-at-once.ts';
 import { parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, smaller } from '../../volume/size.ts';
@@ -307,14 +308,14 @@ export class SpaceObserver {
       if (!this.#trashed.has(ref)) source.moved?.(source.dataOfVolume(record.id), source.dataInTrash(ref));
     }
     this.#trashed.keepOnly(entries.map((entry) => this.#trashedImage(entry)));
-    const volumes = this.volumes.toSee(evenInUse).map(async (id) => {
+    const volumes = fewAtOnce(this.volumes.toSee(evenInUse), async (id) => {
       const tell = this.volumes.beginLook(id);
       tell(await this.#allocatedBytes(source.dataOfVolume(id)), canRaise || !this.volumes.live.has(id));
     });
-    const still = [this.#snapshots, this.#trashed].flatMap((space) =>
-      space.toSee().map(async ({ key, path }) => space.saw(key, await this.#allocatedBytes(path))),
+    const still = [this.#snapshots, this.#trashed].map((space) =>
+      fewAtOnce(space.toSee(), async ({ key, path }) => space.saw(key, await this.#allocatedBytes(path))),
     );
-    await Promise.all([...volumes, ...still]);
+    await Promise.all([volumes, ...still]);
   }
 
   #learn(relative: Relative): void {
@@ -339,7 +340,7 @@ export class SpaceObserver {
   async #map(evenInUse: boolean, evenOfTemplates: boolean): Promise<void> {
     const { source } = this.#sources;
     await Promise.all([
-      ...this.volumes.toMap(evenInUse, evenOfTemplates).map(async (id) => {
+      fewAtOnce(this.volumes.toMap(evenInUse, evenOfTemplates), async (id) => {
         const tell = this.volumes.beginMap(id);
         const isLive = this.volumes.live.has(id);
         const { allocatedBytes, sharedBytes } = await this.#readMap(
@@ -350,7 +351,7 @@ export class SpaceObserver {
         tell(sharedBytes);
         this.volumes.saw(id, allocatedBytes, evenInUse || !this.#isCountedLate);
       }),
-      ...this.#trashed.toMap(evenInUse).map(async ({ key, path, relative }) => {
+      fewAtOnce(this.#trashed.toMap(evenInUse), async ({ key, path, relative }) => {
         const { allocatedBytes, sharedBytes } = await this.#readMap(path, relative, false);
         this.#trashed.mapped(key, sharedBytes);
         this.#trashed.saw(key, allocatedBytes);

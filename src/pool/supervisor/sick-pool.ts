@@ -107,6 +107,7 @@ export class SickPool implements Pool {
   readonly trim = this.#refuse;
   readonly capacity = this.#refuse;
   readonly usage = this.#refuse;
+  readonly listEphemeral = this.#refuse;
   readonly quotaUsage = this.#refuse;
   readonly condition = this.#refuse;
   readonly checkHealth = this.#refuse;

@@ -98,4 +98,18 @@ export const spaceMutants: readonly Mutant[] = [
     killer: 'test/pool/making-room.test.ts',
     only: 'core 3',
   },
+  {
+    name: 'a look at thousands of volumes has a few images open at a time',
+    file: 'src/volume/flow/few-at-once.ts',
+    text: 'Math.min(few, items.length)',
+    replacement: 'items.length',
+    killer: 'test/pool/many-volumes.test.ts',
+  },
+  {
+    name: 'a start measures no pool to find inline volumes that were left',
+    file: 'src/node/ephemeral/late-removals.ts',
+    text: 'await pool.listEphemeral()',
+    replacement: 'await pool.usage().then(({ volumes }) => volumes.map(({ record }) => record))',
+    killer: 'test/grpc/ephemeral.test.ts',
+  },
 ];

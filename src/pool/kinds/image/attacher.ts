@@ -9,7 +9,7 @@ import {
   nothingIfSick,
   refreshLoopSize,
 } from '../../../kernel/block/loop.ts';
-import { diskSequence, loopBackingPaths, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
+import { diskSequence, findLoops, loopBackingPaths, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
@@ -19,6 +19,7 @@ import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
 import { isOpenElsewhere, isSoleOpener } from '../../../kernel/process/lock.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
+import { fewAtOnce } from '../../../volume/flow/few-at-once.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
@@ -38,6 +39,11 @@ interface SeenDevice {
   readonly label: string;
   /** undefined: not of this pool. */
   readonly id: VolumeId | undefined;
+}
+
+interface Owner {
+  readonly id: VolumeId;
+  readonly isImageGone: boolean;
 }
 
 /**
@@ -134,9 +140,10 @@ export class ImageAttacher implements Attacher {
    * filesystem, and would not know of changes to its devices here.
    */
   async all(): Promise<AttachedLoop[]> {
-    const loops = await listLoops(this.#queue, isOfVolume);
-    const owners = await Promise.all(loops.map((loop) => this.#owner(loop)));
-    return loops.filter((_, index) => owners[index]?.isImageGone === false).map(attachedLoop);
+    const paths = await loopBackingPaths(this.#queue);
+    const numbers = Array.from(paths).flatMap(([number, path]) => (isOfVolume(path) ? [number] : []));
+    const looks = await fewAtOnce(numbers, (number) => this.#lookAt(number));
+    return looks.flatMap((look) => (look?.owner?.isImageGone === false ? [attachedLoop(look.loop)] : []));
   }
 
   /**
@@ -182,12 +189,19 @@ export class ImageAttacher implements Attacher {
     const sequence = diskSequence(number);
     const seen = this.#seen.get(number);
     if (sequence !== undefined && seen?.sequence === sequence) return seen.id;
+    return (await this.#lookAt(number))?.owner?.id;
+  }
+
+  /** Remembers the volume. @returns undefined if no file is attached there */
+  async #lookAt(number: number): Promise<{ readonly loop: LoopStatus; readonly owner: Owner | undefined } | undefined> {
+    // Read first: a device that is made in between is looked at again.
+    const sequence = diskSequence(number);
     // A failure: the device is another pool's, or the health of this one will show it.
-    const status = await loopStatus(this.#queue, number).catch(nothingIfSick);
-    if (status === undefined) return undefined;
-    const owner = await this.#owner(status);
-    if (owner?.isImageGone !== true) this.#seen.set(number, { sequence, label: status.label, id: owner?.id });
-    return owner?.id;
+    const loop = await loopStatus(this.#queue, number).catch(nothingIfSick);
+    if (loop === undefined) return undefined;
+    const owner = await this.#owner(loop);
+    if (owner?.isImageGone !== true) this.#seen.set(number, { sequence, label: loop.label, id: owner?.id });
+    return { loop, owner };
   }
 
   /** Nothing is known any more of devices of this volume: its image is another one, or gone. */
@@ -200,16 +214,19 @@ export class ImageAttacher implements Attacher {
    * kernel waits for the last user of a device that is open after all.
    */
   async detachOrphans(): Promise<VolumeId[]> {
-    const persistent = (await listLoops(this.#queue, isOfVolume)).filter((loop) => !loop.autoclear);
+    // By what sysfs shows: most devices go by themselves, and are not opened.
+    const persistent = (await findLoops(this.#queue, isOfVolume)).filter(({ autoclear }) => !autoclear);
     if (persistent.length === 0) return [];
     const table = await readMountTable(this.#queue);
     const detached: VolumeId[] = [];
-    for (const loop of persistent) {
-      if (table.some((mount) => isNodeOf(mount, loop.devicePath))) continue;
-      const owner = await this.#owner(loop);
-      if (owner === undefined || owner.isImageGone) continue;
+    for (const { device, devicePath } of persistent) {
+      const number = loopNumber(device);
+      if (number === undefined || table.some((mount) => isNodeOf(mount, devicePath))) continue;
+      const look = await this.#lookAt(number);
+      const { owner } = look ?? {};
+      if (owner === undefined || owner.isImageGone || look?.loop.autoclear === true) continue;
       const isStill = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read()))?.id === owner.id;
-      await step('detach/device', () => detachLoop(this.#queue, loop.number, isStill));
+      await step('detach/device', () => detachLoop(this.#queue, number, isStill));
       detached.push(owner.id);
     }
     return detached;
@@ -230,7 +247,7 @@ export class ImageAttacher implements Attacher {
    * The volume of a device: the label names it, and the image must be that volume's in this pool. Another pool may lie on
    * the same filesystem. An image that is gone cannot be compared.
    */
-  async #owner(loop: LoopStatus): Promise<{ readonly id: VolumeId; readonly isImageGone: boolean } | undefined> {
+  async #owner(loop: LoopStatus): Promise<Owner | undefined> {
     const id = parseVolumeId(loop.label);
     if (id === undefined) return undefined;
     try {
