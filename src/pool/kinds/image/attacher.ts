@@ -214,7 +214,7 @@ export class ImageAttacher implements Attacher {
    * kernel waits for the last user of a device that is open after all.
    */
   async detachOrphans(): Promise<VolumeId[]> {
-    // By what sysfs shows: most devices go by themselves, and are not opened.
+    // By what sysfs shows: the kernel detaches most devices with their last user, and those are not opened.
     const persistent = (await findLoops(this.#queue, isOfVolume)).filter(({ autoclear }) => !autoclear);
     if (persistent.length === 0) return [];
     const table = await readMountTable(this.#queue);
