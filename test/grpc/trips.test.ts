@@ -35,7 +35,7 @@ class Trips implements Disposable {
 }
 
 /** A call to a worker thread costs more than most system calls do. */
-test('the life of a volume takes at most 43 trips to worker threads, on XFS in a file', async (t) => {
+test('the life of a volume takes at most 40 trips to worker threads, on XFS in a file', async (t) => {
   await using harness = await NodeHarness.open('trips');
   await harness.stop();
   for (const made of ['data', 'pool']) rmSync(harness.scratch.join(made), { recursive: true });
@@ -75,7 +75,7 @@ test('the life of a volume takes at most 43 trips to worker threads, on XFS in a
   const [{ sum, words } = { sum: Number.NaN, words: '' }] = lives.toSorted((one, other) => one.sum - other.sum);
   t.diagnostic(`${sum} trips: ${words}`);
   assert.ok(sum > 20, 'they are counted');
-  assert.ok(sum <= 43, words);
+  assert.ok(sum <= 40, words);
 });
 
 /** A node with thousands of volumes is started again with each upgrade of its driver. */
@@ -98,8 +98,9 @@ test('a start takes at most two trips for each volume: to its record, and to an 
     return trips.counts.get('start') ?? 0;
   };
   const few = await startWithMore(1, 'first');
-  const more = (await startWithMore(40, 'more')) - few;
-  t.diagnostic(`${few} trips with one volume, ${more} for 40 more`);
-  assert.ok(more >= 40, 'they are counted');
-  assert.ok(more <= 80, `${more} for 40 volumes`);
+  const more = (await startWithMore(50, 'more')) - few;
+  t.diagnostic(`${few} trips with one volume, ${more} for 50 more`);
+  assert.ok(more >= 50, 'they are counted');
+  // A few are not for a volume, and fall into one of the starts by chance.
+  assert.ok(more <= 110, `${more} for 50 volumes`);
 });

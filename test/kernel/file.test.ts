@@ -121,7 +121,7 @@ describe('DirectorySync', () => {
     const syncs = new DirectorySync([directory]);
     const watched = new WatchedQueue('watched', 1);
     for (let sync = 0; sync < 3; sync++) await syncs.sync(watched, directory);
-    assert.equal(watched.calls, 7, 'open, and three times fsync and the try of a change');
+    assert.equal(watched.calls, 8, 'open, a look at its filesystem, and three times fsync and the try of a change');
     const before = (await openDescriptors()).size;
     await syncs.close();
     assert.equal((await openDescriptors()).size, before - 1);

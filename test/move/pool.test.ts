@@ -198,8 +198,11 @@ describe('a volume that moves', () => {
 
   test('is not used if its mark, or the note of its node, cannot be read', async () => {
     using scratch = new Scratch('move');
+    const maker = await openPool(scratch, 'one');
+    await maker.create(spec);
+    await maker.close();
+    // A driver that has made a volume knows that it has no mark.
     const pool = await openPool(scratch, 'one');
-    await pool.create(spec);
     const mark = scratch.join('one', 'volumes', id, 'move.json');
     writeFileSync(mark, '{"generation":0');
     await assert.rejects(pool.attach(id, { persistent: false }), { name: 'DataLoss' });

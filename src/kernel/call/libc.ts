@@ -157,16 +157,17 @@ export function invokeNow<A extends readonly Argument[]>(call: NativeCall<A>, ar
 
 /**
  * The same for a call that is often refused: to throw takes longer than the call.
- * @param refusal the errno of that @returns undefined if it was refused so
+ * @param refusals the errno of each refusal that is expected
+ * @returns the negative errno if it was refused so
  */
 export function invokeNowUnless<A extends readonly Argument[]>(
-  refusal: number,
+  refusals: readonly number[],
   call: NativeCall<A>,
   args: A,
   path?: string,
-): number | undefined {
+): number {
   const { result, errno } = callNow(call, args);
-  return result === -1 && errno === refusal ? undefined : checked(call.name, result, errno, path);
+  return result === -1 && refusals.includes(errno) ? -errno : checked(call.name, result, errno, path);
 }
 
 function callNow<A extends readonly Argument[]>(call: NativeCall<A>, args: A): Returned {

@@ -1,8 +1,11 @@
 import { constants } from 'node:fs';
+import { statfs } from 'node:fs/promises';
 import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
+import { filesystemType } from './filesystem-type.ts';
+import { statusOf } from './path.ts';
 
 const fallocateCall = libcCall<readonly [Lent, number, bigint, bigint]>(
   'int fallocate(int fd, int mode, int64_t offset, int64_t length)',
@@ -173,15 +176,25 @@ const noAttribute = 'trusted.holdfast.none';
 /**
  * Puts the names in a directory on stable storage. fsync(2) does not notice a commit that failed for another caller: the
  * names are given up then, nothing is left to be written, and XFS and ext4 answer 0. But a filesystem that has failed
- * begins no change any more. So one is tried after the sync that changes nothing.
+ * begins no change any more. So one is tried after the sync that changes nothing. An XFS that has failed answers no
+ * question about a file either (xfs_vn_getattr in fs/xfs/xfs_iops.c), which takes no worker thread.
+ * @param type of the filesystem, if it is known (filesystem-type.ts)
  * @throws KernelError EIO, EROFS
  */
-export async function syncDirectory(queue: DiskQueue, directory: Descriptor | string): Promise<void> {
+export async function syncDirectory(
+  queue: DiskQueue,
+  directory: Descriptor | string,
+  type?: bigint | undefined,
+): Promise<void> {
   if (typeof directory === 'string') {
     await using opened = await openReadOnly(queue, directory);
-    return await syncDirectory(queue, opened);
+    return await syncDirectory(queue, opened, type);
   }
   await syncFile(queue, directory);
+  if (type === filesystemType.xfs) {
+    await statusOf(queue, directory);
+    return;
+  }
   await removeAttribute(queue, directory, noAttribute).catch((error: unknown) => {
     if (!isErrno(error, 'EPERM', 'EACCES')) throw error;
   });
@@ -221,7 +234,7 @@ export class DirectorySync {
   readonly #notBegun = new Map<string, Promise<void>>();
   readonly #latest = new Map<string, Promise<void>>();
   readonly #persistent: ReadonlySet<string>;
-  readonly #held = new Map<string, Descriptor>();
+  readonly #held = new Map<string, HeldDirectory>();
 
   /** @param persistent directories that are synced often: they are kept open */
   constructor(persistent: readonly string[] = []) {
@@ -244,35 +257,53 @@ export class DirectorySync {
   async #syncAfter(previous: Promise<void> | undefined, queue: DiskQueue, path: string): Promise<void> {
     // A failure of the sync before concerns only the callers that shared it.
     await Promise.allSettled([previous]);
-    let directory: Descriptor;
+    let held: HeldDirectory;
     try {
-      directory = this.#persistent.has(path) ? await this.kept(queue, path) : await openReadOnly(queue, path);
+      held = this.#persistent.has(path)
+        ? await this.#hold(queue, path)
+        : { directory: await openReadOnly(queue, path), type: undefined };
     } finally {
       this.#notBegun.delete(path);
     }
     try {
-      await syncDirectory(queue, directory);
+      await syncDirectory(queue, held.directory, held.type);
     } finally {
-      if (!this.#persistent.has(path)) directory.closeLater();
+      if (!this.#persistent.has(path)) held.directory.closeLater();
     }
   }
 
   /** One of the directories that are kept open. It belongs to this object. */
   async kept(queue: DiskQueue, path: string): Promise<Descriptor> {
     if (!this.#persistent.has(path)) throw new RangeError(`${path} is not kept open`);
+    return (await this.#hold(queue, path)).directory;
+  }
+
+  async #hold(queue: DiskQueue, path: string): Promise<HeldDirectory> {
     const before = this.#held.get(path);
     if (before !== undefined) return before;
-    const opened = await openReadOnly(queue, path);
+    const directory = await openReadOnly(queue, path);
+    const { type } = await queue
+      .run(() => directory.during((procPath) => statfs(procPath, { bigint: true })))
+      .catch((error: unknown) => {
+        directory.closeLater();
+        throw error;
+      });
     // Another call may have opened it meanwhile.
     const meanwhile = this.#held.get(path);
-    if (meanwhile === undefined) this.#held.set(path, opened);
-    else opened.closeLater();
-    return meanwhile ?? opened;
+    if (meanwhile === undefined) this.#held.set(path, { directory, type });
+    else directory.closeLater();
+    return meanwhile ?? { directory, type };
   }
 
   /** Closes the directories that are kept open, after the last sync. */
   async close(): Promise<void> {
-    for (const directory of this.#held.values()) await directory[Symbol.asyncDispose]();
+    for (const { directory } of this.#held.values()) await directory[Symbol.asyncDispose]();
     this.#held.clear();
   }
+}
+
+interface HeldDirectory {
+  readonly directory: Descriptor;
+  /** The type of its filesystem. */
+  readonly type: bigint | undefined;
 }

@@ -27,6 +27,9 @@ export interface FileStatus {
 
 const { O_DIRECTORY, O_NOFOLLOW, S_IFMT, S_IFREG, S_IFDIR, S_IFBLK, S_IFLNK } = constants;
 
+const { EAGAIN, ENOENT } = osConstants.errno;
+const cacheRefusals = [EAGAIN, ENOENT];
+
 const RESOLVE_NO_MAGICLINKS = 0x02n;
 const RESOLVE_NO_SYMLINKS = 0x04n;
 const RESOLVE_BENEATH = 0x08n;
@@ -63,61 +66,84 @@ const unlinkatCall = libcCall<readonly [Lent, string, number]>('int unlinkat(int
 
 /** Opens (O_PATH) a directory whose path an operator configured; symlinks are followed. */
 export async function openDirectory(queue: DiskQueue, path: string): Promise<Descriptor> {
-  const flags = openFlags.O_PATH | O_DIRECTORY;
-  return openCached(AT_FDCWD, path, { flags, resolve: 0n, where: path }) ?? (await openFile(queue, path, flags));
+  return openCached(path, O_DIRECTORY) ?? (await openFile(queue, path, openFlags.O_PATH | O_DIRECTORY));
 }
 
 /**
  * Opens (O_PATH) the file at `relativePath` below `root`; '' or '.' is the root itself. No symlink, no `..` that leads
  * out, and no magic link is followed, the last component included: such a path is ELOOP or EXDEV (openat2(2)).
+ * @returns undefined if nothing is there
  */
-export async function openBeneath(queue: DiskQueue, root: Descriptor, relativePath: string): Promise<Descriptor> {
+export async function findBeneath(
+  queue: DiskQueue,
+  root: Descriptor,
+  relativePath: string,
+): Promise<Descriptor | undefined> {
   const path = relativePath === '' ? '.' : relativePath;
-  const where = path === '.' ? root.path : `${root.path === '/' ? '' : root.path}/${path}`;
+  const where = pathBeneath(root, path);
   const resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const cached = openCached(root, path, { flags: openFlags.O_PATH, resolve, where });
-  if (cached !== undefined) return cached;
+  const cachedFd = tryCached(root, path, { flags: openFlags.O_PATH, resolve, where });
+  if (cachedFd === -ENOENT) return undefined;
+  if (cachedFd >= 0) return new Descriptor(cachedFd, where, undefined);
   const how = openHow(openFlags.O_PATH, resolve);
   for (let attemptsLeft = 32; ; attemptsLeft--) {
     try {
       const fd = await invokeToOpen(queue, openat2Call, [root, path, how, how.length], where);
       return new Descriptor(fd, where, undefined);
     } catch (error) {
+      if (isErrno(error, 'ENOENT')) return undefined;
       // Something was renamed while a `..` was resolved: openat2(2) says to try again.
       if (!isErrno(error, 'EAGAIN') || attemptsLeft === 0) throw error;
     }
   }
 }
 
+/** The same for a file that must be there. @throws KernelError ENOENT */
+export async function openBeneath(queue: DiskQueue, root: Descriptor, relativePath: string): Promise<Descriptor> {
+  const found = await findBeneath(queue, root, relativePath);
+  if (found !== undefined) return found;
+  throw new KernelError({ syscall: openat2Call.name, errno: ENOENT, path: pathBeneath(root, relativePath) });
+}
+
+function pathBeneath(root: Descriptor, relativePath: string): string {
+  if (relativePath === '' || relativePath === '.') return root.path;
+  return `${root.path === '/' ? '' : root.path}/${relativePath}`;
+}
+
 /**
  * Opens a path on this thread if the kernel has all of it in its cache, as it nearly always has. Never waits, neither
  * for a disk nor for a lock (openat2(2), RESOLVE_CACHED).
  * @returns undefined if the kernel has not
+ * @throws KernelError ENOENT
  */
-function openCached(
-  root: number | Descriptor,
-  path: string,
-  { flags, resolve, where }: { readonly flags: number; readonly resolve: bigint; readonly where: string },
-): Descriptor | undefined {
+function openCached(path: string, flags: number): Descriptor | undefined {
+  const fd = tryCached(AT_FDCWD, path, { flags: flags | openFlags.O_PATH, resolve: 0n, where: path });
+  if (fd === -ENOENT) throw new KernelError({ syscall: openat2Call.name, errno: ENOENT, path });
+  return fd < 0 ? undefined : new Descriptor(fd, path, undefined);
+}
+
+interface CachedOpen {
+  readonly flags: number;
+  readonly resolve: bigint;
+  readonly where: string;
+}
+
+/** @returns a descriptor; or the negative of EAGAIN if the kernel has not all of the path, of ENOENT if it knows that there is nothing */
+function tryCached(root: number | Descriptor, path: string, { flags, resolve, where }: CachedOpen): number {
   const how = openHow(flags, resolve | RESOLVE_CACHED);
-  const fd = invokeNowUnless(osConstants.errno.EAGAIN, openat2Call, [root, path, how, how.length], where);
-  return fd === undefined ? undefined : new Descriptor(fd, where, undefined);
+  return invokeNowUnless(cacheRefusals, openat2Call, [root, path, how, how.length], where);
 }
 
 /** Opens (O_PATH) a path that the kernel has in its cache; symlinks are followed. Never waits. @returns undefined if it has not */
 export function openIfCached(path: string): Descriptor | undefined {
-  return openCached(AT_FDCWD, path, { flags: openFlags.O_PATH, resolve: 0n, where: path });
+  return openCached(path, 0);
 }
 
 /** True if the kernel knows from its cache that there is nothing with this path. Never waits; false may mean either. */
 export function isMissingByCache(path: string): boolean {
-  try {
-    openIfCached(path)?.closeNow();
-    return false;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return true;
-    throw error;
-  }
+  const fd = tryCached(AT_FDCWD, path, { flags: openFlags.O_PATH, resolve: 0n, where: path });
+  if (fd >= 0) new Descriptor(fd, path, undefined).closeNow();
+  return fd === -ENOENT;
 }
 
 /** struct open_how. */
@@ -134,7 +160,7 @@ const statusFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
 /** statx(2), without following a final symlink, triggering an automount or asking a remote server. */
 export async function statusOf(queue: DiskQueue, file: Descriptor | string): Promise<FileStatus> {
   if (typeof file !== 'string') return statusOfOpen(file);
-  await using cached = openCached(AT_FDCWD, file, { flags: openFlags.O_PATH | O_NOFOLLOW, resolve: 0n, where: file });
+  await using cached = openCached(file, O_NOFOLLOW);
   if (cached !== undefined) return statusOfOpen(cached);
   const status = Buffer.alloc(statxBytes);
   await invoke(queue, statxCall, [AT_FDCWD, file, statusFlags, statusMask, status], file);

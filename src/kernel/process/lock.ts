@@ -108,9 +108,7 @@ export async function isOpenElsewhere(queue: DiskQueue, path: string): Promise<b
 export function isSoleOpener(file: Descriptor): boolean {
   // A program that opens the file during the lease breaks it, and the signal for that would by default end us.
   invokeNow(fcntlCall, [file, F_SETSIG, SIGURG], file.path);
-  const { EAGAIN } = osConstants.errno;
-  const taken = invokeNowUnless(EAGAIN, fcntlCall, [file, F_SETLEASE, F_WRLCK], file.path);
-  return (
-    taken !== undefined && invokeNowUnless(EAGAIN, fcntlCall, [file, F_SETLEASE, F_UNLCK], file.path) !== undefined
-  );
+  const refusals = [osConstants.errno.EAGAIN];
+  const taken = invokeNowUnless(refusals, fcntlCall, [file, F_SETLEASE, F_WRLCK], file.path);
+  return taken >= 0 && invokeNowUnless(refusals, fcntlCall, [file, F_SETLEASE, F_UNLCK], file.path) >= 0;
 }

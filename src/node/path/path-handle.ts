@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
-import { type FileStatus, openBeneath, openDirectory, statusOf } from '../../kernel/file/path.ts';
+import { type FileStatus, findBeneath, openDirectory, statusOf } from '../../kernel/file/path.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { TargetPath } from './target.ts';
@@ -50,7 +50,7 @@ async function openDirectoryBeneath(
 ): Promise<Descriptor | undefined> {
   try {
     await using root = await openDirectory(queue, rootPath);
-    return await openBeneath(queue, root, directory);
+    return await findBeneath(queue, root, directory);
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return undefined;
     throw refused(error, wholePath);
@@ -98,9 +98,8 @@ export async function openHandle(queue: DiskQueue, place: Place): Promise<PathHa
 
 async function openAt(queue: DiskQueue, place: Place): Promise<Descriptor | undefined> {
   try {
-    return await openBeneath(queue, place.parent, place.name);
+    return await findBeneath(queue, place.parent, place.name);
   } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
     throw refused(error, place.path);
   }
 }

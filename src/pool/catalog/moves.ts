@@ -319,11 +319,26 @@ export class Moves implements PoolMoves {
   }
 
   async #markOf(id: SnapshotId | VolumeId): Promise<CopyMark> {
+    if (isVolumeId(id) && this.#isUnmarked(id)) return unmarked;
     return markIn(await this.#transfer.readMark(id), id);
+  }
+
+  /** A volume that was made from nothing by this process, and never marked. */
+  #isUnmarked(id: VolumeId): boolean {
+    const record = this.#recordOf(id);
+    // A copy may be made in the draft of a move that was given up.
+    return record !== undefined && record.source === undefined && this.#parts.untouched.has(record);
+  }
+
+  #recordOf(id: VolumeId): VolumeRecord | undefined {
+    const { index } = this.#parts;
+    return index.isDamaged(id) ? undefined : index.get(id);
   }
 
   /** Durably. */
   async #writeMark(id: VolumeId | SnapshotId, mark: CopyMark, name: MarkStep): Promise<void> {
+    const record = isVolumeId(id) ? this.#recordOf(id) : undefined;
+    if (record !== undefined) this.#parts.untouched.delete(record);
     await step(name, () => this.#transfer.writeMark(id, serializeMark(mark)));
   }
 

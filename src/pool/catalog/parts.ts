@@ -24,6 +24,6 @@ export interface CatalogParts {
   readonly trash: Trash;
   readonly unsettled: Unsettled;
   readonly generations: Generations;
-  /** Records of volumes that this process has made, and not tried to delete: nothing of a deletion lies with them. */
+  /** Records of volumes that this process has made, and not tried to delete or to move: nothing of either lies with them. */
   readonly untouched: WeakSet<VolumeRecord>;
 }

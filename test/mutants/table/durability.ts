@@ -79,6 +79,13 @@ export const durabilityMutants: readonly Mutant[] = [
     only: 'without attributes',
   },
   {
+    name: 'a directory of an XFS that has failed is not durable',
+    file: 'src/kernel/file/file.ts',
+    text: '    await statusOf(queue, directory);\n    return;\n',
+    replacement: '    return;\n',
+    killer: order,
+  },
+  {
     name: 'a journal on another disk keeps no order of the content',
     file: 'src/kernel/file/journal.ts',
     text: 'name.startsWith(prefix) && /^\\d+$/.test(name.slice(prefix.length))',

@@ -20,6 +20,13 @@ const trees = { killer: 'test/move/tree.test.ts' } as const;
 /** At most one copy of a volume that moves can be used. */
 export const moveMutants: readonly Mutant[] = [
   {
+    name: 'a volume that this process has made and marked is marked',
+    file: 'src/pool/catalog/moves.ts',
+    text: 'if (record !== undefined) this.#parts.untouched.delete(record);',
+    replacement: 'void record;',
+    killer: 'test/move/pool.test.ts',
+  },
+  {
     name: 'a copy of an older generation is not used',
     ...rule,
     text: "if (generation < validGeneration) return fence === undefined ? 'old' : 'given';",
