@@ -17,6 +17,8 @@ export interface AlikeParts {
   readonly memory: PieceMemory;
   /** The pieces of the target that hold data. */
   data(fromBytes: bigint, untilBytes: bigint): AsyncIterable<ByteRange>;
+  /** A part of the target was written. */
+  wrote(range: ByteRange): void;
 }
 
 /** A target that began as a clone of something that is nearly the same. */
@@ -29,10 +31,11 @@ export class Alike {
 
   /** @param bytes in aligned memory, at most a piece */
   async write(bytes: Buffer<ArrayBuffer>, offsetBytes: bigint): Promise<void> {
-    const { file, queue } = this.#parts;
+    const { file, queue, wrote } = this.#parts;
     const isOther = (found: Buffer, at: number) => !found.equals(bytes.subarray(at, at + found.length));
     for (const [from, until] of await this.#differences({ offsetBytes, lengthBytes: BigInt(bytes.length) }, isOther)) {
       await writeAt(queue, file, bytes.subarray(from, until), offsetBytes + BigInt(from));
+      wrote({ offsetBytes: offsetBytes + BigInt(from), lengthBytes: BigInt(until - from) });
     }
   }
 

@@ -75,6 +75,8 @@ export interface CopyWork {
   /** Everything before the offset is durable, and was compared. */
   noted(offsetBytes: bigint): Promise<void>;
   moved(bytes: bigint): void;
+  /** A part of the target was written. */
+  wrote?(range: ByteRange): void;
 }
 
 /** Keeps a copy below a number of bytes a second. */
@@ -102,7 +104,10 @@ export async function copyRanges(work: CopyWork): Promise<void> {
   // Zeros are made beside the writes.
   const alike =
     outside === 'alike'
-      ? new Alike({ queue: toQueue, to, file, memory: newMemory(atOnce + 1), data: dataOf })
+      ? new Alike({
+          ...{ queue: toQueue, to, file, memory: newMemory(atOnce + 1), data: dataOf },
+          wrote: (range) => work.wrote?.(range),
+        })
       : undefined;
   const target: Target = { ...work, file, memory, alike };
   const writes = new InFlight();
@@ -187,7 +192,8 @@ interface Target extends CopyWork {
   readonly alike: Alike | undefined;
 }
 
-async function write({ alike, file, to, toQueue }: Target, data: PieceData, offsetBytes: bigint): Promise<void> {
+async function write(target: Target, data: PieceData, offsetBytes: bigint): Promise<void> {
+  const { alike, file, to, toQueue } = target;
   const { bytes } = data;
   if (alike !== undefined) {
     await alike.write(bytes, offsetBytes);
@@ -196,6 +202,7 @@ async function write({ alike, file, to, toQueue }: Target, data: PieceData, offs
   }
   const isWhole = bytes.length % Number(blockBytes) === 0 && offsetBytes % blockBytes === 0n;
   await writeAt(toQueue, isWhole ? file : to.data, bytes, offsetBytes);
+  target.wrote?.({ offsetBytes, lengthBytes: BigInt(bytes.length) });
   data.free();
 }
 

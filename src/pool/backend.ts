@@ -311,6 +311,8 @@ export interface SpaceSource {
   dataInTrash(ref: TrashRef): DataRef;
   /** The id of its owner. */
   idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined;
+  /** Space is taken in multiples of this; undefined: of a block. */
+  readonly unitBytes?: bigint | undefined;
   /** Set: where blocks lie is too much to ask, and only the records tell what may be shared. */
   readonly hasMaps?: false;
   /** Called when `allocatedBytes` of a volume, or of other data, may say something new. The ledger sets it. */

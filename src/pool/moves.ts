@@ -98,11 +98,8 @@ export interface PoolSnapshotMoves {
   /** Makes a copy the snapshot again that was handed over. No other pool of this node has it. */
   takeBack(id: SnapshotId): Promise<void>;
   read(id: SnapshotId): Promise<Descriptor>;
-  /**
-   * The bytes that it has and another one of the same volume has not, at most: without that, or where the pool cannot tell, all that it
-   * takes.
-   */
-  ownBytes(id: SnapshotId, other: SnapshotId | undefined): Promise<bigint>;
+  /** Space is taken in multiples of this. */
+  readonly unitBytes: bigint;
 
   /** @throws FailedPrecondition: why it cannot leave this pool */
   requireMovable(record: SnapshotRecord): void;
@@ -116,8 +113,12 @@ export interface PoolSnapshotMoves {
 
 export interface SnapshotArrival {
   readonly moveId: string;
-  /** The space that its blocks may take here. */
+  /** The space that its blocks may take here, with those that an earlier try has written. */
   readonly newBytes: bigint;
+  /** It was handed over: its space was granted before that, and must not be refused now. */
+  readonly isGiven: boolean;
+  /** Does something while no other call has a volume or snapshot of this pool. */
+  alone<T>(id: SnapshotId | VolumeId, work: () => Promise<T>): Promise<T>;
 }
 
 /** A snapshot on its way into a pool. Its space is held until it is disposed of. */
@@ -129,6 +130,8 @@ export interface IncomingSnapshot extends AsyncDisposable {
   readonly isClone: boolean;
   note(text: string): Promise<void>;
   zero(range: ByteRange): Promise<void>;
+  /** A part was written, and takes its space now. */
+  wrote(range: ByteRange): void;
   /** Before it is handed over. @throws ResourceExhausted if what it shares leaves too little */
   confirm(): Promise<void>;
   /** Its content is synced, and it becomes the snapshot, by one atomic step. @throws FailedPrecondition */

@@ -7,7 +7,7 @@ import type { Answer, Fence } from '../../src/volume/move/rule.ts';
 import { FailingSync } from '../support/failing-sync.ts';
 import { type ImageTestOptions, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
-import { movesOf, openPool } from './two-pools.ts';
+import { arrivalOf, movesOf, openPool } from './two-pools.ts';
 
 const spec = volumeSpec('data', { content: { type: 'block' } });
 const id = snapshotIdFor('node', 'first');
@@ -33,7 +33,7 @@ async function withSnapshot(scratch: Scratch): Promise<Catalog> {
 /** The snapshot arrives in the other pool, without a byte of it being copied. */
 async function arrive(from: Catalog, to: Catalog, { fenceId, moveId }: Fence, answer: Answer): Promise<void> {
   const record = movesOf(from).snapshots.find(id) ?? assert.fail();
-  await using incoming = await movesOf(to).snapshots.receive(record, { moveId, newBytes: 0n });
+  await using incoming = await movesOf(to).snapshots.receive(record, arrivalOf(moveId));
   await incoming.commit({ moveId, readUnder: fenceId }, answer);
 }
 
@@ -147,14 +147,14 @@ describe('a snapshot that follows its volume', () => {
     const { fenceId, moveId } = fence;
     const answer = await moves.give(id, fence);
     {
-      await using incoming = await movesOf(two).snapshots.receive(record, { moveId, newBytes: 0n });
+      await using incoming = await movesOf(two).snapshots.receive(record, arrivalOf(moveId));
       for (const readUnder of [undefined, 'another']) {
         await assert.rejects(incoming.commit({ moveId, readUnder }, answer), /does not arrive in pool two/);
       }
       await incoming.note('some');
     }
     {
-      await using incoming = await movesOf(two).snapshots.receive(record, { moveId, newBytes: 0n });
+      await using incoming = await movesOf(two).snapshots.receive(record, arrivalOf(moveId));
       assert.deepEqual([incoming.isNew, incoming.noted], [false, 'some']);
     }
     await arrive(one, two, { ...fence, fenceId, isGiven: true }, answer);
@@ -169,7 +169,7 @@ describe('a snapshot that follows its volume', () => {
     const [one, two] = [await withSnapshot(scratch), await open(scratch, 'two')];
     const record = movesOf(one).snapshots.find(id) ?? assert.fail();
     {
-      await using _incoming = await movesOf(two).snapshots.receive(record, { moveId: 'some', newBytes: 0n });
+      await using _incoming = await movesOf(two).snapshots.receive(record, arrivalOf('some'));
     }
     await movesOf(two).snapshots.discard(id);
     await two.close();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
-import type { PoolMoves } from '../../src/pool/moves.ts';
+import type { PoolMoves, SnapshotArrival } from '../../src/pool/moves.ts';
 import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
 import type { Scratch } from '../support/scratch.ts';
 
@@ -11,4 +11,9 @@ export function openPool(scratch: Scratch, name: string, options: ImageTestOptio
 
 export function movesOf({ moves }: { readonly moves?: PoolMoves | undefined }): PoolMoves {
   return moves ?? assert.fail('the pool moves no volumes');
+}
+
+/** The arrival of a snapshot that takes no space, beside which nothing happens. */
+export function arrivalOf(moveId: string, changes: Partial<SnapshotArrival> = {}): SnapshotArrival {
+  return { moveId, newBytes: 0n, isGiven: false, alone: (_id, work) => work(), ...changes };
 }

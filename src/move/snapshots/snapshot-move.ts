@@ -62,8 +62,11 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
     return source.close(id);
   });
   const { isGiven, moveId } = fence;
-  // One that was handed over has all of its blocks there.
-  await using incoming = await target.receive(record, { moveId, newBytes: isGiven ? 0n : newBytes });
+  await using incoming = await target.receive(record, {
+    ...{ moveId, newBytes, isGiven },
+    // A pool clones one at a time of the same volume, and it must not be deleted meanwhile.
+    alone: (of, work) => patiently({ objects, signal }, [of], work),
+  });
   const content = await contentOf(parts, incoming, fence);
   if (!content.isWhole) await copy(parts, { incoming, source, content });
   if (!isGiven) await incoming.confirm();
@@ -131,6 +134,7 @@ async function copy(
     ...{ to: incoming, toQueue: to.queue, endBytes, targetBytes: endBytes, fromBytes, pace, signal, moved },
     pieces: piecesAhead({ from: file, fromQueue, ranges: ranges(), endBytes, fromBytes }),
     outside: isClone ? 'alike' : 'zeros',
+    wrote: (range) => incoming.wrote(range),
     noted: (offsetBytes) => note({ offsetBytes }),
   });
   await note({ offsetBytes: endBytes, isWhole: true });

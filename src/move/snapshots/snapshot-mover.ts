@@ -3,7 +3,6 @@ import type { PoolLog } from '../../pool/log.ts';
 import type { CopyState } from '../../pool/moves.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
-import { storedBytes } from '../../volume/encryption.ts';
 import { Aborted, FailedPrecondition, HoldfastError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
@@ -15,6 +14,7 @@ import { endedJob, isLongPast, type LeftSnapshot, type MoveJob, MoveJobs, type S
 import { BytesPerSecond } from '../pace.ts';
 import { movesOf, patiently } from '../source.ts';
 import { moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
+import { type Held, SnapshotSpace } from './snapshot-space.ts';
 
 export interface SnapshotMoverOptions {
   readonly pools: Pools;
@@ -52,11 +52,6 @@ export interface SnapshotsPlan {
   readonly staying: readonly LeftSnapshot[];
   /** The space that they may take, at most. */
   readonly neededBytes: bigint;
-}
-
-interface Held {
-  readonly pool: Pool;
-  readonly record: SnapshotRecord;
 }
 
 interface Run {
@@ -122,8 +117,7 @@ export class SnapshotMover {
     }
     // All of one volume are alike: what one of them needs, they all need.
     for (const { record } of moving) movesOf(to).snapshots.requireRoomFor(record);
-    let neededBytes = 0n;
-    for (const bytes of (await spaceOf(moving)).values()) neededBytes += bytes;
+    const { totalBytes: neededBytes } = await SnapshotSpace.count(moving, movesOf(to).snapshots.unitBytes);
     return { moving: moving.map(({ pool, record }) => ({ record, pool: pool.name })), staying, neededBytes };
   }
 
@@ -240,7 +234,7 @@ export class SnapshotMover {
     const { ending, job, progress } = run;
     /** The ones that do not move in this try, each with the reason. */
     const passed = new Map<SnapshotId, LeftSnapshot>();
-    let space: ReadonlyMap<SnapshotId, bigint> | undefined;
+    let space: SnapshotSpace | undefined;
     let isResolved = false;
     while (!ending.signal.aborted) {
       let held: Held | undefined;
@@ -250,11 +244,14 @@ export class SnapshotMover {
         if (!isResolved) await this.#resolve(to, job.id);
         isResolved = true;
         const all = this.#held(job.id, job.to);
-        space ??= await spaceOf(all.filter((each) => whyStays(each) === undefined));
+        const target = movesOf(to).snapshots;
+        const moving = all.filter((each) => whyStays(each) === undefined);
+        space ??= await SnapshotSpace.count(moving, target.unitBytes);
         progress.total = Math.max(progress.total, all.length);
         held = all.find(({ record }) => !passed.has(record.id));
         if (held === undefined) break;
-        await this.#moveOne(run, held, to, space.get(held.record.id) ?? 0n);
+        const isThere = (id: SnapshotId) => target.find(id) !== undefined && !target.isLeft(id);
+        await this.#moveOne(run, held, to, space.neededBytes(held.record, isThere));
         await this.#count(run);
         run.trouble = undefined;
       } catch (error) {
@@ -454,20 +451,6 @@ function whyStays({ pool, record }: Held): string | undefined {
 
 function left({ pool, record: { id, name } }: Held, reason: string, stays: boolean): LeftSnapshot {
   return { id, name, pool: pool.name, reason, stays };
-}
-
-/** Each, at most: what it has that the one after it has not, which is there before it. */
-async function spaceOf(held: readonly Held[]): Promise<ReadonlyMap<SnapshotId, bigint>> {
-  const space = new Map<SnapshotId, bigint>();
-  let later: Held | undefined;
-  for (const { pool, record } of held) {
-    const other = later?.pool === pool ? later.record.id : undefined;
-    const ownBytes = movesOf(pool).snapshots.ownBytes(record.id, other);
-    // One that cannot be read does not keep the others.
-    space.set(record.id, await ownBytes.catch(() => storedBytes(record)));
-    later = { pool, record };
-  }
-  return space;
 }
 
 /** True if a pool is not open, or the snapshot was handed over: only its end makes it available again. */

@@ -13,10 +13,12 @@ import {
   type Request,
   settlesCopy,
 } from '../../volume/move/rule.ts';
+import { granularityBytes, larger } from '../../volume/size.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import type { IncomingSnapshotDraft, Recorded, Transfer } from '../backend.ts';
 import type { CopyState, IncomingSnapshot, PoolMoves, PoolSnapshotMoves, SnapshotArrival } from '../moves.ts';
+import type { SpaceRequest } from '../space/space-holds.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { explainFull } from './full.ts';
 import { isOfMove, serializeMark } from './move-mark.ts';
@@ -151,17 +153,8 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return this.#copies.read(id);
   }
 
-  async ownBytes(id: SnapshotId, other: SnapshotId | undefined): Promise<bigint> {
-    const { space } = this.#parts.backend;
-    const allBytes = await space.allocatedBytes(space.dataOfSnapshot(id));
-    if (other === undefined || !this.#copies.hasChanges) return allBytes;
-    let changedBytes = 0n;
-    const { signal } = new AbortController();
-    for await (const range of this.#copies.changedRanges({ base: other, target: id, fromBytes: 0n, signal })) {
-      changedBytes += range.lengthBytes;
-      if (changedBytes >= allBytes) return allBytes;
-    }
-    return changedBytes;
+  get unitBytes(): bigint {
+    return this.#parts.backend.space.unitBytes ?? granularityBytes;
   }
 
   requireMovable({ groupId, id }: SnapshotRecord): void {
@@ -188,31 +181,52 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     throw new FailedPrecondition(`snapshot ${id} cannot move to pool ${name}: ${why ?? otherSectors}.`);
   }
 
-  async receive(record: SnapshotRecord, { moveId, newBytes }: SnapshotArrival): Promise<IncomingSnapshot> {
+  async receive(record: SnapshotRecord, arrival: SnapshotArrival): Promise<IncomingSnapshot> {
     const { name, space, trash } = this.#parts;
+    const { alone, isGiven, moveId } = arrival;
     const { id } = record;
     const draft = this.#draft(id);
-    let noted = await draft.readNote();
-    const isNew = noted === undefined || !isOfMove(noted, moveId);
-    if (isNew) {
-      for (const ref of await draft.discard()) trash.destroy(ref);
-      noted = undefined;
-    }
+    const noted = parseNote(await draft.readNote(), moveId);
+    const isNew = noted === undefined;
+    if (isNew) for (const ref of await draft.discard()) trash.destroy(ref);
     const base = this.#baseOf(record);
-    const sourceIds = this.#parts.index.get(record.sourceId) === undefined ? [] : [record.sourceId];
-    // Its blocks are taken now, whatever may be promised.
-    const held = await space.hold({ newBytes, provisioning: 'thick', sourceIds });
+    const written = new Written(this.unitBytes, noted?.writtenBytes);
+    // One that was handed over has all of its blocks here.
+    const newBytes = isGiven ? 0n : larger(0n, arrival.newBytes - written.bytes);
+    const foundBytes = written.bytes;
+    const held = await space.hold({
+      newBytes,
+      // Its blocks are taken now, whatever may be promised.
+      provisioning: 'thick',
+      taken: async () => written.bytes - foundBytes,
+      ...this.#sharing(record, isNew ? base : undefined, arrival),
+    });
     const wholeBytes = storedBytes(record);
     try {
       let isClone = false;
-      if (isNew) isClone = await step('move/draft', () => draft.make(wholeBytes, base));
+      if (isNew) {
+        const make = () => step('move/draft', () => draft.make(wholeBytes, base));
+        isClone = base === undefined ? await make() : await alone(base.record.id, make);
+      }
       const data = await draft.open();
       const arrived = () => this.#left.delete(id);
-      return new Arriving(this.#parts, { moveId, record, draft, held, data, isNew, noted, isClone, arrived });
+      const own = { moveId, record, draft, held, data, written, arrived };
+      return new Arriving(this.#parts, { ...own, isNew, noted: noted?.text, isClone });
     } catch (error) {
       held[Symbol.dispose]();
       throw explainFull(error, name, wholeBytes);
     }
+  }
+
+  /** The volume, if it shares blocks with what arrives: then it may have to write them again. */
+  #sharing(
+    { sourceId }: SnapshotRecord,
+    base: Recorded | undefined,
+    { isGiven }: SnapshotArrival,
+  ): Pick<SpaceRequest, 'sharingIds' | 'sourceIds'> {
+    if (base?.kind === 'snapshot' || this.#parts.index.get(sourceId) === undefined) return {};
+    // That was granted before it was handed over.
+    return isGiven ? { sharingIds: [sourceId] } : { sourceIds: [sourceId] };
   }
 
   async discard(id: SnapshotId): Promise<void> {
@@ -257,11 +271,54 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   }
 }
 
+/** The mover's note, and the space that the copy had taken when it was written. */
+interface ArrivalNote {
+  readonly writtenBytes: bigint;
+  readonly text: string;
+}
+
+/** @returns undefined if it is of another move, or cannot be read: the copy begins again */
+function parseNote(note: string | undefined, moveId: string): ArrivalNote | undefined {
+  if (note === undefined || !isOfMove(note, moveId)) return undefined;
+  const [, bytes, text] = /^([0-9]{1,19})\n(.*)$/s.exec(note.slice(moveId.length + 1)) ?? [];
+  return bytes === undefined || text === undefined ? undefined : { writtenBytes: BigInt(bytes), text };
+}
+
+function serializeNote({ text, writtenBytes }: ArrivalNote, moveId: string): string {
+  return `${moveId}\n${writtenBytes}\n${text}`;
+}
+
+/** Counts the space that the copy has taken, in whole units of the pool. */
+class Written {
+  readonly #unitBytes: bigint;
+  #bytes: bigint;
+  /** Another write may be in the same one. */
+  #lastUnit: bigint | undefined;
+
+  constructor(unitBytes: bigint, foundBytes = 0n) {
+    this.#unitBytes = unitBytes;
+    this.#bytes = foundBytes;
+  }
+
+  get bytes(): bigint {
+    return this.#bytes;
+  }
+
+  add({ lengthBytes, offsetBytes }: ByteRange): void {
+    const first = offsetBytes / this.#unitBytes;
+    const last = (offsetBytes + lengthBytes - 1n) / this.#unitBytes;
+    const units = last - first + (first === this.#lastUnit ? 0n : 1n);
+    this.#lastUnit = last;
+    this.#bytes += units * this.#unitBytes;
+  }
+}
+
 interface ArrivingParts extends Pick<IncomingSnapshot, 'data' | 'isClone' | 'isNew' | 'noted'> {
   readonly moveId: string;
   readonly record: SnapshotRecord;
   readonly draft: IncomingSnapshotDraft;
   readonly held: HeldSpace;
+  readonly written: Written;
   readonly arrived: () => void;
 }
 
@@ -279,13 +336,17 @@ class Arriving implements IncomingSnapshot {
     this.#own = own;
     this.isNew = own.isNew;
     this.isClone = own.isClone;
-    this.noted = own.noted?.slice(own.moveId.length + 1);
+    this.noted = own.noted;
     this.data = own.data;
   }
 
   async note(text: string): Promise<void> {
-    const { draft, moveId } = this.#own;
-    await step('move/progress', () => draft.writeNote(`${moveId}\n${text}`));
+    const { draft, moveId, written } = this.#own;
+    await step('move/progress', () => draft.writeNote(serializeNote({ writtenBytes: written.bytes, text }, moveId)));
+  }
+
+  wrote(range: ByteRange): void {
+    this.#own.written.add(range);
   }
 
   zero(range: ByteRange): Promise<void> {

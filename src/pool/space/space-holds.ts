@@ -16,6 +16,8 @@ export interface SpaceRequest {
   readonly isGrowth?: boolean;
   /** Volumes whose blocks it is going to share: they own nothing afterwards, and may have to write all of it again. */
   readonly sourceIds?: readonly VolumeId[];
+  /** Volumes that share blocks with it already, which was granted: nothing is known of what they own meanwhile. */
+  readonly sharingIds?: readonly VolumeId[];
 }
 
 /** Space that is held for operations under way. */
@@ -29,9 +31,9 @@ export class SpaceHolds {
   }
 
   /** Until it is disposed of. */
-  add({ newBytes, sourceIds = [], taken, takenBytes = 0n }: SpaceRequest): Disposable {
+  add({ newBytes, sharingIds = [], sourceIds = [], taken, takenBytes = 0n }: SpaceRequest): Disposable {
     const space = this.#volumes.hold(newBytes + takenBytes);
-    const holds = [space, ...sourceIds.map((id) => this.#volumes.pin(id))];
+    const holds = [space, ...[...sourceIds, ...sharingIds].map((id) => this.#volumes.pin(id))];
     const noteTaken = async () => space.took((await taken?.()) ?? 0n);
     let end: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => {

@@ -102,7 +102,8 @@ export class SpaceLedger {
    * larger than it is. So no more is granted than the last look at all of them had left. @returns undefined if that is not enough
    */
   async #holdAside(request: SpaceRequest): Promise<HeldSpace | undefined> {
-    if (request.sourceIds !== undefined && request.sourceIds.length > 0) return undefined;
+    const { sharingIds = [], sourceIds = [] } = request;
+    if (sharingIds.length + sourceIds.length > 0) return undefined;
     if (!this.#isFresh) return undefined;
     const look = await this.#observer.lookAside('known');
     const lostBytes = this.#observer.volumes.sharedFreshBytes - this.#seen.sharedFreshBytes;

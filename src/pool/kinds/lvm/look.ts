@@ -81,7 +81,7 @@ async function readContents(
   };
   const thin = await lookAtThinPool(queue, mapper, state);
   const overcommit = pool.own.thinPool?.overcommit ?? 1;
-  const space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, overcommit);
+  const space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, { overcommit });
   const reader: RecordReader = {
     readVolumes: async () => readVolumeRecords(source),
     readSnapshots: async () => readSnapshotRecords(source),

@@ -83,7 +83,7 @@ export class LvmBackend implements Backend {
     this.provisioner = new LvmProvisioner(parts);
     this.attacher = new LvmAttacher(parts);
     this.snapshotter = { draft: (id) => new LvSnapshotDraft(parts, id) };
-    this.space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, thin.overcommit);
+    this.space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, thin);
     const takenBytes = async (id: VolumeId) => this.space.allocatedBytes(this.space.dataOfVolume(id));
     const trimmer = new FilesystemTrimmer({ name: group.poolName, queue, attacher: this.attacher, takenBytes });
     const changedRanges: Extras['changedRanges'] =

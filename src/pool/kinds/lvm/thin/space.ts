@@ -6,19 +6,26 @@ import { LvmSpace, type SpaceOfGroup } from '../space.ts';
 import { isBroken, type Shortage, shortageOf } from './sizes.ts';
 import type { ThinFigures } from './thin-pool.ts';
 
+interface ThinSpaceOptions {
+  readonly chunkBytes?: bigint;
+  readonly overcommit: number;
+}
+
 /** The space that thin volumes take of their thin pool. */
 export class ThinSpace extends LvmSpace {
   override readonly sharesBlocks = true;
   override readonly layouts = undefined;
   readonly overcommit: number;
+  readonly unitBytes: bigint | undefined;
   readonly #group: SpaceOfGroup;
   readonly #figures: ThinFigures;
 
-  constructor(group: SpaceOfGroup, figures: ThinFigures, overcommit: number) {
+  constructor(group: SpaceOfGroup, figures: ThinFigures, { chunkBytes, overcommit }: ThinSpaceOptions) {
     super(group);
     this.#group = group;
     this.#figures = figures;
     this.overcommit = overcommit;
+    this.unitBytes = chunkBytes;
   }
 
   /** Asks the kernel alone. */
