@@ -2,11 +2,12 @@ import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { didYouMean } from '../settings/nearest.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/flow/finish-all.ts';
-import { type GroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
+import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import { type LabelSelector, type Labels, selects } from '../volume/labels.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import { volumeByName } from './kinds.ts';
+import type { CopyState } from './moves.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { type PoolOpener, type PoolState, PoolSupervisor, type SupervisorLog } from './supervisor/supervisor.ts';
 
@@ -222,7 +223,9 @@ export class Pools {
 
   /** The same as `find`, for snapshots. @throws Unavailable also while it is being handed over to another pool */
   async findSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
-    const found = await this.#search(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
+    const look = () => this.#search(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
+    // It may have moved in the first look, to a pool that had been asked already.
+    const found = (await look()) ?? (await look());
     if (found === undefined) this.#requireNotLeft(id);
     return found;
   }
@@ -306,12 +309,11 @@ export class Pools {
     return found[0];
   }
 
-  /** The one that is the volume, if all others are known to be copies that it has left when it moved (docs/move.md). */
+  /** The one that is the volume or snapshot, if all others are known to be copies that it has left when it moved (docs/move.md). */
   async #validCopy<Kind extends FoundRecord>(found: readonly Found<Kind>[]): Promise<Found<Kind> | undefined> {
     const judged = await Promise.all(
       found.map(async (each) => {
-        const id = parseVolumeId(each.record.id);
-        const state = id === undefined ? undefined : await each.pool.moves?.stateOf(id).catch(() => undefined);
+        const state = await stateOfCopy(each.pool, each.record.id).catch(() => undefined);
         return { each, state };
       }),
     );
@@ -391,4 +393,11 @@ export class Pools {
   #all(): PoolSupervisor[] {
     return [...this.#supervisors.values(), ...this.#added];
   }
+}
+
+/** undefined: it does not move. */
+async function stateOfCopy({ moves }: Pool, text: string): Promise<CopyState | undefined> {
+  const [volumeId, snapshotId] = [parseVolumeId(text), parseSnapshotId(text)];
+  if (volumeId !== undefined) return moves?.stateOf(volumeId);
+  return snapshotId && moves?.snapshots.stateOf(snapshotId);
 }

@@ -47,18 +47,35 @@ export function snapshotMetadataService({ pools, objects }: SnapshotMetadataOpti
     throw new NotFound(`There is no snapshot ${JSON.stringify(text)} on this node.`); // SM02
   }
 
+  /** A snapshot that has moved to another pool meanwhile is not gone. @throws Unavailable */
+  async function* whileThere(snapshots: readonly Snapshot[], stream: AsyncGenerator<Message, void, void>) {
+    try {
+      yield* stream;
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error;
+      for (const { pool, record } of snapshots) {
+        const now = await pools.findSnapshot(record.id);
+        if (now === undefined || now.pool.name === pool.name) continue;
+        throw new Unavailable(
+          `Snapshot ${record.id} has moved from pool ${pool.name} to pool ${now.pool.name} meanwhile: ask again, from the first offset that is missing.`,
+        );
+      }
+      throw error;
+    }
+  }
+
   return {
     async *GetMetadataAllocated(request, context) {
       const target = await find(request.snapshot_id);
       requireBlock(target);
-      yield* messages(undefined, target, request, context);
+      yield* whileThere([target], messages(undefined, target, request, context));
     },
 
     async *GetMetadataDelta(request, context) {
       const base = await find(request.base_snapshot_id);
       const target = await find(request.target_snapshot_id);
       requireComparable(base, target);
-      yield* messages(base, target, request, context);
+      yield* whileThere([base, target], messages(base, target, request, context));
     },
   };
 }

@@ -7,7 +7,7 @@ import { type GroupId, groupIdFor, memberIdFor, parseGroupId, type VolumeId } fr
 import { groupControllerCapabilities } from '../capabilities.ts';
 import { fingerprint } from '../request.ts';
 import { sortedParameters } from '../volumes/parameters.ts';
-import { sourceClaim } from '../volumes/sources.ts';
+import { requireStillIn, sourceClaim } from '../volumes/sources.ts';
 import { type FoundGroup, findGroup, presentGroup, requireMembers } from './group.ts';
 import { type GroupRequest, parseGroupRequest } from './group-request.ts';
 
@@ -78,6 +78,7 @@ async function createGroup(
       ...sourceIds.map((sourceId) => sourceClaim(pool, sourceId)),
     ];
     return objects.claim(claims, 'CreateVolumeGroupSnapshot', async () => {
+      for (const sourceId of sourceIds) requireStillIn(pool, (await pools.require(sourceId)).pool, sourceId);
       const members = await pool.takeSnapshots(specs, { id, name, parameters });
       const createdAt = members[0]?.createdAt ?? '';
       return { pool, record: { id, createdAt }, members };

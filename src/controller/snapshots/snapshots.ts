@@ -10,7 +10,7 @@ import { listSnapshots } from '../listing/snapshot-listing.ts';
 import { presentSnapshot } from '../present.ts';
 import { fingerprint } from '../request.ts';
 import { checkSnapshotParameters, sortedParameters } from '../volumes/parameters.ts';
-import { sourceClaim } from '../volumes/sources.ts';
+import { requireStillIn, sourceClaim } from '../volumes/sources.ts';
 
 interface SnapshotRequest {
   readonly name: string;
@@ -82,6 +82,7 @@ async function createSnapshot(
     if (existing !== undefined) return replay(existing, request);
     const { pool } = await pools.require(sourceId);
     return objects.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot', async () => {
+      requireStillIn(pool, (await pools.require(sourceId)).pool, sourceId);
       const [record] = await pool.takeSnapshots([{ id, ...request }]);
       if (record === undefined) throw new InternalError(`pool ${pool.name} took no snapshot.`);
       return { pool, record };

@@ -9,7 +9,7 @@ import { fingerprint, type VolumeRequest } from '../request.ts';
 import { allowsHere } from '../topology.ts';
 import { type Room, roomFor } from './capacity.ts';
 import { differences } from './replay.ts';
-import { requireSource, sourceClaim } from './sources.ts';
+import { requireSource, requireStillIn, sourceClaim } from './sources.ts';
 import { specFor } from './volume-spec.ts';
 
 /**
@@ -124,7 +124,8 @@ async function createFrom(
     const id = volumeIdIn(pool, nodeId, request.name);
     const volumeClaims = source.type === 'volume' ? [sourceClaim(pool, source.id)] : [];
     return objects.claim([{ object: id }, ...volumeClaims], 'CreateVolume', async () => {
-      const { record } = await requireSource(controller, source, request);
+      const { pool: now, record } = await requireSource(controller, source, request);
+      requireStillIn(pool, now, source.id);
       return { pool, record: await pool.create(specFor(request, pool, id, record), source) };
     });
   });

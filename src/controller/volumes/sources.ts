@@ -1,8 +1,8 @@
 import type { Pool } from '../../pool/pool.ts';
 import type { Found } from '../../pool/pools.ts';
-import { NotFound, ResourceExhausted } from '../../volume/errors.ts';
+import { NotFound, ResourceExhausted, Unavailable } from '../../volume/errors.ts';
 import type { Claim } from '../../volume/flow/object-queue.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import { kindOf, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { ControllerContext } from '../context.ts';
@@ -35,4 +35,12 @@ export async function requireSource(
     throw new ResourceExhausted(`${missing}: if another node has it, the volume must be made there.`);
   }
   throw new NotFound(`${missing}.`);
+}
+
+/** A source may have moved while the call waited for its lock. @throws Unavailable if it is in another pool now */
+export function requireStillIn(before: Pool, now: Pool, id: VolumeId | SnapshotId): void {
+  if (now.name === before.name) return;
+  throw new Unavailable(
+    `${kindOf(id)} ${id} has moved from pool ${before.name} to pool ${now.name} just now; try again.`,
+  );
 }

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import { groupControllerService } from '../../src/controller/snapshots/group-service.ts';
+import type { Pool } from '../../src/pool/pool.ts';
+import { snapshotMetadataService } from '../../src/snapshot-metadata/service.ts';
+import { NotFound } from '../../src/volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { deviceOf } from './devices.ts';
+import { call, id, idOf, Node, refuseCommits, spec, withSnapshots } from './following-node.ts';
+
+const block = { access_mode: { mode: 'SINGLE_NODE_WRITER' }, access_type: 'block', block: {}, mount: null } as const;
+
+function createSnapshot(node: Node, name: string) {
+  return node.controller.CreateSnapshot?.({ name, source_volume_id: id, parameters: {}, secrets: {} }, call);
+}
+
+type Source = { readonly snapshot: { snapshot_id: string } } | { readonly volume: { volume_id: string } };
+
+function createVolume(node: Node, name: string, source: Source, segments?: Readonly<Record<string, string>>) {
+  const topologies = segments === undefined ? [] : [{ segments }];
+  return node.controller.CreateVolume?.(
+    {
+      ...{ name, parameters: {}, mutable_parameters: {}, secrets: {}, volume_capabilities: [block] },
+      capacity_range: { required_bytes: spec.sizeBytes, limit_bytes: 0n },
+      volume_content_source: { snapshot: null, volume: null, ...source },
+      accessibility_requirements: segments === undefined ? null : { requisite: topologies, preferred: topologies },
+    },
+    call,
+  );
+}
+
+async function readAllocated(node: Node, snapshot_id: string): Promise<bigint> {
+  const service = snapshotMetadataService({ pools: node.pools, objects: node.objects });
+  const request = { snapshot_id, starting_offset: 0n, max_results: 0, secrets: {} };
+  const { signal } = new AbortController();
+  let bytes = 0n;
+  for await (const { block_metadata } of service.GetMetadataAllocated?.(request, { ...call, signal }) ?? []) {
+    for (const { size_bytes } of block_metadata ?? []) bytes += size_bytes ?? 0n;
+  }
+  return bytes;
+}
+
+/** The volume moves, and its snapshots after it. */
+async function moveAll(node: Node, to: string): Promise<void> {
+  await node.mover.start(id, to, undefined, true);
+  await node.ended();
+}
+
+/** From now on the first look of a pool for a snapshot waits for something. */
+function beforeLook(pool: Pool, work: () => Promise<void>): void {
+  const findSnapshot = pool.findSnapshot.bind(pool);
+  let isFirst = true;
+  mock.method(pool, 'findSnapshot', async (...args: Parameters<typeof findSnapshot>) => {
+    const waits = isFirst;
+    isFirst = false;
+    if (waits) await work();
+    return findSnapshot(...args);
+  });
+}
+
+describe('the answers of a node while snapshots follow their volume', () => {
+  test('are UNAVAILABLE for one that was handed over and has not arrived, and say where to look', async () => {
+    using scratch = new Scratch('answers');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    refuseCommits(node.pools.get('two'));
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
+    const snapshot_id = idOf('young');
+    const source = { snapshot: { snapshot_id } };
+    const { controller } = node;
+    const asked: Record<string, () => unknown> = {
+      CreateSnapshot: () => createSnapshot(node, 'young'),
+      CreateVolume: () => createVolume(node, 'copy', source),
+      'CreateVolume with a topology': () => createVolume(node, 'copy', source, { 'holdfast.csi.dev/node': 'node' }),
+      DeleteSnapshot: () => node.remove(snapshot_id),
+      GetSnapshot: () => controller.GetSnapshot?.({ snapshot_id, secrets: {} }, call),
+      ListSnapshots: () =>
+        controller.ListSnapshots?.(
+          { snapshot_id, source_volume_id: '', starting_token: '', max_entries: 0, secrets: {} },
+          call,
+        ),
+      GetMetadataAllocated: () => readAllocated(node, snapshot_id),
+    };
+    for (const [name, ask] of Object.entries(asked)) {
+      await assert.rejects(async () => ask(), { code: 'UNAVAILABLE', message: /see holdfast move status/ }, name);
+    }
+  });
+
+  test('find one that moves while the pools are asked for it: never twice, and never not at all', async () => {
+    using scratch = new Scratch('answers');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    // Pool one is asked first: it has it, and then the other one.
+    beforeLook(node.pools.get('two'), () => moveAll(node, 'two'));
+    assert.equal((await node.pools.findSnapshot(idOf('young')))?.pool.name, 'two');
+    mock.restoreAll();
+    // It has not, and then the other one has it no more.
+    beforeLook(node.pools.get('two'), () => moveAll(node, 'one'));
+    assert.equal((await node.pools.findSnapshot(idOf('young')))?.pool.name, 'one');
+    mock.restoreAll();
+  });
+
+  test('are UNAVAILABLE where the volume has just moved that a snapshot, a group or a clone is made of', async () => {
+    using scratch = new Scratch('answers');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    const moving = (method: 'find' | 'require', to: string) => {
+      const { pools } = node;
+      const look = method === 'find' ? pools.find.bind(pools) : pools.require.bind(pools);
+      let isFirst = true;
+      mock.method(pools, method, async (of: VolumeId) => {
+        const found = await look(of);
+        const moves = isFirst && of === id;
+        isFirst = false;
+        if (moves) {
+          await node.mover.start(id, to, undefined);
+          await eventually(() => assert.equal(node.sight().job.state, 'done'));
+        }
+        return found;
+      });
+    };
+    const moved = { code: 'UNAVAILABLE', message: /has moved from pool .* to pool .* just now; try again/ };
+    moving('require', 'two');
+    await assert.rejects(async () => createSnapshot(node, 'now'), moved);
+    mock.restoreAll();
+    await createSnapshot(node, 'now');
+    assert.equal((await node.pools.findSnapshot(idOf('now')))?.pool.name, 'two');
+
+    moving('require', 'one');
+    const { objects, pools } = node;
+    const groups = groupControllerService({ nodeId: 'node', pools, objects });
+    const group = { name: 'group', source_volume_ids: [id], parameters: {}, secrets: {} };
+    await assert.rejects(async () => groups.CreateVolumeGroupSnapshot?.(group, call), moved);
+    mock.restoreAll();
+
+    moving('find', 'two');
+    const source = { volume: { volume_id: id } };
+    await assert.rejects(async () => createVolume(node, 'clone', source), moved);
+    mock.restoreAll();
+    const made = await createVolume(node, 'clone', source);
+    const cloneId = parseVolumeId(made?.volume?.volume_id ?? '') ?? assert.fail();
+    await using shown = await deviceOf(node, cloneId);
+    assert.equal(createHash('sha256').update(readFileSync(shown.devicePath)).digest('hex'), digests.young);
+  });
+
+  test('are UNAVAILABLE for the blocks of one that has moved before they were all told', async () => {
+    using scratch = new Scratch('answers');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const one = node.pools.get('one');
+    mock.method(one, 'changedRanges', async function* () {
+      await moveAll(node, 'two');
+      yield* [];
+      throw new NotFound('There is no such snapshot in pool one.');
+    });
+    await assert.rejects(readAllocated(node, idOf('young')), {
+      code: 'UNAVAILABLE',
+      message: /has moved from pool one to pool two meanwhile: ask again/,
+    });
+    assert.equal(await readAllocated(node, idOf('young')), 42n << 20n);
+    mock.method(node.pools.get('two'), 'changedRanges', async function* () {
+      yield* [];
+      throw new NotFound('There is no such snapshot in pool two.');
+    });
+    await assert.rejects(readAllocated(node, idOf('young')), { code: 'NOT_FOUND' });
+  });
+});
