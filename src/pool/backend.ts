@@ -401,6 +401,8 @@ export interface Transfer {
   incoming(id: VolumeId): IncomingDraft;
   /** undefined: no snapshots come here. */
   readonly incomingSnapshot?: ((id: SnapshotId) => IncomingSnapshotDraft) | undefined;
+  /** The snapshots of which there is such a draft. */
+  readonly incomingSnapshots?: (() => Promise<readonly SnapshotId[]>) | undefined;
 }
 
 /** The space of a volume on its way from another pool. */

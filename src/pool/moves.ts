@@ -107,6 +107,8 @@ export interface PoolSnapshotMoves {
   requireRoomFor(record: SnapshotRecord): void;
   /** Receives a snapshot, or resumes that. @throws ResourceExhausted */
   receive(record: SnapshotRecord, options: SnapshotArrival): Promise<IncomingSnapshot>;
+  /** The snapshots of which `receive` has begun a copy that is not whole. */
+  arriving(): Promise<readonly SnapshotId[]>;
   /** Gives up what an earlier `receive` has left of a snapshot that is not here. */
   discard(id: SnapshotId): Promise<void>;
 }

@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf } from './devices.ts';
 import { call, id, idOf, Node, refuseCommits, spec, withSnapshots } from './following-node.ts';
+import { movesOf } from './two-pools.ts';
 
 const block = { access_mode: { mode: 'SINGLE_NODE_WRITER' }, access_type: 'block', block: {}, mount: null } as const;
 
@@ -146,6 +147,28 @@ describe('the answers of a node while snapshots follow their volume', () => {
     const cloneId = parseVolumeId(made?.volume?.volume_id ?? '') ?? assert.fail();
     await using shown = await deviceOf(node, cloneId);
     assert.equal(createHash('sha256').update(readFileSync(shown.devicePath)).digest('hex'), digests.young);
+  });
+
+  test('wait for a snapshot that begins as a clone of the same thing, as two at a time would disturb each other', async () => {
+    using scratch = new Scratch('answers');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const target = movesOf(node.pools.get('two')).snapshots;
+    const receive = target.receive.bind(target);
+    const alone: string[] = [];
+    mock.method(target, 'receive', (...[record, arrival]: Parameters<typeof receive>) =>
+      receive(record, {
+        ...arrival,
+        alone: (of, work) =>
+          arrival.alone(of, async () => {
+            const made = await work();
+            if (node.objects.busy(of)) alone.push(of);
+            return made;
+          }),
+      }),
+    );
+    await moveAll(node, 'two');
+    assert.deepEqual(alone, [id, idOf('young'), idOf('middle')]);
   });
 
   test('are UNAVAILABLE for the blocks of one that has moved before they were all told', async () => {

@@ -3,12 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { BytesPerSecond } from '../../src/move/pace.ts';
+import { LeftCopies } from '../../src/move/snapshots/left-copies.ts';
 import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
+import { FailingSync } from '../support/failing-sync.ts';
+import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 import { id, idOf, Node, refuseCommits, sized, withSnapshots } from './following-node.ts';
-import { movesOf } from './two-pools.ts';
+import { arrivalOf, movesOf } from './two-pools.ts';
 
 const threePools = ['one', 'two', 'three'].map((name) => sized(name));
 
@@ -72,5 +75,89 @@ describe('snapshots whose move has come to no clear end', () => {
     assert.equal(await node.digest('young'), digests.young);
     const drafts = readdirSync(scratch.join('data/pools/two/tmp')).filter((name) => name.includes(idOf('young')));
     assert.deepEqual(drafts, []);
+  });
+});
+
+/** The driver has stopped while a snapshot was being copied to pool two. @returns its name there */
+async function cutShort(scratch: Scratch): Promise<string> {
+  await using node = await Node.open(scratch);
+  await withSnapshots(node);
+  await node.mover.start(id, 'two', undefined);
+  await eventually(() => assert.equal(node.sight().job.state, 'done'));
+  await node.mover.start(id, 'two', 16n << 20n, true);
+  await eventually(() => assert.ok((node.sight().snapshots?.progress?.doneBytes ?? 0n) > 0n));
+  return `${idOf('young')}.copy`;
+}
+
+const draftsIn = (scratch: Scratch) => readdirSync(scratch.join('data/pools/two/tmp'));
+
+describe('parts of snapshots that come no more', () => {
+  test('are removed once the pool is open again, also if the snapshot was deleted or its move given up meanwhile', async (t) => {
+    for (const isDeleted of [true, false]) {
+      await t.test(isDeleted ? 'deleted' : 'given up', async () => {
+        using scratch = new Scratch('left');
+        const draft = await cutShort(scratch);
+        const away = ['two'];
+        await using node = await Node.open(scratch, undefined, away);
+        if (isDeleted) await node.remove(idOf('young'));
+        else await node.mover.cancel(id);
+        away.length = 0;
+        await eventually(() => assert.equal(node.pools.firstClosed(), undefined));
+        await eventually(() => assert.ok(!draftsIn(scratch).includes(draft), `${draftsIn(scratch)}`));
+        if (isDeleted) await node.ended();
+        const expected = isDeleted ? ['two/middle', 'two/old'] : ['one/middle', 'one/old', 'one/young'];
+        assert.deepEqual(await node.listed(), expected);
+      });
+    }
+  });
+
+  test('are removed by the next start, and those of a snapshot that may still come are not', async () => {
+    using scratch = new Scratch('left');
+    const draft = await cutShort(scratch);
+    {
+      await using node = await Node.open(scratch, undefined, ['two']);
+      await node.remove(idOf('young'));
+      assert.equal(node.sight().snapshots?.job.state, 'running');
+    }
+    await using node = await Node.open(scratch);
+    await node.ended();
+    await eventually(() => assert.ok(!draftsIn(scratch).includes(draft), `${draftsIn(scratch)}`));
+    const { snapshots } = movesOf(node.pools.get('two'));
+    assert.deepEqual(await snapshots.arriving(), []);
+  });
+
+  test('are those of snapshots of which no copy is fenced: others may still arrive', async () => {
+    using scratch = new Scratch('left');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const [one, two] = [movesOf(node.pools.get('one')).snapshots, movesOf(node.pools.get('two')).snapshots];
+    for (const name of ['young', 'old']) {
+      const { moveId } = await one.close(idOf(name));
+      await using incoming = await two.receive(one.find(idOf(name)) ?? assert.fail(), arrivalOf(moveId));
+      await incoming.note('some');
+    }
+    await one.open(idOf('old'));
+    const { objects, pools } = node;
+    await new LeftCopies({ pools, objects, log: quiet, retryMs: 10 }).remove();
+    assert.deepEqual(await two.arriving(), [idOf('young')]);
+  });
+});
+
+describe('an order for snapshots', () => {
+  test('that cannot be noted leaves the one before it as it was', async () => {
+    using scratch = new Scratch('left');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const commitAgain = refuseCommits(node.pools.get('two'));
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
+    {
+      using _sick = new FailingSync(scratch.join('data', 'snapshot-moves'));
+      await assert.rejects(node.mover.start(id, 'two', undefined, true), /EIO/);
+    }
+    assert.equal(node.sight().snapshots?.job.state, 'running');
+    commitAgain();
+    assert.deepEqual((await node.ended()).snapshots.left, []);
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old', 'two/young']);
   });
 });

@@ -66,12 +66,15 @@ class Node {
     });
   }
 
-  /** Starts a move, once the driver has found those that an earlier one has left. */
   async order(id: string, to: string, limit?: bigint, withSnapshots = false): Promise<void> {
+    await this.#known(() => this.admin.startMove(id, to, limit, withSnapshots));
+  }
+
+  /** Asks once the driver has found the moves that an earlier one has left. */
+  async #known<T>(ask: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        await this.admin.startMove(id, to, limit, withSnapshots);
-        return;
+        return await ask();
       } catch (error) {
         if (!(error instanceof AdminError && error.message.includes('the driver is starting'))) throw error;
         await setTimeout(20);
@@ -107,7 +110,8 @@ class Node {
   }
 
   async move(id: string): Promise<Moving | undefined> {
-    return (await this.admin.listMoves()).moves.find((move) => move.id === id);
+    const { moves } = await this.#known(() => this.admin.listMoves());
+    return moves.find((move) => move.id === id);
   }
 
   async pool(id: string): Promise<string> {

@@ -85,6 +85,11 @@ describe('the space of a snapshot that follows its volume', () => {
       await using incoming = await movesOf(two).snapshots.receive(record, arrivalOf(moveId));
       await incoming.note('whole');
     }
+    {
+      // The copy shares nothing of this with the volume.
+      await using shown = await deviceOf(node, id);
+      write(shown.devicePath, randomBytes(80 << 20), 0n);
+    }
     await two.create(volumeSpec('other', { content: { type: 'block' }, sizeBytes: await availableBytes(two) }));
     const newBytes = 8n * mib;
     const { snapshots } = movesOf(two);

@@ -13,6 +13,7 @@ import { step } from '../../volume/step.ts';
 import { endedJob, isLongPast, type LeftSnapshot, type MoveJob, MoveJobs, type SnapshotsOfJob } from '../job.ts';
 import { BytesPerSecond } from '../pace.ts';
 import { movesOf, patiently } from '../source.ts';
+import { LeftCopies } from './left-copies.ts';
 import { moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
 import { type Held, SnapshotSpace } from './snapshot-space.ts';
 
@@ -78,6 +79,7 @@ const removedMs = 10_000;
 export class SnapshotMover {
   readonly #options: SnapshotMoverOptions;
   readonly #jobs: MoveJobs;
+  readonly #leftCopies: LeftCopies;
   readonly #runs = new Map<VolumeId, Run>();
   readonly #ended = new Map<VolumeId, SnapshotsJob>();
   #isStopping = false;
@@ -85,6 +87,7 @@ export class SnapshotMover {
   constructor(options: SnapshotMoverOptions) {
     this.#options = options;
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue, 'snapshot-moves');
+    this.#leftCopies = new LeftCopies({ ...options, retryMs });
   }
 
   /** Takes up what a driver before this one has left. The pools are open. */
@@ -98,6 +101,7 @@ export class SnapshotMover {
       else if (isLongPast(job)) await this.#jobs.forget(job.id);
       else this.#ended.set(job.id, job);
     }
+    if (!this.#isStopping) void this.#leftCopies.remove();
   }
 
   sights(): SnapshotsSight[] {
@@ -136,7 +140,13 @@ export class SnapshotMover {
       ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond }),
       snapshots: { pools, moved: 0, left: [] },
     };
-    await step('move/note', () => this.#jobs.write(job));
+    try {
+      await step('move/note', () => this.#jobs.write(job));
+    } catch (error) {
+      // The order before this one stands.
+      if (running !== undefined) this.#begin(running.job);
+      throw error;
+    }
     return this.#begin(job);
   }
 
@@ -205,6 +215,7 @@ export class SnapshotMover {
     for (const pool of pools.all()) {
       if (pool.moves !== undefined && pool !== valid.pool) await pool.moves.snapshots.discard(id);
     }
+    if (closed !== undefined) void this.#leftCopies.remove();
   }
 
   /** Leaves all to the next start. */
@@ -212,7 +223,7 @@ export class SnapshotMover {
     this.#isStopping = true;
     const runs = [...this.#runs.values()];
     for (const { ending } of runs) ending.abort(new Unavailable('the driver is stopping'));
-    await Promise.all(runs.map(({ done }) => done));
+    await Promise.all([...runs.map(({ done }) => done), this.#leftCopies.stop()]);
   }
 
   #begin(job: SnapshotsJob): Run {
@@ -402,6 +413,7 @@ export class SnapshotMover {
     const ended = { ...endedJob(job, state, reason), snapshots };
     await step('move/forget', () => this.#jobs.write(ended));
     this.#ended.set(job.id, ended);
+    void this.#leftCopies.remove();
     return ended;
   }
 

@@ -18,7 +18,7 @@ interface Share {
   readonly wholeBytes: bigint;
   /** The part that a later snapshot has not. */
   readonly ownBytes: bigint;
-  /** That later snapshot, which has to be there; undefined: all of it is its own. */
+  /** The later snapshot, which has to be there; undefined: all of it is its own. */
   readonly beside: SnapshotId | undefined;
 }
 

@@ -225,8 +225,12 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     { isGiven }: SnapshotArrival,
   ): Pick<SpaceRequest, 'sharingIds' | 'sourceIds'> {
     if (base?.kind === 'snapshot' || this.#parts.index.get(sourceId) === undefined) return {};
-    // That was granted before it was handed over.
+    // Granted before it was handed over.
     return isGiven ? { sharingIds: [sourceId] } : { sourceIds: [sourceId] };
+  }
+
+  async arriving(): Promise<readonly SnapshotId[]> {
+    return (await this.#transfer.incomingSnapshots?.()) ?? [];
   }
 
   async discard(id: SnapshotId): Promise<void> {

@@ -1,6 +1,7 @@
-import { readFile, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, readFile, unlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { parseSnapshotId, type SnapshotId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { Provisioner } from '../backend.ts';
@@ -8,6 +9,7 @@ import type { TrashRef } from '../indexes/trash-entry.ts';
 import { replaceFile } from './durable-file.ts';
 import type { SnapshotFileDraft, VolumeFileDraft } from './file-draft.ts';
 import type { FileParts } from './file-store.ts';
+import { copySuffix } from './layout.ts';
 import { moveMarkName } from './move-marks.ts';
 
 /** The name in a draft's directory of the note about its content. */
@@ -83,4 +85,10 @@ export abstract class IncomingFileSnapshot<Parts extends FileParts> extends Inco
   protected async writeRecords(record: SnapshotRecord, mark: string): Promise<void> {
     await this.writeWithMark(mark, () => this.draft.writeRecord(record));
   }
+}
+
+/** The snapshots on their way, in a pool whose own snapshots are no copies: those have drafts with such names, too. */
+export async function incomingSnapshotIds({ layout, queue }: FileParts): Promise<SnapshotId[]> {
+  const names = (await queue.run(() => readdir(layout.drafts))).filter((name) => name.endsWith(copySuffix));
+  return names.flatMap((name) => parseSnapshotId(basename(name, copySuffix)) ?? []);
 }

@@ -248,7 +248,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a source that is about to share its blocks owns nothing',
     ...holds,
-    text: 'const holds = [space, ...sourceIds.map((id) => this.#volumes.pin(id))];',
+    text: 'const holds = [space, ...[...sourceIds, ...sharingIds].map((id) => this.#volumes.pin(id))];',
     replacement: 'const holds = [space, ...sourceIds.slice(0, 0).map((id) => this.#volumes.pin(id))];',
     only: second,
   },
@@ -341,7 +341,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a clone is never granted without a look at its source',
     file: 'src/pool/space/space-ledger.ts',
-    text: '    if (request.sourceIds !== undefined && request.sourceIds.length > 0) return undefined;\n',
+    text: '    if (sharingIds.length + sourceIds.length > 0) return undefined;\n',
     replacement: '',
     killer: 'test/pool/space-in-use.test.ts',
     only: 'for a clone',

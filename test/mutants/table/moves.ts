@@ -15,6 +15,12 @@ const snapshotMoves = {
 
 const snapshots = { file: 'src/move/snapshots/snapshot-mover.ts', killer: 'test/move/snapshots.test.ts' } as const;
 
+const space = { file: 'src/move/snapshots/snapshot-space.ts', killer: 'test/move/snapshots-space.test.ts' } as const;
+
+const answers = { killer: 'test/move/snapshots-answers.test.ts' } as const;
+
+const left = { killer: 'test/move/snapshots-doubt.test.ts' } as const;
+
 const trees = { killer: 'test/move/tree.test.ts' } as const;
 
 /** At most one copy of a volume that moves can be used. */
@@ -175,6 +181,124 @@ export const moveMutants: readonly Mutant[] = [
     killer: 'test/move/snapshots.test.ts',
     text: 'if (volumeBytes + snapshotBytes <= availableBytes) return;',
     replacement: 'if (volumeBytes <= availableBytes) return;',
+  },
+  {
+    name: 'the space of a snapshot is not held any more once it is taken',
+    ...snapshotMoves,
+    killer: 'test/move/snapshots-space.test.ts',
+    text: 'taken: async () => written.bytes - foundBytes,',
+    replacement: '',
+    only: 'is held once: what is written',
+  },
+  {
+    name: 'what an earlier try has written of a snapshot is not held again',
+    ...snapshotMoves,
+    killer: 'test/move/snapshots-space.test.ts',
+    text: 'new Written(this.unitBytes, noted?.writtenBytes)',
+    replacement: 'new Written(this.unitBytes)',
+    only: 'is held once: what is written',
+  },
+  {
+    name: 'a mover says how much of a snapshot it has written',
+    file: 'src/move/snapshots/snapshot-move.ts',
+    killer: 'test/move/snapshots-space.test.ts',
+    text: 'wrote: (range) => incoming.wrote(range),',
+    replacement: '',
+    only: 'is held once while it is copied',
+  },
+  {
+    name: 'a snapshot that was handed over is not refused by a full pool',
+    ...snapshotMoves,
+    killer: 'test/move/snapshots-space.test.ts',
+    text: 'return isGiven ? { sharingIds: [sourceId] } : { sourceIds: [sourceId] };',
+    replacement: 'return { sourceIds: [sourceId] };',
+    only: 'is not asked for again',
+  },
+  {
+    name: 'a clone of a snapshot needs no space for what the volume has written',
+    ...snapshotMoves,
+    killer: 'test/move/snapshots-space.test.ts',
+    text: "if (base?.kind === 'snapshot' || this",
+    replacement: 'if (this',
+    only: 'has none of the volume in it',
+  },
+  {
+    name: 'the space of a snapshot has the blocks of a later one in it that is not there',
+    ...space,
+    text: 'neededBytes += later?.ownBytes ?? wholeBytes;',
+    replacement: '',
+    only: 'has the blocks of a later snapshot',
+  },
+  {
+    name: 'the space of a snapshot is counted in whole units of its new pool',
+    ...space,
+    text: 'const end = (offsetBytes + lengthBytes + unitBytes - 1n) / unitBytes;',
+    replacement: 'const end = first + (lengthBytes + 4095n) / 4096n / (unitBytes / 4096n);',
+    only: 'is counted in the units',
+  },
+  {
+    name: 'nothing else is cloned of a volume while its snapshot begins as a clone of it',
+    ...answers,
+    file: 'src/move/snapshots/snapshot-move.ts',
+    text: 'alone: (of, work) => patiently({ objects, signal }, [of], work),',
+    replacement: 'alone: (_of, work) => work(),',
+    only: 'wait for a snapshot',
+  },
+  {
+    name: 'a snapshot that moves while the pools are asked for it is not said to be gone',
+    ...answers,
+    file: 'src/pool/pools.ts',
+    text: 'const found = (await look()) ?? (await look());',
+    replacement: 'const found = await look();',
+    only: 'find one that moves',
+  },
+  {
+    name: 'a snapshot that moves while the pools are asked for it is not in two of them',
+    ...answers,
+    file: 'src/pool/pools.ts',
+    text: 'return snapshotId && moves?.snapshots.stateOf(snapshotId);',
+    replacement: 'return undefined;',
+    only: 'find one that moves',
+  },
+  {
+    name: 'a volume that has moved just now is not said to be gone',
+    ...answers,
+    file: 'src/controller/volumes/sources.ts',
+    text: 'if (now.name === before.name) return;',
+    replacement: 'return;',
+    only: 'where the volume has just moved',
+  },
+  {
+    name: 'a snapshot that has moved while its blocks are told is not said to be gone',
+    ...answers,
+    file: 'src/snapshot-metadata/service.ts',
+    text: 'if (now === undefined || now.pool.name === pool.name) continue;',
+    replacement: 'continue;',
+    only: 'for the blocks of one',
+  },
+  {
+    name: 'parts of snapshots that come no more are removed once all pools are open',
+    ...left,
+    file: 'src/move/snapshots/left-copies.ts',
+    text: 'if (!(await this.#isComing(id))) await snapshots.discard(id);',
+    replacement: '',
+    only: 'are removed by the next start',
+  },
+  {
+    name: 'parts of snapshots that may still come are not removed',
+    ...left,
+    file: 'src/move/snapshots/left-copies.ts',
+    text: 'mark.fence !== undefined) return true;',
+    replacement: 'mark.fence !== undefined) return false;',
+    only: 'are those of snapshots',
+  },
+  {
+    name: 'an order for snapshots that cannot be noted leaves the one before it',
+    ...left,
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: 'if (running !== undefined) this.#begin(running.job);\n      throw error;',
+    replacement: 'throw error;',
+    only: 'that cannot be noted',
   },
   {
     name: 'a copy that may have been handed over is not opened again',

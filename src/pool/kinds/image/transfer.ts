@@ -15,7 +15,7 @@ import type {
   Recorded,
   Transfer,
 } from '../../backend.ts';
-import { IncomingFileDraft, IncomingFileSnapshot } from '../../records/incoming-draft.ts';
+import { IncomingFileDraft, IncomingFileSnapshot, incomingSnapshotIds } from '../../records/incoming-draft.ts';
 import { FileMarks } from '../../records/move-marks.ts';
 import { changedBlocks } from './changed-blocks.ts';
 import { ImageSnapshotDraft, ImageVolumeDraft } from './drafts.ts';
@@ -48,6 +48,10 @@ export class ImageTransfer extends FileMarks implements Transfer {
   get incomingSnapshot(): Transfer['incomingSnapshot'] {
     if (this.#parts.cloning !== 'reflink') return undefined;
     return (id) => new IncomingImageSnapshot(this.#parts, this.#drafts, id);
+  }
+
+  async incomingSnapshots(): Promise<readonly SnapshotId[]> {
+    return this.incomingSnapshot === undefined ? [] : incomingSnapshotIds(this.#parts);
   }
 }
 

@@ -4,7 +4,7 @@ import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import { parseSnapshotId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import type { IncomingBytesDraft, IncomingRoom, IncomingSnapshotDraft, Recorded, Transfer } from '../../backend.ts';
@@ -71,6 +71,11 @@ export class LvmTransfer implements Transfer {
   get incomingSnapshot(): Transfer['incomingSnapshot'] {
     if (this.#parts.thin === undefined) return undefined;
     return (id) => new IncomingLvSnapshot(this.#parts, id);
+  }
+
+  async incomingSnapshots(): Promise<readonly SnapshotId[]> {
+    const drafts = this.#parts.group.inState('draft').filter(isIncoming);
+    return drafts.flatMap(({ id }) => parseSnapshotId(id ?? '') ?? []);
   }
 }
 
