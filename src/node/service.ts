@@ -22,6 +22,7 @@ import { normalizeRoot, parseTargetPath, type TargetPath } from './path/target.t
 import { publishVolume } from './publish/publish.ts';
 import { unpublishVolume } from './publish/unpublish.ts';
 import { fingerprint, parsePublishRequest, parseStageRequest, requireHandle } from './request.ts';
+import { SilentStages, type StagesLog } from './stage/silent-stages.ts';
 import { stageVolume } from './stage/stage.ts';
 import { unstageVolume } from './stage/unstage.ts';
 
@@ -51,6 +52,8 @@ export interface NodeOptions {
   readonly queue: DiskQueue;
   /** Asks the cloud what this node is there; unset: it is no machine of one. */
   readonly readInstance?: (() => Promise<CloudInstance>) | undefined;
+  /** For what the service does unasked, which is for volumes on servers; unset: it has none. */
+  readonly log?: StagesLog | undefined;
 }
 
 /** A node as its cloud knows it. */
@@ -76,6 +79,16 @@ export function nodeService(options: NodeOptions): NodeHandlers {
   const { targetRoots } = context;
   const stats = new StatsReader(context);
   const { inline } = context;
+  const unstage = (volumeId: string, staging: TargetPath) =>
+    objects.run(volumeId, 'NodeUnstageVolume', staging.path, () =>
+      onPath(context, staging, volumeId, () => unstageVolume(context, { volumeId, staging })),
+    );
+  const silentStages =
+    options.log &&
+    new SilentStages({
+      ...{ context, log: options.log },
+      unstage: (volumeId, path) => unstage(volumeId, parseTargetPath('staging_target_path', path, targetRoots)),
+    });
   /** A text that is no id of ours may be the handle of an ephemeral volume. */
   const publishedId = (text: string): VolumeHandle | undefined =>
     inline === undefined ? parseHandle(text) : (parseVolumeId(text) ?? ephemeralIdFor(nodeId, text));
@@ -83,6 +96,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
   return {
     async NodeStageVolume(request, call) {
       const parsed = parseStageRequest(request, targetRoots);
+      silentStages?.used(parsed.volumeId);
       const notGrown = await objects.run(parsed.volumeId, 'NodeStageVolume', fingerprint(parsed), () =>
         onPath(context, parsed.staging, parsed.volumeId, () => stageVolume(context, parsed)),
       );
@@ -91,10 +105,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
     },
 
     async NodeUnstageVolume({ staging_target_path, volume_id: volumeId }) {
-      const staging = parseTargetPath('staging_target_path', staging_target_path, targetRoots);
-      await objects.run(volumeId, 'NodeUnstageVolume', staging.path, () =>
-        onPath(context, staging, volumeId, () => unstageVolume(context, { volumeId, staging })),
-      );
+      await unstage(volumeId, parseTargetPath('staging_target_path', staging_target_path, targetRoots));
       return {};
     },
 
@@ -108,6 +119,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
         return {};
       }
       const parsed = parsePublishRequest(request, targetRoots);
+      silentStages?.used(parsed.volumeId);
       await objects.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
         onPath(context, parsed.target, parsed.volumeId, () => publishVolume(context, parsed)),
       );
@@ -123,6 +135,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
       await objects.run(volumeId, 'NodeUnpublishVolume', target.path, () =>
         onPath(context, target, volumeId, () => unpublishVolume(context, request)),
       );
+      silentStages?.left(volumeId);
       return {};
     },
 

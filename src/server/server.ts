@@ -93,7 +93,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
     admin: adminHandlers,
     linked,
     ...handlers
-  } = services(config, { pools, objects, kubeletQueue, inFlight, gate, mover, remote });
+  } = services(config, { pools, objects, kubeletQueue, inFlight, gate, log, mover, remote });
   const callOptions = { log, ready: () => !isStopping(), stopping: stopping.signal };
   addServices(server, handlers, callOptions);
   const listener = await listen(server, config.socketPath);
@@ -196,13 +196,14 @@ interface Parts {
   readonly mover: Mover | undefined;
   /** undefined: this process mounts no volumes that every node can reach. */
   readonly remote: OpenContextVolumes | undefined;
+  readonly log: Logger;
 }
 
 /** Names the maker of snapshots and volumes in a driver whose home may be on any node: ids are made from it. */
 const anyNode = 'cluster';
 
 /** The services of one side of a driver whose volumes every node can reach. */
-function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate, remote }: Parts) {
+function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate, log, remote }: Parts) {
   const { attach, driverName, maxVolumesPerNode, nodeId, notes, searchPath, side, targetRoots } = config;
   const nodeKinds = nodeKindsWith(config.programs);
   const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
@@ -227,6 +228,7 @@ function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, in
         ...{ nodeId, topology, objects, targetRoots, notes, maxVolumesPerNode },
         volumes: remote.volumes,
         queue: kubeletQueue,
+        log,
         readInstance: config.cloud === undefined ? undefined : () => instanceOf(config),
       }),
     ),

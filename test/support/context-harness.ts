@@ -51,10 +51,17 @@ export class ContextHarness implements AsyncDisposable {
     return harness;
   }
 
-  async start(): Promise<void> {
+  /** @param silentAfterMs calls that wait this long for their server are given up */
+  async start(silentAfterMs?: number): Promise<void> {
     const queue = new DiskQueue('kubelet', 4);
     const dataDirectory = this.scratch.join('data');
-    const servers = new Servers({ dataDirectory, log: this.#log, threadsEach: 2, threads: 8 });
+    const servers = new Servers({
+      dataDirectory,
+      log: this.#log,
+      threadsEach: 2,
+      threads: 8,
+      ...(silentAfterMs && { silentAfterMs, tickMs: 500 }),
+    });
     const volumes = await ContextVolumes.open({
       ...{ kinds: this.#kinds, servers, queue, log: this.#log },
       directory: this.#notes,

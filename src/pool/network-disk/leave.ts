@@ -6,34 +6,50 @@ import { isHeld } from './held.ts';
 import type { Target } from './target.ts';
 import type { TargetState } from './target-state.ts';
 
+/** The filesystem of a volume that is not mounted at its path any more is still in use. */
+export class FilesystemInUse extends Unavailable {}
+
+/** The filesystem of a volume that is in use on this node, and its device. */
+export function filesystemInUse<C>(
+  target: Target<C>,
+  { notes }: TargetState<C>,
+  volume: Pick<VolumeOnNode, 'context' | 'handle'>,
+): { readonly filesystem: string; readonly name: string } | undefined {
+  const left = target.devicesLeft?.(volume, notes.note) ?? [];
+  for (const { devicePath, name } of [...target.devicesOf(volume, notes.note), ...left]) {
+    const filesystem = liveFilesystem(devicePath);
+    if (filesystem !== undefined) return { filesystem, name };
+  }
+  return undefined;
+}
+
 /**
  * The volume is not used here any more. Connections end with the last volume of the target, unless another program uses one
  * of its devices through them.
- * @throws Unavailable as long as its filesystem is in use: another node would mount it then
+ * @throws FilesystemInUse as long as its filesystem is in use: another node would mount it then
  */
 export async function leave<C>(
   queue: DiskQueue,
   target: Target<C>,
-  { notes, uses }: TargetState<C>,
+  state: TargetState<C>,
   volume: Pick<VolumeOnNode, 'context' | 'handle'>,
 ): Promise<void> {
+  const { notes, uses } = state;
   const { handle } = volume;
   const { identities = {}, users } = notes.note;
-  const refused = async (reason: string) => {
+  const inUse = filesystemInUse(target, state, volume);
+  if (inUse !== undefined) {
     await target.resume?.(queue, volume, notes.note);
-    return new Unavailable(`volume ${handle}: ${reason}. It is tried again.`);
-  };
-  const left = target.devicesLeft?.(volume, notes.note) ?? [];
-  for (const { devicePath, name } of [...target.devicesOf(volume, notes.note), ...left]) {
-    const live = liveFilesystem(devicePath);
-    if (live === undefined) continue;
-    throw await refused(
-      `its ${live} is still in use on ${name}: it is being written back, or is mounted in a container (see holdfast who)`,
+    throw new FilesystemInUse(
+      `volume ${handle}: its ${inUse.filesystem} is still in use on ${inUse.name}: it is being written back, or is mounted in a container (see holdfast who). It is tried again.`,
     );
   }
   const held = users.includes(handle) ? await target.heldBeyond?.(queue, volume, notes.note) : undefined;
   if (held !== undefined) {
-    throw await refused(`${held.name} is still held by a program or by devices on it (see lsblk): end them`);
+    await target.resume?.(queue, volume, notes.note);
+    throw new Unavailable(
+      `volume ${handle}: ${held.name} is still held by a program or by devices on it (see lsblk): end them. It is tried again.`,
+    );
   }
   uses.end(handle);
   const others = users.filter((each) => each !== handle);

@@ -8,10 +8,10 @@ import { locateDevice, openDisk } from '../location/disk/found-disk.ts';
 import type { NodeSide, NodeSideContext, UnmountPlace, VolumeOnNode } from '../node-side.ts';
 import type { Attached, Attachment, AttachOptions, Condition } from '../pool.ts';
 import type { ConnectionNote } from './connection-notes.ts';
-import { leave } from './leave.ts';
+import { FilesystemInUse, leave } from './leave.ts';
 import type { NetworkDevice, Target } from './target.ts';
 import type { TargetState } from './target-state.ts';
-import { unmountVolume } from './unmount.ts';
+import { endUnmount, type UnmountOptions, unmountVolume } from './unmount.ts';
 
 /** A connection shows its devices a moment after it is made. */
 const devicePausesMs: readonly number[] = [
@@ -75,14 +75,24 @@ export class NetworkDiskSide<C> implements NodeSide {
   }
 
   async forget(volume: VolumeOnNode): Promise<void> {
-    await this.#state.turns.run(() => leave(this.#beside, this.#target, this.#state, volume));
+    const forget = () => this.#state.turns.run(() => leave(this.#beside, this.#target, this.#state, volume));
+    try {
+      await forget();
+    } catch (error) {
+      if (!(error instanceof FilesystemInUse)) throw error;
+      await endUnmount(this.#unmountOptions, volume);
+      await forget();
+    }
   }
 
   async unmount(volume: VolumeOnNode, place: UnmountPlace): Promise<void> {
+    await unmountVolume(this.#unmountOptions, volume, place);
+  }
+
+  get #unmountOptions(): UnmountOptions<C> {
     const { log, queue } = this.#context;
     const [beside, looks, state, target] = [this.#beside, this.#looks, this.#state, this.#target];
-    const options = { target, queue, beside, looks, state, log };
-    await unmountVolume(options, volume, place);
+    return { target, queue, beside, looks, state, log };
   }
 
   async grow(volume: VolumeOnNode, sizeBytes: bigint): Promise<bigint> {

@@ -2,9 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { unmountAt } from '../../kernel/mount/mount.ts';
 import { Unavailable } from '../../volume/errors.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { PoolLog } from '../log.ts';
 import type { UnmountPlace, VolumeOnNode } from '../node-side.ts';
 import type { ConnectionNote } from './connection-notes.ts';
+import { filesystemInUse } from './leave.ts';
 import type { Target } from './target.ts';
 import type { TargetState } from './target-state.ts';
 
@@ -59,25 +61,57 @@ export async function unmountVolume<C>(
   }
 }
 
+/** The kernel ends what waits for a connection that is gone, and then the filesystem. */
+const endsWithinMs = 10_000;
+/** An unmount out of sight is waited for this long in one call. */
+const unseenMs = 45_000;
+
+/**
+ * An unmount whose call was given up, or whose driver was killed, goes on out of sight, and would wait for a server that is gone for as
+ * long as that has connections: they are ended as for an unmount in sight. Returns at once if the server answers.
+ * @throws Unavailable if they must not be
+ */
+export async function endUnmount<C>(options: UnmountOptions<C>, volume: Named): Promise<void> {
+  const { state, target } = options;
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(unseenMs)]);
+  const during = async (goesOn: () => boolean | Promise<boolean>) => {
+    while (await goesOn()) if (await isAborted(lookEveryMs, signal)) return;
+  };
+  state.leaving.add(volume.handle);
+  const ended = during(() => filesystemInUse(target, state, volume) !== undefined);
+  const answers = during(() => isSilent(options, volume));
+  const watching = endWhenSilent(options, volume, signal);
+  try {
+    await Promise.race([ended, answers, watching.then(() => withTimeout(endsWithinMs, ended))]);
+  } finally {
+    state.leaving.delete(volume.handle);
+    over.abort();
+    await watching.catch(() => undefined);
+  }
+}
+
 /**
  * Returns once the connections of a silent server are ended. A volume that its server does not serve is given up again and
  * again: multipathd may let it wait for the server once more.
  * @throws Unavailable if they must not be
  */
 async function endWhenSilent<C>(options: UnmountOptions<C>, volume: Named, signal: AbortSignal): Promise<void> {
-  const { looks, state, target } = options;
   let silentSinceMs: number | undefined;
   let end: End = 'served';
   while (end !== 'disconnected') {
     if (await isAborted(lookEveryMs, signal)) return;
-    const { note } = state.notes;
-    const isSilent = !isConnected(target, note) || (await target.isServed?.(looks, volume, note)) === false;
-    silentSinceMs = isSilent ? (silentSinceMs ?? performance.now()) : undefined;
+    silentSinceMs = (await isSilent(options, volume)) ? (silentSinceMs ?? performance.now()) : undefined;
     if (signal.aborted) return;
     if (silentSinceMs === undefined || performance.now() - silentSinceMs < silentAfterMs) continue;
     end = await giveUpServer(options, volume, end);
     silentSinceMs = undefined;
   }
+}
+
+async function isSilent<C>({ looks, state, target }: UnmountOptions<C>, volume: Named): Promise<boolean> {
+  const { note } = state.notes;
+  return !isConnected(target, note) || (await target.isServed?.(looks, volume, note)) === false;
 }
 
 function isAborted(afterMs: number, signal: AbortSignal): Promise<boolean> {

@@ -121,6 +121,28 @@ export function describeGone({
       await nothingLeft(harness);
     });
 
+    test('is given up by an unstage behind one that was given up itself, whose unmount goes on', async () => {
+      await harness.stop();
+      await harness.start(3_000);
+      const volume = harness.volume('given up', xfs);
+      await volume.up(going);
+      const path = join(volume.target, 'file');
+      writeFileSync(path, 'acknowledged', { flush: true });
+      writeFileSync(join(volume.target, 'dirty'), 'not acknowledged');
+      target('cut');
+      await volume.unpublish();
+      await refused(volume.unstage(), 'UNAVAILABLE', /has not answered for 3 s/);
+      await harness.restart();
+      assert.deepEqual(harness.mounts(), []);
+      await eventually(async () => void (await volume.unstage()), patienceMs);
+      await nothingLeft(harness);
+      target('heal');
+      await volume.up(going);
+      assert.equal(readFileSync(path, 'utf8'), 'acknowledged');
+      await volume.down();
+      await nothingLeft(harness);
+    });
+
     test('that is slow is waited for, and those of another target take their usual time', async (t) => {
       const volume = harness.volume('slow', xfs);
       const path = join(volume.target, 'late');

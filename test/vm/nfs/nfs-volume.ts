@@ -55,8 +55,17 @@ export class NfsVolume {
   }
 
   async leave(): Promise<void> {
-    const { id: volume_id, node, stagingPath: staging_target_path, targetPath: target_path } = this;
+    await this.unpublish();
+    await this.unstage();
+  }
+
+  async unpublish(): Promise<void> {
+    const { id: volume_id, node, targetPath: target_path } = this;
     await node.client.node.NodeUnpublishVolume({ volume_id, target_path }, { deadlineMs });
+  }
+
+  async unstage(): Promise<void> {
+    const { id: volume_id, node, stagingPath: staging_target_path } = this;
     await node.client.node.NodeUnstageVolume({ volume_id, staging_target_path }, { deadlineMs });
   }
 

@@ -95,6 +95,31 @@ export function describeServerGone(title: string, server: NfsServerProgram): voi
       await eventually(async () => assert.equal(await leftovers(node), '2\n0'), patienceMs);
     });
 
+    test('cut off: a volume that no pod uses any more is unmounted before its unstage, as the kubelet waits at its path', async (t) => {
+      await using started = await startNode(t, setup);
+      const { node } = started;
+      const { vm } = node;
+      const volume = await NfsVolume.create(node, 'files');
+      await volume.use();
+      await write(node, volume, 'kept');
+      await vm.run(nfsServer(vm, 'cut'));
+      await volume.unpublish();
+      // As long as it is mounted: what was found of it is true for a while without a question to the server.
+      const looks = `while grep -q ' ${volume.stagingPath} ' /proc/self/mountinfo; do stat ${volume.stagingPath}; sleep 1; done`;
+      await vm.run(`(${looks}; echo over >/run/looks) >/dev/null 2>&1 </dev/null &`);
+      await eventually(async () => assert.equal((await vm.run('cat /run/looks')).trim(), 'over'), patienceMs);
+      assert.match(node.log(), /no pod of this node uses the volume: it is unmounted/);
+      await volume.unstage();
+      await vm.run(nfsServer(vm, 'heal'));
+      await volume.use();
+      assert.equal(await read(node, volume), 'kept');
+      await volume.leave();
+      await eventually(async () => {
+        await volume.delete();
+        assert.equal(await leftovers(node), '2\n0');
+      }, patienceMs);
+    });
+
     test('slow: calls are waited for, and others take their usual time', async (t) => {
       await using started = await startNode(t, setup);
       const { node } = started;
