@@ -15,13 +15,13 @@ export interface StagesLog {
 export interface SilentStagesOptions {
   readonly context: NodeContext;
   readonly log: StagesLog;
-  /** As NodeUnstageVolume does, with its turns. */
+  /** NodeUnstageVolume, in its turn among the calls for the volume. */
   readonly unstage: (volumeId: VolumeHandle, stagingPath: string) => Promise<void>;
   /** The pause between two questions to a server. */
   readonly askEveryMs?: number;
 }
 
-/** A server that does not answer so many questions, one after the other, is silent. */
+/** The number of questions without an answer, one after the other, that make a server silent. */
 const questions = 3;
 
 interface Staged {

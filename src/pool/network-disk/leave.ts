@@ -37,19 +37,23 @@ export async function leave<C>(
   const { notes, uses } = state;
   const { handle } = volume;
   const { identities = {}, users } = notes.note;
+  const staying = async (error: Unavailable) => {
+    await target.resume?.(queue, volume, notes.note);
+    return error;
+  };
   const inUse = filesystemInUse(target, state, volume);
   if (inUse !== undefined) {
-    await target.resume?.(queue, volume, notes.note);
-    throw new FilesystemInUse(
+    const why = new FilesystemInUse(
       `volume ${handle}: its ${inUse.filesystem} is still in use on ${inUse.name}: it is being written back, or is mounted in a container (see holdfast who). It is tried again.`,
     );
+    throw await staying(why);
   }
   const held = users.includes(handle) ? await target.heldBeyond?.(queue, volume, notes.note) : undefined;
   if (held !== undefined) {
-    await target.resume?.(queue, volume, notes.note);
-    throw new Unavailable(
+    const why = new Unavailable(
       `volume ${handle}: ${held.name} is still held by a program or by devices on it (see lsblk): end them. It is tried again.`,
     );
+    throw await staying(why);
   }
   uses.end(handle);
   const others = users.filter((each) => each !== handle);
