@@ -61,6 +61,35 @@ describe('snapshots whose move has come to no clear end', () => {
     for (const [name, digest] of Object.entries(digests)) assert.equal(await node.digest(name), digest);
   });
 
+  test('one that was about to begin as a clone of another one that is deleted begins as one of the next', async () => {
+    using scratch = new Scratch('doubt');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    const target = movesOf(node.pools.get('two')).snapshots;
+    const receive = target.receive.bind(target);
+    const refused: unknown[] = [];
+    mock.method(target, 'receive', async (...[record, arrival]: Parameters<typeof receive>) => {
+      const isFirst = refused.length === 0 && record.name === 'middle';
+      const deleted = async () => {
+        if (isFirst) await node.pools.get('two').removeSnapshot(idOf('young'));
+      };
+      const alone: typeof arrival.alone = (of, work) =>
+        arrival.alone(of, async () => {
+          await deleted();
+          return work();
+        });
+      return receive(record, { ...arrival, alone }).catch((error) => {
+        refused.push(error);
+        throw error;
+      });
+    });
+    await node.mover.start(id, 'two', undefined, true);
+    assert.deepEqual((await node.ended()).snapshots.left, []);
+    assert.match(String(refused), /^Unavailable: snapshot .* is gone; it is tried again/);
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+    for (const name of ['middle', 'old'] as const) assert.equal(await node.digest(name), digests[name]);
+  });
+
   test('one that was handed over and is ordered back is there again, with nothing left elsewhere', async () => {
     using scratch = new Scratch('doubt');
     await using node = await Node.open(scratch);

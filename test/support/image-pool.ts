@@ -17,7 +17,7 @@ import { type TestPoolOptions, testSettings } from './test-pool.ts';
 export type ImageTestOptions = TestPoolOptions<ImagePoolOptions>;
 
 /** Opens the image pool of a scratch directory: a plain directory unless the options say otherwise. */
-export function openTestPool(scratch: Scratch, options: ImageTestOptions = {}): Promise<Catalog> {
+export function openTestPool(scratch: Pick<Scratch, 'join'>, options: ImageTestOptions = {}): Promise<Catalog> {
   const directory = { type: 'directory', path: scratch.join('pool') } as const;
   const chosen = { ...testSettings(scratch), location: directory, ...options };
   const { path } = configuredPlace(chosen.dataDirectory, chosen.name, chosen.location);

@@ -205,7 +205,10 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     try {
       let isClone = false;
       if (isNew) {
-        const make = () => step('move/draft', () => draft.make(wholeBytes, base));
+        const make = async () => {
+          if (base !== undefined) this.#requireHere(base);
+          return await step('move/draft', () => draft.make(wholeBytes, base));
+        };
         isClone = base === undefined ? await make() : await alone(base.record.id, make);
       }
       const data = await draft.open();
@@ -251,6 +254,17 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     if (volume !== undefined) return { kind: 'volume', record: volume };
     const earlier = byTime.at(-1);
     return earlier && { kind: 'snapshot', record: earlier };
+  }
+
+  /** Another call may have removed it, or taken another one under its name. @throws Unavailable */
+  #requireHere(base: Recorded): void {
+    const { index, name, snapshotIndex } = this.#parts;
+    const { id } = base.record;
+    const now = base.kind === 'volume' ? index.get(base.record.id) : snapshotIndex.get(base.record.id);
+    if (now?.createdAt === base.record.createdAt) return;
+    throw new Unavailable(
+      `${base.kind} ${id} of pool ${name}, which was about to be cloned, is gone; it is tried again.`,
+    );
   }
 
   #draft(id: SnapshotId): IncomingSnapshotDraft {

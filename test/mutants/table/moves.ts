@@ -245,6 +245,14 @@ export const moveMutants: readonly Mutant[] = [
     only: 'wait for a snapshot',
   },
   {
+    name: 'a snapshot begins as a clone of something that is still there',
+    ...snapshotMoves,
+    killer: 'test/move/snapshots-doubt.test.ts',
+    text: 'if (base !== undefined) this.#requireHere(base);',
+    replacement: '',
+    only: 'one that was about to begin',
+  },
+  {
     name: 'a snapshot that moves while the pools are asked for it is not said to be gone',
     ...answers,
     file: 'src/pool/pools.ts',
