@@ -51,3 +51,26 @@ test('a volume that one of two nodes has, or that is away with one of them, is l
   await keeper.look();
   assert.deepEqual(settled, []);
 });
+
+test('a node that does not answer delays no volume of others', async () => {
+  const state = new FleetState();
+  const far = volumeIdFor('c', 'data', 'data');
+  state.expect(['a', 'b', 'c', 'd']);
+  tell(state, 'c', [far]);
+  tell(state, 'd', [far]);
+  tell(state, 'a', [id]);
+  tell(state, 'b', [id]);
+  const settled = Promise.withResolvers<string>();
+  const keeper = new LeftCopiesKeeper({
+    state,
+    moves: {
+      copyAt: (node) =>
+        'cd'.includes(node) ? new Promise(() => undefined) : Promise.resolve({ generation: 1, isUsable: true }),
+      settle: async (_, { volumeId }) => settled.resolve(volumeId),
+    },
+    log: pino({ level: 'silent' }),
+  });
+  await keeper.look();
+  void keeper.look();
+  assert.equal(await settled.promise, id);
+});

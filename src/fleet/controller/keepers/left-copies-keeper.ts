@@ -35,13 +35,16 @@ export class LeftCopiesKeeper {
 
   async look(): Promise<void> {
     const { shared } = this.#options.state;
-    for (const [volumeId, nodes] of shared) {
-      if (!this.#before.has(volumeId)) continue;
-      for (const source of nodes) {
-        for (const node of nodes) if (node !== source) await this.#settle(source, { volumeId, node });
-      }
-    }
+    const lasting = [...shared].filter(([volumeId]) => this.#before.has(volumeId));
+    // A node that does not answer delays its own volumes only.
+    await Promise.all(lasting.map(([volumeId, nodes]) => this.#settleAll(volumeId, nodes)));
     this.#before = new Set(shared.keys());
+  }
+
+  async #settleAll(volumeId: string, nodes: readonly string[]): Promise<void> {
+    for (const source of nodes) {
+      for (const node of nodes) if (node !== source) await this.#settle(source, { volumeId, node });
+    }
   }
 
   async #settle(source: string, { node, volumeId }: { readonly volumeId: string; readonly node: string }) {
