@@ -5,6 +5,7 @@ import { type FileHandle, open, readFile, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
+import { deviceNumber } from '../../src/kernel/device.ts';
 import type { VolumeContent } from '../../src/volume/capability.ts';
 import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import type { DriverClient } from '../support/client.ts';
@@ -268,9 +269,8 @@ export class TestVolume {
       const { blocks, bsize } = await statfs(this.targetPath, { bigint: true });
       return blocks * bsize;
     }
-    const { rdev } = await stat(this.targetPath);
-    // Loop devices of a test machine have small minor numbers.
-    const sectors = await readFile(`/sys/dev/block/${rdev >> 8}:${rdev & 255}/size`, 'utf8');
+    const { major, minor } = deviceNumber((await stat(this.targetPath, { bigint: true })).rdev);
+    const sectors = await readFile(`/sys/dev/block/${major}:${minor}/size`, 'utf8');
     return BigInt(sectors.trim()) * 512n;
   }
 

@@ -12,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename } from 'node:path';
+import { deviceNumber } from '../../src/kernel/device.ts';
 import { eventually } from './eventually.ts';
 import type { Scratch } from './scratch.ts';
 
@@ -41,8 +42,8 @@ export function flushesOf(disk: string): number {
 export function nameDisk(scratch: Scratch, name: string, device: string): string {
   const path = scratch.join(name);
   rmSync(path, { force: true });
-  const { rdev } = statSync(device);
-  execFileSync('mknod', [path, 'b', `${rdev >> 8}`, `${rdev & 0xff}`]);
+  const { major, minor } = deviceNumber(statSync(device, { bigint: true }).rdev);
+  execFileSync('mknod', [path, 'b', `${major}`, `${minor}`]);
   return path;
 }
 

@@ -39,12 +39,17 @@ export interface LoopSight {
 /** The loop devices over matching paths. None is opened: the filesystem of its file may be dead. */
 export async function findLoops(queue: DiskQueue, isWanted: (backingPath: string) => boolean): Promise<LoopSight[]> {
   const wanted = Array.from(await loopBackingPaths(queue)).filter(([, path]) => isWanted(path));
-  return wanted.map(([number]) => ({
+  return wanted.map(([number]) => loopSight(number));
+}
+
+/** The facts about an attached device by its number. */
+export function loopSight(number: number): LoopSight {
+  return {
     device: loopDevice(number),
     devicePath: loopPath(number),
     readonly: isSet(number, 'ro'),
     autoclear: isSet(number, 'loop/autoclear'),
-  }));
+  };
 }
 
 /**

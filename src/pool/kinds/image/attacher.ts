@@ -9,7 +9,14 @@ import {
   nothingIfSick,
   refreshLoopSize,
 } from '../../../kernel/block/loop.ts';
-import { diskSequence, findLoops, loopBackingPaths, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
+import {
+  diskSequence,
+  findLoops,
+  type LoopSight,
+  loopBackingPaths,
+  loopNumber,
+  loopSight,
+} from '../../../kernel/block/loop-sysfs.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
@@ -120,12 +127,27 @@ export class ImageAttacher implements Attacher {
    * process, udev or a mkfs say, looks at it: such a device gets a moment to go.
    */
   async inUse(id: VolumeId): Promise<AttachedLoop[]> {
-    const isLingering = async (loops: readonly LoopStatus[]) =>
+    const isLingering = async (loops: readonly LoopSight[]) =>
       loops.every(({ autoclear }) => autoclear) && !(await this.#isMounted(loops));
-    return (await this.#settled(id, isLingering)).map(attachedLoop);
+    const pauses = settlePausesMs.values();
+    // The device that was there before, if it is one: a look into sysfs keeps none, and the list of all may be long.
+    for (const pauseMs of pauses) {
+      const seen = this.#stillSeen(id);
+      if (seen.length === 0 || !(await isLingering(seen))) break;
+      await delay(pauseMs);
+    }
+    return (await this.#settled(id, isLingering, pauses)).map(attachedLoop);
   }
 
-  async #isMounted(loops: readonly LoopStatus[]): Promise<boolean> {
+  /** The devices of the volume that are as they were at the last look. */
+  #stillSeen(id: VolumeId): LoopSight[] {
+    return Array.from(this.#seen).flatMap(([number, seen]) => {
+      const isStill = seen.id === id && seen.sequence !== undefined && seen.sequence === diskSequence(number);
+      return isStill ? [loopSight(number)] : [];
+    });
+  }
+
+  async #isMounted(loops: readonly LoopSight[]): Promise<boolean> {
     const table = await readMountTable(this.#queue);
     const shows = await mountsOfDevices(this.#queue, table, { devices: loops.map(({ device }) => device) });
     return table.some((mount) => loops.some(({ device }) => shows(mount, device) !== false));
@@ -233,9 +255,13 @@ export class ImageAttacher implements Attacher {
   }
 
   /** The devices of a volume, once they are no longer `lingering`, or after a moment anyway. */
-  async #settled(id: VolumeId, lingering: (loops: readonly LoopStatus[]) => Promise<boolean>): Promise<LoopStatus[]> {
+  async #settled(
+    id: VolumeId,
+    lingering: (loops: readonly LoopStatus[]) => Promise<boolean>,
+    pausesMs: Iterable<number> = settlePausesMs,
+  ): Promise<LoopStatus[]> {
     let loops = await this.#loops(id);
-    for (const pauseMs of settlePausesMs) {
+    for (const pauseMs of pausesMs) {
       if (loops.length === 0 || !(await lingering(loops))) break;
       await delay(pauseMs);
       loops = await this.#loops(id);
