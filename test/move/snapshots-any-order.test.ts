@@ -2,13 +2,15 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Unavailable } from '../../src/volume/errors.ts';
 import { repeatable, SeededRandom } from '../crash/seeded-random.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { id, idOf, mib, Node, spec } from './following-node.ts';
+import { id, idOf, mib, Node, refuseCommits, spec } from './following-node.ts';
+import { movesOf } from './two-pools.ts';
 
 const names = ['a', 'b', 'c'];
-const events = ['cancel', 'delete', 'order', 'restart'] as const;
+const events = ['away', 'cancel', 'delete', 'full', 'order', 'restart'] as const;
 const rounds = 6;
 
 /** No move goes on, neither of the volume nor of a snapshot. */
@@ -30,7 +32,7 @@ async function requireOnce(node: Node, digests: ReadonlyMap<string, string>, wha
 }
 
 describe('snapshots that follow their volume', () => {
-  test('are whole and there once, and never come back once deleted, in any order of orders, ends, deletions and restarts', async (t) => {
+  test('are whole and there once, and never come back once deleted, in any order of orders, ends, deletions, restarts and pools that are away', async (t) => {
     const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? Date.now() % 1_000_000);
     t.diagnostic(`HOLDFAST_TEST_SEED=${seed}`);
     await repeatable(seed, async () => {
@@ -53,25 +55,50 @@ describe('snapshots that follow their volume', () => {
             await atRest(node);
           }
           await order();
-          for (let event = 0; event < 5; event++) {
+          let areAway: string[] = [];
+          let commitAgain: (() => void) | undefined;
+          const restart = async (away: string[]) => {
+            areAway = away;
+            commitAgain = undefined;
+            await node[Symbol.asyncDispose]();
+            node = await Node.open(scratch, undefined, away);
+          };
+          for (let event = 0; event < 6; event++) {
             await delay(random.below(250));
             const [what, name] = [random.pick(events), random.pick(names)];
             done.push(`${what} ${name}`);
             if (what === 'cancel') await node.mover.cancel(id).catch((error: Error) => error);
             if (what === 'order') await order();
-            if (what === 'restart') {
-              await node[Symbol.asyncDispose]();
-              node = await Node.open(scratch);
-            }
+            if (what === 'restart') await restart([]);
+            // One that is handed over then does not arrive.
+            if (what === 'full' && !areAway.includes(to)) commitAgain ??= refuseCommits(node.pools.get(to));
+            if (what === 'away') await restart([random.pick(['one', 'two'])]);
             if (what === 'delete' && digests.has(name)) {
-              await eventually(() => node.remove(idOf(name)));
-              digests.delete(name);
+              // Refused while the pool is away that has it, or may have a copy of it, and between the two.
+              const mayBeRefused = areAway.length > 0 || commitAgain !== undefined;
+              const isRefused = (error: Error) => mayBeRefused && error instanceof Unavailable;
+              let isDeleted = false;
+              await eventually(async () => {
+                isDeleted = await node.remove(idOf(name)).then(
+                  () => true,
+                  (error) => (isRefused(error) ? false : Promise.reject(error)),
+                );
+              });
+              if (isDeleted) digests.delete(name);
+              done.push(isDeleted ? 'deleted' : 'refused');
             }
             await requireOnce(node, digests, done.join(', '));
           }
+          if (areAway.length > 0) await restart([]);
+          commitAgain?.();
           await atRest(node);
           await order();
           await atRest(node);
+          for (const pool of node.pools.all()) {
+            await eventually(async () =>
+              assert.deepEqual(await movesOf(pool).snapshots.arriving(), [], done.join(', ')),
+            );
+          }
           const expected = [...digests.keys()].map((name) => `${to}/${name}`).sort();
           assert.deepEqual(await node.listed(), expected, done.join(', '));
           for (const [name, digest] of digests) assert.equal(await node.digest(name), digest, done.join(', '));
