@@ -2,6 +2,7 @@ import type { ServeConfig } from '../config/config.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { useWorkerThreads } from '../kernel/call/workers.ts';
 import { returnFreeMemory } from '../kernel/process/memory.ts';
+import { keepCompiled } from '../server/compiled.ts';
 import { busyServersOf } from '../server/context-volumes.ts';
 import { collectGarbage, limitHeap, whenIdle } from '../server/memory.ts';
 import { maxPools } from '../server/node-pools.ts';
@@ -52,6 +53,7 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
     collectGarbage();
     returnFreeMemory();
   });
+  driver.opened.then(keepCompiled, () => undefined);
   const cannotGoOn = driver.opened.then(
     () => new Promise<never>(() => undefined),
     (error: unknown) => ({ error }),

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { buildBundle } from '../../scripts/build.ts';
 import { holdfast } from '../support/command.ts';
 import { assertNothingLeft, DriverProcess, environmentFor } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
 import { TestVolume } from '../support/life.ts';
 import { findOldestNode, oldestNodeVersion } from '../support/oldest-node.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -53,6 +54,16 @@ describe('the bundle', () => {
     assert.equal(`${engines.node}.0.0`, `>=${oldestNodeVersion}`);
   });
 
+  test('what Node has compiled is kept for the next start, though the driver ends at once', async () => {
+    using scratch = new Scratch('bundle');
+    const { file } = await buildBundle(scratch.join('dist'));
+    const compiled = scratch.join('compiled');
+    const environment = { NODE_COMPILE_CACHE: compiled };
+    const driver = await DriverProcess.start(scratch, { command: [process.execPath, file], environment });
+    await eventually(() => assert.ok(filesBelow(compiled) > 0));
+    assert.deepEqual(await driver.stop(), { code: 0, signal: null });
+  });
+
   test('can be made again while a driver runs from it', async () => {
     using scratch = new Scratch('bundle');
     const { file } = await buildBundle(scratch.join('dist'));
@@ -79,3 +90,7 @@ describe('the bundle', () => {
       assert.match(licences, new RegExp(`^${name}$`, 'm'));
   });
 });
+
+function filesBelow(directory: string): number {
+  return readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length;
+}
