@@ -22,7 +22,7 @@ import { normalizeRoot, parseTargetPath, type TargetPath } from './path/target.t
 import { publishVolume } from './publish/publish.ts';
 import { unpublishVolume } from './publish/unpublish.ts';
 import { fingerprint, parsePublishRequest, parseStageRequest, requireHandle } from './request.ts';
-import { SilentStages, type StagesLog } from './stage/silent-stages.ts';
+import { SilentStages, type Unasked } from './stage/silent-stages.ts';
 import { stageVolume } from './stage/stage.ts';
 import { unstageVolume } from './stage/unstage.ts';
 
@@ -52,8 +52,8 @@ export interface NodeOptions {
   readonly queue: DiskQueue;
   /** Asks the cloud what this node is there; unset: it is no machine of one. */
   readonly readInstance?: (() => Promise<CloudInstance>) | undefined;
-  /** For what the service does unasked, which is for volumes on servers; unset: it has none. */
-  readonly log?: StagesLog | undefined;
+  /** For volumes on servers; unset: there are none. */
+  readonly unasked?: Unasked | undefined;
 }
 
 /** A node as its cloud knows it. */
@@ -84,10 +84,11 @@ export function nodeService(options: NodeOptions): NodeHandlers {
       onPath(context, staging, volumeId, () => unstageVolume(context, { volumeId, staging })),
     );
   const silentStages =
-    options.log &&
+    options.unasked &&
     new SilentStages({
-      ...{ context, log: options.log },
-      unstage: (volumeId, path) => unstage(volumeId, parseTargetPath('staging_target_path', path, targetRoots)),
+      ...options.unasked,
+      context,
+      unstage: async (volumeId, path) => unstage(volumeId, parseTargetPath('staging_target_path', path, targetRoots)),
     });
   /** A text that is no id of ours may be the handle of an ephemeral volume. */
   const publishedId = (text: string): VolumeHandle | undefined =>
@@ -119,7 +120,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
         return {};
       }
       const parsed = parsePublishRequest(request, targetRoots);
-      silentStages?.used(parsed.volumeId);
+      silentStages?.used(parsed.volumeId, parsed.target.path);
       await objects.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
         onPath(context, parsed.target, parsed.volumeId, () => publishVolume(context, parsed)),
       );
@@ -135,7 +136,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
       await objects.run(volumeId, 'NodeUnpublishVolume', target.path, () =>
         onPath(context, target, volumeId, () => unpublishVolume(context, request)),
       );
-      silentStages?.left(volumeId);
+      silentStages?.left(volumeId, target.path);
       return {};
     },
 

@@ -11,6 +11,16 @@ export class InFlightCalls {
     return wrapHandlers(handlers, (handler: Handler<never, object>) => this.#counted(handler));
   }
 
+  /** Work that no client has asked for, and that a stop waits for like a call. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.#running++;
+    try {
+      return await work();
+    } finally {
+      this.#ended();
+    }
+  }
+
   /** The number of calls so far, including those in progress. */
   get begun(): number {
     return this.#begun;
@@ -34,14 +44,9 @@ export class InFlightCalls {
   }
 
   #counted(handler: Handler<never, object>): Handler<never, object> {
-    return async (request, context) => {
-      this.#running++;
+    return (request, context) => {
       this.#begun++;
-      try {
-        return await handler(request, context);
-      } finally {
-        this.#ended();
-      }
+      return this.during(async () => handler(request, context));
     };
   }
 

@@ -21,6 +21,7 @@ import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
 import { Mover } from '../move/mover.ts';
 import type { LeavingsOptions } from '../move/nodes/leavings.ts';
 import { type CloudInstance, nodeService } from '../node/service.ts';
+import type { Unasked } from '../node/stage/silent-stages.ts';
 import { TrimTimer } from '../node/trim/trim-timer.ts';
 import { isAttachedByHome, nodeKindsWith, ownParametersOf, readInstance } from '../pool/kinds.ts';
 import { PoolHeld } from '../pool/location/lock.ts';
@@ -89,11 +90,12 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   const remote = hasNode(config.side)
     ? await openContextVolumes(config, { log, queue: kubeletQueue, threadsEach: sizes.server })
     : undefined;
+  const unasked = { log, stopping: stopping.signal, during: inFlight.during.bind(inFlight) };
   const {
     admin: adminHandlers,
     linked,
     ...handlers
-  } = services(config, { pools, objects, kubeletQueue, inFlight, gate, log, mover, remote });
+  } = services(config, { pools, objects, kubeletQueue, inFlight, gate, mover, remote, unasked });
   const callOptions = { log, ready: () => !isStopping(), stopping: stopping.signal };
   addServices(server, handlers, callOptions);
   const listener = await listen(server, config.socketPath);
@@ -196,14 +198,17 @@ interface Parts {
   readonly mover: Mover | undefined;
   /** undefined: this process mounts no volumes that every node can reach. */
   readonly remote: OpenContextVolumes | undefined;
-  readonly log: Logger;
+  readonly unasked: Unasked;
 }
 
 /** Names the maker of snapshots and volumes in a driver whose home may be on any node: ids are made from it. */
 const anyNode = 'cluster';
 
 /** The services of one side of a driver whose volumes every node can reach. */
-function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate, log, remote }: Parts) {
+function clusterServices(
+  config: ServeConfig,
+  { pools, objects, kubeletQueue, inFlight, gate, remote, unasked }: Parts,
+) {
   const { attach, driverName, maxVolumesPerNode, nodeId, notes, searchPath, side, targetRoots } = config;
   const nodeKinds = nodeKindsWith(config.programs);
   const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
@@ -228,7 +233,7 @@ function clusterServices(config: ServeConfig, { pools, objects, kubeletQueue, in
         ...{ nodeId, topology, objects, targetRoots, notes, maxVolumesPerNode },
         volumes: remote.volumes,
         queue: kubeletQueue,
-        log,
+        unasked,
         readInstance: config.cloud === undefined ? undefined : () => instanceOf(config),
       }),
     ),

@@ -192,7 +192,8 @@ export async function syncDirectory(
   }
   await syncFile(queue, directory);
   if (type === filesystemType.xfs) {
-    await statusOf(queue, directory);
+    // The queue hears of a disk that fails.
+    await statusOf(queue, directory).catch((error) => queue.run(() => Promise.reject(error)));
     return;
   }
   await removeAttribute(queue, directory, noAttribute).catch((error: unknown) => {

@@ -15,8 +15,8 @@ import {
   mountNamespaceOf,
   mountTableOf,
   processState,
+  shownBy,
   targetOf,
-  threadsOf,
 } from './process.ts';
 import { swapPaths } from './swaps.ts';
 
@@ -145,27 +145,16 @@ class Search {
     const own = await mountNamespaceOf(queue, 'self');
     const namespaces = new Map<string, Namespace>([[own ?? '', { isOurs: true, pids: [] }]]);
     const pids = await listProcesses(queue);
-    const shown = await Promise.all(pids.map((pid) => this.#shownBy(pid)));
-    for (const each of shown) {
+    const shown = await Promise.all(pids.map((pid) => shownBy(queue, pid)));
+    for (const [index, pid] of pids.entries()) {
+      const each = shown[index];
       if (each === undefined) continue;
-      const namespace = namespaces.get(each.name) ?? { isOurs: false, pids: [] };
+      if (each.thread !== pid) this.#processes.set(each.thread, pid);
+      const namespace = namespaces.get(each.namespace) ?? { isOurs: false, pids: [] };
       namespace.pids.push(each.thread);
-      namespaces.set(each.name, namespace);
+      namespaces.set(each.namespace, namespace);
     }
     return [...namespaces.values()];
-  }
-
-  /** The thread by which /proc shows a process, and its mount namespace. */
-  async #shownBy(pid: number): Promise<{ readonly thread: number; readonly name: string } | undefined> {
-    const name = await mountNamespaceOf(queue, pid);
-    if (name !== undefined) return { thread: pid, name };
-    for (const thread of await threadsOf(queue, pid)) {
-      const name = await mountNamespaceOf(queue, thread);
-      if (name === undefined) continue;
-      this.#processes.set(thread, pid);
-      return { thread, name };
-    }
-    return undefined;
   }
 
   async #lookAtMounts({ isOurs, pids }: Namespace): Promise<void> {

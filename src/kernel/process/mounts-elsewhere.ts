@@ -1,6 +1,6 @@
 import { DiskQueue } from '../call/disk-queue.ts';
 import { type Mount, parseMountsWith, parseMountTable } from '../mount/mount-table.ts';
-import { listProcesses, mountNamespaceOf, mountTextOf } from './process.ts';
+import { listProcesses, mountNamespaceOf, mountTextOf, shownBy } from './process.ts';
 
 /** A separate queue, for the same reason as in the search for holders. */
 const queue = new DiskQueue('mounts elsewhere', 2);
@@ -33,11 +33,10 @@ async function lookAfter(previous: Promise<unknown>): Promise<readonly Buffer[]>
 async function readTables(): Promise<readonly Buffer[]> {
   const own = await mountNamespaceOf(queue, 'self');
   const pids = await listProcesses(queue);
-  const names = await Promise.all(pids.map((pid) => mountNamespaceOf(queue, pid)));
+  const shown = await Promise.all(pids.map((pid) => shownBy(queue, pid)));
   const members = new Map<string, number[]>();
-  for (const [index, pid] of pids.entries()) {
-    const name = names[index];
-    if (name !== undefined && name !== own) members.set(name, [...(members.get(name) ?? []), pid]);
+  for (const { namespace, thread } of shown.filter((each) => each !== undefined)) {
+    if (namespace !== own) members.set(namespace, [...(members.get(namespace) ?? []), thread]);
   }
   return Promise.all(Array.from(members.values(), tableOf));
 }

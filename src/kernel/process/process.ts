@@ -77,6 +77,23 @@ export function mountNamespaceOf(queue: DiskQueue, pid: number | 'self'): Promis
   return unlessGone(queue.run(() => readlink(`/proc/${pid}/ns/mnt`)));
 }
 
+/** The number by which /proc shows the mounts and files of a process, and its mount namespace. */
+export interface Shown {
+  readonly thread: number;
+  readonly namespace: string;
+}
+
+/** After the first thread of a process has ended, /proc shows it by another one. @returns undefined: all have ended */
+export async function shownBy(queue: DiskQueue, pid: number): Promise<Shown | undefined> {
+  const namespace = await mountNamespaceOf(queue, pid);
+  if (namespace !== undefined) return { thread: pid, namespace };
+  for (const thread of await threadsOf(queue, pid)) {
+    const namespace = await mountNamespaceOf(queue, thread);
+    if (namespace !== undefined) return { thread, namespace };
+  }
+  return undefined;
+}
+
 /** The mounts that a process sees. */
 export async function mountTableOf(queue: DiskQueue, pid: number): Promise<Mount[]> {
   return parseMountTable((await mountTextOf(queue, pid)).toString());
@@ -114,7 +131,7 @@ async function filesBelow(queue: DiskQueue, directory: string, { open, places }:
 }
 
 /** The threads of a process but the one that has its number. They have directories in /proc, too, which it does not list. */
-export async function threadsOf(queue: DiskQueue, pid: number): Promise<number[]> {
+async function threadsOf(queue: DiskQueue, pid: number): Promise<number[]> {
   const names = (await unlessGone(queue.run(() => readdir(`/proc/${pid}/task`)))) ?? [];
   return names.map(Number).filter((thread) => thread !== pid);
 }

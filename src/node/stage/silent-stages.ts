@@ -1,28 +1,36 @@
+import { realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { explain } from '../../kernel/call/explain.ts';
-import { sameDevice } from '../../kernel/device.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import type { NfsServer } from '../../kernel/nfs/server.ts';
 import { isAnswering, isNfs, serverOfMount } from '../../kernel/nfs/unmount.ts';
 import type { VolumeHandle } from '../../volume/handle.ts';
 import type { NodeContext } from '../context.ts';
+import { otherPaths, showsSameAs } from '../path/mounts.ts';
 
-/** Structurally a pino logger. */
-export interface StagesLog {
-  warn(fields: Record<string, unknown>, message: string): void;
+/** The means of what the node service does unasked. */
+export interface Unasked {
+  /** Structurally a pino logger. */
+  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly stopping: AbortSignal;
+  /** Work that a stop waits for. */
+  during<T>(work: () => Promise<T>): Promise<T>;
 }
 
-export interface SilentStagesOptions {
-  readonly context: NodeContext;
-  readonly log: StagesLog;
+export interface SilentStagesOptions extends Unasked {
+  readonly context: Pick<NodeContext, 'notes' | 'queue'>;
   /** NodeUnstageVolume, in its turn among the calls for the volume. */
   readonly unstage: (volumeId: VolumeHandle, stagingPath: string) => Promise<void>;
   /** The pause between two questions to a server. */
   readonly askEveryMs?: number;
 }
 
-/** The number of questions without an answer, one after the other, that make a server silent. */
-const questions = 3;
+/**
+ * The number of questions without an answer, one after the other, that make a server silent: five minutes. A server that is
+ * restarted is back before; and a kubelet whose publish was refused has tried again, which it does every two minutes.
+ */
+const questions = 30;
 
 interface Staged {
   readonly path: string;
@@ -36,6 +44,8 @@ interface Staged {
  */
 export class SilentStages {
   readonly #options: SilentStagesOptions;
+  /** The targets at which pods want a volume. A publish that failed is tried again, and needs the stage. */
+  readonly #wanted = new Map<VolumeHandle, Set<string>>();
   /** The volumes that were left, each with the watch that counts. */
   readonly #left = new Map<VolumeHandle, object>();
 
@@ -43,52 +53,67 @@ export class SilentStages {
     this.#options = options;
   }
 
-  /** A pod of this node does not use the volume any more. It may have been the last one. */
-  left(volumeId: VolumeHandle): void {
-    const watch = {};
-    this.#left.set(volumeId, watch);
-    void this.#watch(volumeId, () => this.#left.get(volumeId) === watch).finally(() => {
-      if (this.#left.get(volumeId) === watch) this.#left.delete(volumeId);
-    });
+  /** A publish begins, or a stage. @param target undefined: of a stage */
+  used(volumeId: VolumeHandle, target?: string): void {
+    this.#left.delete(volumeId);
+    if (target === undefined) return;
+    const targets = this.#wanted.get(volumeId) ?? new Set();
+    this.#wanted.set(volumeId, targets.add(target));
   }
 
-  /** It is about to be used: a publish needs its stage, and may wait for the server. */
-  used(volumeId: VolumeHandle): void {
-    this.#left.delete(volumeId);
+  /** An unpublish has ended: perhaps the last one here. */
+  left(volumeId: VolumeHandle, target: string): void {
+    const targets = this.#wanted.get(volumeId);
+    targets?.delete(target);
+    if (targets !== undefined && targets.size > 0) return;
+    this.#wanted.delete(volumeId);
+    const watch = {};
+    const isLast = () => this.#left.get(volumeId) === watch;
+    this.#left.set(volumeId, watch);
+    void this.#watch(volumeId, isLast)
+      .catch((error: unknown) => {
+        if (!this.#options.stopping.aborted) this.#warn(volumeId, error);
+      })
+      .finally(() => isLast() && this.#left.delete(volumeId));
   }
 
   /** Ends with the stage. */
   async #watch(volumeId: VolumeHandle, isLeft: () => boolean): Promise<void> {
-    const { askEveryMs = 10_000, log, unstage } = this.#options;
+    const { askEveryMs = 10_000, during, log, stopping, unstage } = this.#options;
     let unanswered = 0;
     for (;;) {
-      await delay(askEveryMs, undefined, { ref: false });
+      await delay(askEveryMs, undefined, { ref: false, signal: stopping });
       if (!isLeft()) return;
-      const staged = await this.#stagedAlone(volumeId).catch(() => undefined);
+      // A look that fails is made again.
+      const staged = await this.#stagedAlone(volumeId).catch(() => 'unknown' as const);
+      if (staged === 'unknown') continue;
       if (staged === undefined) return;
       unanswered = (await isAnswering(staged.server)) ? 0 : unanswered + 1;
-      if (unanswered < questions || !isLeft()) continue;
+      if (unanswered < questions || !isLeft() || stopping.aborted) continue;
       unanswered = 0;
       const fields = { volume_id: volumeId, server: staged.server.host };
       log.warn(fields, 'an NFS server does not answer, and no pod of this node uses the volume: it is unmounted');
-      await unstage(volumeId, staged.path).catch((error: unknown) => {
-        log.warn({ ...fields, reason: explain(error) }, 'a volume without a server could not be unmounted');
-      });
+      await during(async () => unstage(volumeId, staged.path)).catch((error) => this.#warn(volumeId, error));
     }
+  }
+
+  #warn(volumeId: VolumeHandle, error: unknown): void {
+    const fields = { volume_id: volumeId, reason: explain(error) };
+    this.#options.log.warn(fields, 'a volume without a server could not be unmounted');
   }
 
   /** The stage of a volume on NFS that is mounted nowhere else on this node. */
   async #stagedAlone(volumeId: VolumeHandle): Promise<Staged | undefined> {
-    const { context } = this.#options;
-    const path = (await context.notes()).read(volumeId)?.path;
+    const { notes, queue } = this.#options.context;
+    const path = (await notes()).read(volumeId)?.path;
     if (path === undefined) return undefined;
-    const table = await readMountTable(context.queue);
-    const mount = table.findLast(({ target }) => target === path);
+    // Its parent is the kubelet's, and waits for no server.
+    const target = join(await queue.run(() => realpath(dirname(path))), basename(path));
+    const table = await readMountTable(queue);
+    const mount = table.findLast((each) => each.target === target);
     const server = mount !== undefined && isNfs(mount) ? serverOfMount(mount) : undefined;
     if (mount === undefined || server === undefined) return undefined;
-    const isElsewhere = table.some(
-      ({ device, id, root }) => id !== mount.id && root === mount.root && sameDevice(device, mount.device),
-    );
-    return isElsewhere ? undefined : { path, server };
+    const elsewhere = otherPaths(table, showsSameAs(mount), { mounts: [mount] });
+    return elsewhere.length > 0 ? undefined : { path, server };
   }
 }

@@ -1,6 +1,8 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { DeviceNumber } from '../../kernel/device.ts';
 import { liveFilesystem } from '../../kernel/mount/mounted-device.ts';
 import { Unavailable } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { VolumeOnNode } from '../node-side.ts';
 import { isHeld } from './held.ts';
 import type { Target } from './target.ts';
@@ -14,11 +16,11 @@ export function filesystemInUse<C>(
   target: Target<C>,
   { notes }: TargetState<C>,
   volume: Pick<VolumeOnNode, 'context' | 'handle'>,
-): { readonly filesystem: string; readonly name: string } | undefined {
+): { readonly filesystem: FilesystemType; readonly name: string; readonly device: DeviceNumber } | undefined {
   const left = target.devicesLeft?.(volume, notes.note) ?? [];
-  for (const { devicePath, name } of [...target.devicesOf(volume, notes.note), ...left]) {
+  for (const { device, devicePath, name } of [...target.devicesOf(volume, notes.note), ...left]) {
     const filesystem = liveFilesystem(devicePath);
-    if (filesystem !== undefined) return { filesystem, name };
+    if (filesystem !== undefined) return { device, filesystem, name };
   }
   return undefined;
 }

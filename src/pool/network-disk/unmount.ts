@@ -1,6 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { unmountAt } from '../../kernel/mount/mount.ts';
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { mountsOfDevices } from '../../kernel/mount/mounts-of-device.ts';
+import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { PoolLog } from '../log.ts';
@@ -68,11 +71,13 @@ const unseenMs = 45_000;
 
 /**
  * An unmount whose call was given up, or whose driver was killed, goes on out of sight, and would wait for a server that is gone for as
- * long as that has connections: they are ended as for an unmount in sight. Returns at once if the server answers.
+ * long as that has connections: they are ended as for an unmount in sight. Returns at once if the server answers, or if the filesystem is
+ * mounted in a container: it waits with that.
  * @throws Unavailable if they must not be
  */
 export async function endUnmount<C>(options: UnmountOptions<C>, volume: Named): Promise<void> {
   const { state, target } = options;
+  if (await isMounted(options, volume)) return;
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(unseenMs)]);
   const during = async (goesOn: () => boolean | Promise<boolean>) => {
@@ -107,6 +112,15 @@ async function endWhenSilent<C>(options: UnmountOptions<C>, volume: Named, signa
     end = await giveUpServer(options, volume, end);
     silentSinceMs = undefined;
   }
+}
+
+/** True also if that is not known. */
+async function isMounted<C>({ looks, state, target }: UnmountOptions<C>, volume: Named): Promise<boolean> {
+  const inUse = filesystemInUse(target, state, volume);
+  if (inUse === undefined) return false;
+  const table = [...(await readMountTable(looks)), ...(await mountsElsewhere())];
+  const shows = await mountsOfDevices(looks, table, { devices: [inUse.device], mayAsk: false });
+  return table.some((mount) => shows(mount, inUse.device) !== false);
 }
 
 async function isSilent<C>({ looks, state, target }: UnmountOptions<C>, volume: Named): Promise<boolean> {

@@ -390,6 +390,20 @@ export const reachMutants: readonly Mutant[] = [
     replacement: 'this.#devicesOf(volume).length < 0) return abnormal',
   },
   {
+    name: 'a stage that another pod waits for is kept, though its server is silent',
+    file: 'src/node/stage/silent-stages.ts',
+    killer: 'src/node/stage/silent-stages.test.ts',
+    text: 'if (targets !== undefined && targets.size > 0) return;',
+    replacement: '',
+  },
+  {
+    name: 'a filesystem that a container has mounted keeps its connections, though its target is silent',
+    file: 'src/pool/network-disk/unmount.ts',
+    killer: 'test/pool/network-unmount.test.ts',
+    text: 'if (await isMounted(options, volume)) return;',
+    replacement: '',
+  },
+  {
     name: 'a device that something holds is not left',
     file: 'src/pool/network-disk/leave.ts',
     killer: 'src/pool/network-disk/leave.test.ts',
