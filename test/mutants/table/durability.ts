@@ -81,7 +81,7 @@ export const durabilityMutants: readonly Mutant[] = [
   {
     name: 'a directory of an XFS that has failed is not durable',
     file: 'src/kernel/file/file.ts',
-    text: '    await statusOf(queue, directory);\n    return;\n',
+    text: 'await statusOf(queue, directory).catch((error) => queue.run(() => Promise.reject(error)));',
     replacement: '    return;\n',
     killer: order,
   },
