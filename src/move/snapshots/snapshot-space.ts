@@ -36,7 +36,9 @@ export class SnapshotSpace {
     let later: Held | undefined;
     for (const each of held) {
       const { id } = each.record;
-      const beside = later?.pool === each.pool && movesOf(each.pool).hasChanges ? later.record.id : undefined;
+      // A thin pool clones none of another size: one from before a growth is written whole.
+      const isLike = later?.pool === each.pool && later.record.sizeBytes === each.record.sizeBytes;
+      const beside = isLike && movesOf(each.pool).hasChanges ? later?.record.id : undefined;
       // One that cannot be read does not keep the others.
       shares.set(id, await shareOf(each, beside, unitBytes).catch(() => unknownShare(each.record)));
       later = each;

@@ -20,6 +20,7 @@ import type { IncomingSnapshotDraft, Recorded, Transfer } from '../backend.ts';
 import type { CopyState, IncomingSnapshot, PoolMoves, PoolSnapshotMoves, SnapshotArrival } from '../moves.ts';
 import type { SpaceRequest } from '../space/space-holds.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
+import { WrittenUnits } from '../space/written-units.ts';
 import { explainFull } from './full.ts';
 import { isOfMove, serializeMark } from './move-mark.ts';
 import type { CatalogParts } from './parts.ts';
@@ -190,7 +191,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     const isNew = noted === undefined;
     if (isNew) for (const ref of await draft.discard()) trash.destroy(ref);
     const base = this.#baseOf(record);
-    const written = new Written(this.unitBytes, noted?.writtenBytes);
+    const written = new WrittenUnits(this.unitBytes, noted?.writtenBytes);
     // One that was handed over has all of its blocks here.
     const newBytes = isGiven ? 0n : larger(0n, arrival.newBytes - written.bytes);
     const foundBytes = written.bytes;
@@ -306,37 +307,12 @@ function serializeNote({ text, writtenBytes }: ArrivalNote, moveId: string): str
   return `${moveId}\n${writtenBytes}\n${text}`;
 }
 
-/** Counts the space that the copy has taken, in whole units of the pool. */
-class Written {
-  readonly #unitBytes: bigint;
-  #bytes: bigint;
-  /** Another write may be in the same one. */
-  #lastUnit: bigint | undefined;
-
-  constructor(unitBytes: bigint, foundBytes = 0n) {
-    this.#unitBytes = unitBytes;
-    this.#bytes = foundBytes;
-  }
-
-  get bytes(): bigint {
-    return this.#bytes;
-  }
-
-  add({ lengthBytes, offsetBytes }: ByteRange): void {
-    const first = offsetBytes / this.#unitBytes;
-    const last = (offsetBytes + lengthBytes - 1n) / this.#unitBytes;
-    const units = last - first + (first === this.#lastUnit ? 0n : 1n);
-    this.#lastUnit = last;
-    this.#bytes += units * this.#unitBytes;
-  }
-}
-
 interface ArrivingParts extends Pick<IncomingSnapshot, 'data' | 'isClone' | 'isNew' | 'noted'> {
   readonly moveId: string;
   readonly record: SnapshotRecord;
   readonly draft: IncomingSnapshotDraft;
   readonly held: HeldSpace;
-  readonly written: Written;
+  readonly written: WrittenUnits;
   readonly arrived: () => void;
 }
 

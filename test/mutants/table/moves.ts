@@ -1420,4 +1420,11 @@ export const moveMutants: readonly Mutant[] = [
       'const work = async () => job({ fd: Number(await directory.during(async (_path, fd) => fd)), path: directory.path });',
     only: 'stays open until that has ended',
   },
+  {
+    name: 'a unit of a thin pool in which two pieces of a snapshot are written is counted once',
+    file: 'src/pool/space/written-units.ts',
+    killer: 'src/pool/space/written-units.test.ts',
+    text: 'if (this.#latest.has(unit)) continue;',
+    replacement: '',
+  },
 ];
