@@ -194,8 +194,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'what an earlier try has written of a snapshot is not held again',
     ...snapshotMoves,
     killer: 'test/move/snapshots-space.test.ts',
-    text: 'new Written(this.unitBytes, noted?.writtenBytes)',
-    replacement: 'new Written(this.unitBytes)',
+    text: 'new WrittenUnits(this.unitBytes, noted?.writtenBytes)',
+    replacement: 'new WrittenUnits(this.unitBytes)',
     only: 'is held once: what is written',
   },
   {
