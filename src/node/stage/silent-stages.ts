@@ -27,10 +27,10 @@ export interface SilentStagesOptions extends Unasked {
 }
 
 /**
- * The number of questions without an answer, one after the other, that make a server silent: five minutes. A server that is
- * restarted is back before; and a kubelet whose publish was refused has tried again, which it does every two minutes.
+ * The number of questions without an answer, one after the other, that make a server silent. Each takes 12 s with its pause: five minutes.
+ * A server that is restarted is back before; and a kubelet whose publish was refused has tried again, which it does every two minutes.
  */
-const questions = 30;
+const questions = 25;
 
 interface Staged {
   readonly path: string;

@@ -12,7 +12,7 @@ const [near] = nodeNames;
 const drivers = ['files', 'disks'] as const;
 const disks = [nvme, iscsi];
 /** Only a failure takes so long. */
-const patienceMs = 600_000;
+const patienceMs = 900_000;
 
 describe('servers that are gone', () => {
   before(async () => {

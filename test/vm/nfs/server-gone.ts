@@ -107,7 +107,7 @@ export function describeServerGone(title: string, server: NfsServerProgram): voi
       // As long as it is mounted: what was found of it is true for a while without a question to the server.
       const looks = `while grep -q ' ${volume.stagingPath} ' /proc/self/mountinfo; do stat ${volume.stagingPath}; sleep 1; done`;
       await vm.run(`(${looks}; echo over >/run/looks) >/dev/null 2>&1 </dev/null &`);
-      await eventually(async () => assert.equal((await vm.run('cat /run/looks')).trim(), 'over'), patienceMs);
+      await eventually(async () => assert.equal((await vm.run('cat /run/looks')).trim(), 'over'), 2 * patienceMs);
       assert.match(node.log(), /no pod of this node uses the volume: it is unmounted/);
       await volume.unstage();
       await vm.run(nfsServer(vm, 'heal'));
