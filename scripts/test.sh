@@ -17,7 +17,7 @@ extent=quick # or all, rest, slow
 usage="usage: npm test -- [--allow-skips] [stage]...
        npm run test:all -- [--rest | --slow] [--allow-skips] [stage]...
 stages: $stages
-npm test takes about ten minutes on two cores, npm run test:all some hours; --rest: what npm test leaves out, --slow: what CI
+npm test takes about 15 minutes on two cores, npm run test:all some hours; --rest: what npm test leaves out, --slow: what CI
 runs of that."
 for argument in "$@"; do
   if [ "$argument" = --help ] || [ "$argument" = -h ]; then
