@@ -50,6 +50,16 @@ export async function mountsOfDevices(
   };
 }
 
+/** True if a mount of the table shows one of the devices, or may show it. */
+export async function mayShowAny(
+  queue: DiskQueue,
+  table: readonly Mount[],
+  search: DeviceSearch & Required<Pick<DeviceSearch, 'devices'>>,
+): Promise<boolean> {
+  const shows = await mountsOfDevices(queue, table, search);
+  return table.some((mount) => search.devices.some((device) => shows(mount, device) !== false));
+}
+
 /** The block device of a mounted btrfs, one of several; undefined: it cannot be known. */
 export async function deviceOfBtrfs(queue: DiskQueue, mount: Mount): Promise<DeviceNumber | undefined> {
   const live = liveBtrfs();

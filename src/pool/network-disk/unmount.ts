@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { unmountAt } from '../../kernel/mount/mount.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
-import { mountsOfDevices } from '../../kernel/mount/mounts-of-device.ts';
+import { mayShowAny } from '../../kernel/mount/mounts-of-device.ts';
 import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
@@ -45,23 +45,13 @@ export async function unmountVolume<C>(
   volume: Named,
   { name, parent }: UnmountPlace,
 ): Promise<void> {
-  const { queue, state } = options;
-  const { handle } = volume;
-  const over = new AbortController();
-  const unmounting = queue.rescue((open) => unmountAt(open, parent, name));
-  state.leaving.add(handle);
-  const watching = endWhenSilent(options, volume, over.signal);
-  try {
+  const unmounting = options.queue.rescue((open) => unmountAt(open, parent, name));
+  // It continues if the wait for it is given up.
+  unmounting.catch(() => undefined);
+  await whileLeaving(options, volume, async (watching) => {
     await Promise.race([unmounting, watching]);
     await unmounting;
-  } finally {
-    state.leaving.delete(handle);
-    over.abort();
-    // It continues if the wait for it was given up.
-    unmounting.catch(() => undefined);
-    // Else the volume could be given up that is staged again by then.
-    await watching.catch(() => undefined);
-  }
+  });
 }
 
 /** The kernel ends what waits for a connection that is gone, and then the filesystem. */
@@ -78,20 +68,35 @@ const unseenMs = 45_000;
 export async function endUnmount<C>(options: UnmountOptions<C>, volume: Named): Promise<void> {
   const { state, target } = options;
   if (await isMounted(options, volume)) return;
-  const over = new AbortController();
-  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(unseenMs)]);
-  const during = async (goesOn: () => boolean | Promise<boolean>) => {
-    while (await goesOn()) if (await isAborted(lookEveryMs, signal)) return;
+  const wait = async (watching: Promise<void>, signal: AbortSignal) => {
+    const during = async (goesOn: () => boolean | Promise<boolean>) => {
+      while (await goesOn()) if (await isAborted(lookEveryMs, signal)) return;
+    };
+    const ended = during(() => filesystemInUse(target, state, volume) !== undefined);
+    const answers = during(() => isSilent(options, volume));
+    await Promise.race([ended, answers, watching.then(() => withTimeout(endsWithinMs, ended))]);
   };
-  state.leaving.add(volume.handle);
-  const ended = during(() => filesystemInUse(target, state, volume) !== undefined);
-  const answers = during(() => isSilent(options, volume));
+  await whileLeaving(options, volume, wait, AbortSignal.timeout(unseenMs));
+}
+
+/** Waits for the end of an unmount, and ends the connections meanwhile if the server is silent (`watching`). */
+async function whileLeaving<C>(
+  options: UnmountOptions<C>,
+  volume: Named,
+  wait: (watching: Promise<void>, signal: AbortSignal) => Promise<void>,
+  limit?: AbortSignal,
+): Promise<void> {
+  const { leaving } = options.state;
+  const over = new AbortController();
+  const signal = limit === undefined ? over.signal : AbortSignal.any([over.signal, limit]);
+  leaving.add(volume.handle);
   const watching = endWhenSilent(options, volume, signal);
   try {
-    await Promise.race([ended, answers, watching.then(() => withTimeout(endsWithinMs, ended))]);
+    await wait(watching, signal);
   } finally {
-    state.leaving.delete(volume.handle);
+    leaving.delete(volume.handle);
     over.abort();
+    // Else the volume could be given up that is staged again by then.
     await watching.catch(() => undefined);
   }
 }
@@ -119,8 +124,7 @@ async function isMounted<C>({ looks, state, target }: UnmountOptions<C>, volume:
   const inUse = filesystemInUse(target, state, volume);
   if (inUse === undefined) return false;
   const table = [...(await readMountTable(looks)), ...(await mountsElsewhere())];
-  const shows = await mountsOfDevices(looks, table, { devices: [inUse.device], mayAsk: false });
-  return table.some((mount) => shows(mount, inUse.device) !== false);
+  return mayShowAny(looks, table, { devices: [inUse.device], mayAsk: false });
 }
 
 async function isSilent<C>({ looks, state, target }: UnmountOptions<C>, volume: Named): Promise<boolean> {

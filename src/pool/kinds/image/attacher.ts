@@ -23,7 +23,7 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { type DeviceNumber, sameDevice } from '../../../kernel/device.ts';
 import { type FileStatus, statusOf } from '../../../kernel/file/path.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
-import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
+import { mayShowAny } from '../../../kernel/mount/mounts-of-device.ts';
 import { isOpenElsewhere, isSoleOpener } from '../../../kernel/process/lock.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { fewAtOnce } from '../../../volume/flow/few-at-once.ts';
@@ -149,8 +149,7 @@ export class ImageAttacher implements Attacher {
 
   async #isMounted(loops: readonly LoopSight[]): Promise<boolean> {
     const table = await readMountTable(this.#queue);
-    const shows = await mountsOfDevices(this.#queue, table, { devices: loops.map(({ device }) => device) });
-    return table.some((mount) => loops.some(({ device }) => shows(mount, device) !== false));
+    return mayShowAny(this.#queue, table, { devices: loops.map(({ device }) => device) });
   }
 
   async attached(id: VolumeId): Promise<AttachedLoop[]> {

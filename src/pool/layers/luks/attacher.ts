@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findMapped, type MappedOver, mappedDevice, mappedOver } from '../../../kernel/block/device-mapper.ts';
 import { sameDevice } from '../../../kernel/device.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
-import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
+import { mayShowAny } from '../../../kernel/mount/mounts-of-device.ts';
 import { InternalError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { mapperName, volumeOfMapper } from '../../../volume/mapper-name.ts';
@@ -91,8 +91,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
     if (!states.every((state) => state === undefined || state.isGoing)) return false;
     const table = await readMountTable(queue);
     const devices = uppers.map((upper) => shown(upper).device);
-    const shows = await mountsOfDevices(queue, table, { devices });
-    return !table.some((mount) => devices.some((device) => shows(mount, device) !== false));
+    return !(await mayShowAny(queue, table, { devices }));
   }
 
   async function detach(attached: Attached): Promise<void> {
