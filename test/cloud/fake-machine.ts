@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loopsOver } from '../support/left-behind.ts';
+import { detachLoopDevice, loopsOver } from '../support/left-behind.ts';
 import type { FakeCloud, FakeVolume, Plugs } from './fake-cloud.ts';
 
 const gibibyte = 2 ** 30;
@@ -65,7 +65,7 @@ export class FakeMachines implements Plugs {
 
   unplug({ id }: Pick<FakeVolume, 'id'>, instance: string): void {
     rmSync(this.#link(id, instance), { force: true });
-    for (const device of this.#loops(id)) execFileSync('losetup', ['--detach', device]);
+    for (const device of this.#loops(id)) detachLoopDevice(device);
   }
 
   resized({ id, sizeGiB }: Pick<FakeVolume, 'id' | 'sizeGiB'>): void {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, afterEach, beforeEach, test } from 'node:test';
 import type { ContextHarness } from '../support/context-harness.ts';
 import { eventually } from '../support/eventually.ts';
-import { loopsOver } from '../support/left-behind.ts';
+import { detachLoopDevice, loopsOver } from '../support/left-behind.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 import { openExecHarness, ProgramDirectory } from '../support/programs.ts';
 
@@ -93,6 +93,21 @@ test('a device is staged as a filesystem, grown, staged as it is, and undone', a
   nothingIsLeft();
 });
 
+test('PB14: the number of a device that took no writes is as good as any other afterwards', async () => {
+  const volume_context = { kind: 'exec', program: 'disks', 'options.image': harness.image('a.img') };
+  const volume = harness.volume('pv-1', blockCapability());
+  await volume.stage({ volume_context });
+  await volume.publish({ volume_context, readonly: true });
+  const [device = ''] = loopsOver(harness.scratch.path);
+  const refusesWrites = () => execFileSync('blockdev', ['--getro', device], { encoding: 'utf8' }).trim();
+  assert.equal(refusesWrites(), '1');
+  await volume.down();
+  nothingIsLeft();
+  const left = refusesWrites();
+  execFileSync('blockdev', ['--setrw', device]);
+  assert.equal(left, '0');
+});
+
 test('a program may look at its volumes itself, and is asked no more if it does not', async () => {
   const volume_context = { kind: 'exec', program: 'looks' };
   const volume = harness.volume('pv-1', mountCapability());
@@ -154,7 +169,7 @@ test('a device that went away is staged once more', async () => {
   const volume = harness.volume('pv-1', mountCapability());
   await volume.stage({ volume_context });
   execFileSync('umount', [volume.staging]);
-  for (const device of loopsOver(harness.scratch.path)) execFileSync('losetup', ['--detach', device]);
+  for (const device of loopsOver(harness.scratch.path)) detachLoopDevice(device);
   await volume.stage({ volume_context });
   await volume.unstage();
   nothingIsLeft();
@@ -183,7 +198,7 @@ for (const [what, capability] of [
         for (const volume of volumes) await volume.down();
       }
     } finally {
-      execFileSync('losetup', ['--detach', device]);
+      detachLoopDevice(device);
     }
     nothingIsLeft();
   });

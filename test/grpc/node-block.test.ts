@@ -256,31 +256,6 @@ describe('block volumes', () => {
     await volume.down();
   });
 
-  test('PB14: the number of a device that took no writes is as good as any other afterwards', async () => {
-    const volume = await harness.volume('reused', block);
-    await volume.stage(many);
-    await volume.publish({ ...many, readonly: true });
-    const [device = ''] = harness.loopsOf(volume);
-    await volume.down();
-    await harness.hasLoops(volume, 0);
-    assert.equal(run('blockdev', '--getro', device), '0');
-    // Somebody else detached it: what the kernel keeps of it must not be the next volume's.
-    await volume.stage(many);
-    await volume.publish({ ...many, readonly: true });
-    const detached = harness.loopsOf(volume);
-    for (const each of detached) run('losetup', '--detach', each);
-    await volume.down();
-    const others = await Promise.all(['a', 'b', 'c'].map((name) => harness.volume(`reused-${name}`, block)));
-    for (const other of others) {
-      await other.stage();
-      await other.publish();
-      write(other.target, 'writable');
-    }
-    for (const other of others) await other.down();
-    // None of the three may have got that number, and another test's mkfs would be refused by it.
-    for (const each of detached) run('blockdev', '--setrw', each);
-  });
-
   test('A02: a reader-only mode gives a device that takes no writes', async () => {
     const volume = await harness.volume('reader-only', block);
     const volume_capability = blockCapability('SINGLE_NODE_READER_ONLY');

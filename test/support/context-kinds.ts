@@ -5,6 +5,7 @@ import { deviceNumber, sameDevice } from '../../src/kernel/device.ts';
 import type { NodeKind, NodeSide, VolumeOnNode } from '../../src/pool/node-side.ts';
 import { accessModes } from '../../src/volume/capability.ts';
 import { InvalidArgument } from '../../src/volume/errors.ts';
+import { detachLoopDevice } from './left-behind.ts';
 
 /*
  * Kinds for volumes that a context describes, over what every Linux host has: real devices and real mounts, and no
@@ -70,7 +71,7 @@ export const lunKind: NodeKind = {
       },
       attached: async ({ context }) => devicesOf(context),
       async detach(_volume, attached) {
-        if (attached.kind === 'device') run('losetup', '--detach', attached.devicePath);
+        if (attached.kind === 'device') detachLoopDevice(attached.devicePath);
       },
       async grow({ context }, sizeBytes) {
         for (const { devicePath } of devicesOf(context)) run('losetup', '--set-capacity', devicePath);

@@ -8,6 +8,7 @@ import type { Attacher, Backend, Draft, Layer, NewData, Provisioner, Recorded } 
 import type { Attached, Attachment, Traits } from '../../src/pool/pool.ts';
 import { DataLoss, InternalError } from '../../src/volume/errors.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
+import { detachLoopDevice } from './left-behind.ts';
 import { attachedLoopOver, type LoopSeen } from './loop-over.ts';
 
 const headerBytes = 1 << 20;
@@ -81,7 +82,7 @@ async function prepare(devicePath: string, { content, ...data }: NewData): Promi
     const { mkfsArguments: extraArguments, sizeBytes } = data;
     await format({ path: upper, fsType: content.fsType, blockSizeBytes: 4096, sizeBytes, extraArguments });
   } finally {
-    execFileSync('losetup', ['--detach', upper]);
+    detachLoopDevice(upper);
   }
 }
 
@@ -113,7 +114,7 @@ function overDevices({ attacher, queue }: Backend, detaching: Traits['detaching'
       if (!(await upperOf(lower)).some(({ devicePath }) => devicePath === upper.devicePath)) continue;
       const device = lower.kind === 'device' ? lower.device : undefined;
       const seen = await attacher.volumeSeen({ device, mount: undefined });
-      execFileSync('losetup', ['--detach', upper.devicePath]);
+      detachLoopDevice(upper.devicePath);
       await attacher.detach(lower);
       return seen?.id;
     }
@@ -132,7 +133,7 @@ function overDevices({ attacher, queue }: Backend, detaching: Traits['detaching'
       const descriptor = await openReadOnly(queue, devicePath);
       // While it is open it only gets the mark that it goes with its last user.
       const goesByItself = detaching === 'automatic' && !options.persistent;
-      if (goesByItself && found === undefined) execFileSync('losetup', ['--detach', devicePath]);
+      if (goesByItself && found === undefined) detachLoopDevice(devicePath);
       await lower.release();
       return { kind: 'device', ...upper, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
     },

@@ -20,6 +20,14 @@ export const execMutants: readonly Mutant[] = [
     only: 'may look at its volumes',
   },
   {
+    name: 'the number of a device takes writes again after a read-only block volume',
+    file: side,
+    text: 'setRefusesWrites(descriptor, false);',
+    replacement: '',
+    killer: 'test/exec/json.test.ts',
+    only: 'PB14',
+  },
+  {
     name: 'the children of a program end with it at its deadline',
     ...run,
     text: "['timeout', '--signal', 'KILL',",

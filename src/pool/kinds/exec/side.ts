@@ -1,6 +1,6 @@
 import { lstat, mkdir, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { sizeOfDevice } from '../../../kernel/block/block.ts';
+import { refusesWrites, setRefusesWrites, sizeOfDevice } from '../../../kernel/block/block.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { openDirectory } from '../../../kernel/file/path.ts';
@@ -203,6 +203,7 @@ export class ExecSide implements NodeSide {
         );
       }
     }
+    if (device !== undefined && volume.content.type === 'block') await this.#acceptWrites(device);
     const isForeign = (path: string) => this.#isForeign(volume, path);
     const isRefused = this.#refusedPath !== undefined && (await isForeign(this.#refusedPath));
     // Also not by its name: the program could let go of the other one.
@@ -210,6 +211,23 @@ export class ExecSide implements NodeSide {
     const { deviceDirectory, mountDirectory } = place;
     for (const directory of [mountDirectory, deviceDirectory, dirname(mountDirectory)]) {
       await this.#removeDirectory(volume, directory);
+    }
+  }
+
+  /**
+   * A volume that was published read-only leaves its mark on the number of a loop or nbd device. The kernel would refuse
+   * writes of the next user of that number, which may be any program.
+   */
+  async #acceptWrites(device: NotedDevice): Promise<void> {
+    const found = await openDevice(this.#beside, device.path);
+    if (found === undefined) return;
+    await using descriptor = found.descriptor;
+    if (!isSameDevice(found.noted, device) || !refusesWrites(descriptor)) return;
+    try {
+      setRefusesWrites(descriptor, false);
+    } catch (error) {
+      // A device that its program has attached for reading alone, e.g. of rbd.
+      if (!isErrno(error, 'EROFS')) throw error;
     }
   }
 
