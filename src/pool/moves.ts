@@ -109,6 +109,8 @@ export interface PoolSnapshotMoves {
   receive(record: SnapshotRecord, options: SnapshotArrival): Promise<IncomingSnapshot>;
   /** The snapshots of which `receive` has begun a copy that is not whole. */
   arriving(): Promise<readonly SnapshotId[]>;
+  /** The note about the part of one that has arrived, as `IncomingSnapshot.note` wrote it last. @throws DataLoss */
+  notedOf(id: SnapshotId): Promise<string | undefined>;
   /** Gives up what an earlier `receive` has left of a snapshot that is not here. */
   discard(id: SnapshotId): Promise<void>;
 }

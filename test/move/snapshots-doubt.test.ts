@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { BytesPerSecond } from '../../src/move/pace.ts';
 import { LeftCopies } from '../../src/move/snapshots/left-copies.ts';
 import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
+import { moveMarkName } from '../../src/pool/records/move-marks.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { FailingSync } from '../support/failing-sync.ts';
@@ -169,6 +170,80 @@ describe('parts of snapshots that come no more', () => {
     const { objects, pools } = node;
     await new LeftCopies({ pools, objects, log: quiet, retryMs: 10 }).remove();
     assert.deepEqual(await two.arriving(), [idOf('young')]);
+  });
+
+  test('are kept while they may be the last copy, as where the snapshot was is no pool of the node any more', async () => {
+    using scratch = new Scratch('left');
+    let digests: Awaited<ReturnType<typeof withSnapshots>>;
+    {
+      await using node = await Node.open(scratch);
+      digests = await withSnapshots(node);
+      refuseCommits(node.pools.get('two'));
+      await node.mover.start(id, 'two', undefined, true);
+      await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
+    }
+    const draft = `${idOf('young')}.copy`;
+    {
+      await using node = await Node.open(scratch, [sized('two')]);
+      await node.ended();
+      const { objects, pools } = node;
+      await new LeftCopies({ pools, objects, log: quiet, retryMs: 10 }).remove();
+      assert.ok(draftsIn(scratch).includes(draft));
+    }
+    {
+      await using node = await Node.open(scratch);
+      await node.mover.start(id, 'two', undefined, true);
+      assert.deepEqual((await node.ended()).snapshots.left, []);
+      assert.deepEqual(await node.listed(), ['two/middle', 'two/old', 'two/young']);
+      assert.equal(await node.digest('young'), digests.young);
+      refuseCommits(node.pools.get('one'));
+      await node.mover.start(id, 'one', undefined, true);
+      await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool one is full.'));
+    }
+    // Until the snapshot is deleted.
+    await using node = await Node.open(scratch, [sized('one')]);
+    const { snapshots } = movesOf(node.pools.get('one'));
+    assert.deepEqual(await snapshots.arriving(), [idOf('young')]);
+    await node.remove(idOf('young'));
+    assert.deepEqual(await snapshots.arriving(), []);
+  });
+
+  test('go, and are logged once, though the mark of another snapshot cannot be read', async () => {
+    using scratch = new Scratch('left');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const [one, two] = [movesOf(node.pools.get('one')).snapshots, movesOf(node.pools.get('two')).snapshots];
+    for (const name of ['young', 'middle', 'old']) {
+      const { moveId } = await one.close(idOf(name));
+      await using incoming = await two.receive(one.find(idOf(name)) ?? assert.fail(), arrivalOf(moveId));
+      await incoming.note('{}');
+      await one.open(idOf(name));
+    }
+    const looks = mock.method(one, 'stateOf');
+    writeFileSync(scratch.join('data/pools/one/snapshots', idOf('middle'), moveMarkName), '{');
+    const warnings: string[] = [];
+    const log = { ...quiet, warn: (_facts: object, text: string) => warnings.push(text) };
+    const { objects, pools } = node;
+    const left = new LeftCopies({ pools, objects, log, retryMs: 10 });
+    void left.remove();
+    await eventually(() => assert.ok(looks.mock.callCount() > 8));
+    await left.stop();
+    assert.deepEqual(await two.arriving(), [idOf('middle')]);
+    assert.deepEqual(warnings, ['parts of snapshots that come no more cannot be removed']);
+  });
+
+  test('stay with their snapshot, and the others follow, if its mark cannot be read', async () => {
+    using scratch = new Scratch('left');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    writeFileSync(scratch.join('data/pools/one/snapshots', idOf('middle'), moveMarkName), '{');
+    await node.mover.start(id, 'two', undefined, true);
+    const { left } = (await node.ended()).snapshots;
+    assert.deepEqual(
+      left.map(({ name }) => name),
+      ['middle'],
+    );
+    assert.deepEqual(await node.listed(), ['one/middle', 'two/old', 'two/young']);
   });
 });
 

@@ -1,9 +1,11 @@
 import type { PoolLog } from '../../pool/log.ts';
+import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import { movesOf, patiently } from '../source.ts';
+import { mayBeWhole } from './snapshot-move.ts';
 
 export interface LeftCopiesOptions {
   readonly pools: Pools;
@@ -12,14 +14,18 @@ export interface LeftCopiesOptions {
   readonly retryMs: number;
 }
 
+type Use = 'coming' | 'last' | 'none';
+
 /**
  * Parts of snapshots that never arrive: the snapshot was deleted, or its move was given up, while the pool that it went to was not
  * open. They are readable and take space. A snapshot arrives only while one of its copies is fenced, and that is known once all pools
- * are open.
+ * are open. One that is whole stays as long as no pool has the snapshot: where it was may be no pool of the node any more, or lost.
  */
 export class LeftCopies {
   readonly #options: LeftCopiesOptions;
   readonly #ending = new AbortController();
+  /** The last word about each that stays, so that it is logged once. */
+  readonly #logged = new Map<string, string>();
   #isWanted = false;
   #removing: Promise<void> | undefined;
 
@@ -40,47 +46,78 @@ export class LeftCopies {
   }
 
   async #run(): Promise<void> {
-    const { log, pools, retryMs } = this.#options;
+    const { pools, retryMs } = this.#options;
     const { signal } = this.#ending;
     while (this.#isWanted && !signal.aborted) {
       this.#isWanted = false;
-      try {
-        if (pools.ready() && pools.firstClosed() === undefined) {
-          await this.#removeAll();
-          continue;
-        }
-      } catch (error) {
-        if (signal.aborted) break;
-        log.warn({ err: error }, 'parts of snapshots that come no more cannot be removed');
-      }
+      const isOpen = pools.ready() && pools.firstClosed() === undefined;
+      if (isOpen && (await this.#removeAll())) continue;
       this.#isWanted = true;
       await pause(retryMs, signal);
     }
     this.#removing = undefined;
   }
 
-  async #removeAll(): Promise<void> {
-    const { objects, pools } = this.#options;
-    const { signal } = this.#ending;
-    for (const pool of pools.all()) {
+  /** @returns false if something has failed, and is tried again. Never throws. */
+  async #removeAll(): Promise<boolean> {
+    let isDone = true;
+    for (const pool of this.#options.pools.all()) {
       if (pool.moves === undefined) continue;
       const { snapshots } = movesOf(pool);
-      for (const id of await snapshots.arriving()) {
-        await patiently({ objects, signal }, [id], async () => {
-          if (!(await this.#isComing(id))) await snapshots.discard(id);
-        });
-      }
+      const tried = await this.#try(pool, undefined, async () => {
+        for (const id of await snapshots.arriving()) {
+          if (!(await this.#try(pool, id, () => this.#removeOne(pool, id)))) isDone = false;
+        }
+      });
+      if (!tried) isDone = false;
+    }
+    return isDone;
+  }
+
+  /** One that fails keeps none of the others. @returns false if it has failed */
+  async #try({ name: pool }: Pool, id: SnapshotId | undefined, work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (this.#ending.signal.aborted) return true;
+      const what = { pool, ...(id !== undefined && { snapshot_id: id }), err: error };
+      this.#log(`${pool}/${id}`, String(error), what, 'parts of snapshots that come no more cannot be removed');
+      return false;
     }
   }
 
-  /** True if it may still arrive. */
-  async #isComing(id: SnapshotId): Promise<boolean> {
+  async #removeOne(pool: Pool, id: SnapshotId): Promise<void> {
+    const { objects } = this.#options;
+    const { snapshots } = movesOf(pool);
+    await patiently({ objects, signal: this.#ending.signal }, [id], async () => {
+      const use = await this.#useOf(pool, id);
+      if (use === 'none') await snapshots.discard(id);
+      const key = `${pool.name}/${id}`;
+      if (use === 'last') {
+        const text = 'a copy of a snapshot that no pool has is kept, as it may be the last one (docs/move.md)';
+        this.#log(key, use, { pool: pool.name, snapshot_id: id }, text);
+      } else this.#logged.delete(key);
+    });
+  }
+
+  /** 'coming': it may still arrive; 'last': it may be all that is left of the snapshot. */
+  async #useOf(pool: Pool, id: SnapshotId): Promise<Use> {
     const { pools } = this.#options;
-    if (pools.firstClosed() !== undefined) return true;
+    if (pools.firstClosed() !== undefined) return 'coming';
+    let isElsewhere = false;
     for (const { moves } of pools.all()) {
       if ((await moves?.snapshots.settled(id)) === undefined) continue;
-      if ((await moves?.snapshots.stateOf(id))?.mark.fence !== undefined) return true;
+      const state = await moves?.snapshots.stateOf(id);
+      if (state?.mark.fence !== undefined) return 'coming';
+      if (state?.why === undefined) isElsewhere = true;
     }
-    return false;
+    return isElsewhere || !mayBeWhole(await movesOf(pool).snapshots.notedOf(id)) ? 'none' : 'last';
+  }
+
+  #log(key: string, word: string, facts: Readonly<Record<string, unknown>>, text: string): void {
+    if (this.#logged.get(key) === word) return;
+    this.#logged.set(key, word);
+    this.#options.log.warn(facts, text);
   }
 }

@@ -144,6 +144,11 @@ function noteContent(incoming: IncomingSnapshot, content: Content): Promise<void
   return incoming.note(JSON.stringify({ ...content, offsetBytes: content.offsetBytes.toString() }));
 }
 
+/** True if all bytes may have come: only such a copy is ever handed over, and may be the last one. */
+export function mayBeWhole(noted: string | undefined): boolean {
+  return noted !== undefined && parseContent(noted)?.isWhole !== false;
+}
+
 /** @returns undefined if the note cannot be read: the copy starts again */
 function parseContent(noted: string | undefined): Content | undefined {
   const parsed = noted === undefined ? undefined : parseJsonInput(storedContent, noted);

@@ -185,7 +185,7 @@ export class SnapshotMover {
     const { pools } = this.#options;
     const copies = await copiesOf(pools.all(), id);
     const [first] = copies;
-    if (first === undefined) return;
+    if (first === undefined) return this.#discardLast(id);
     const valid = copies.find(({ state }) => isUsable(state));
     if (valid === undefined) {
       throw new Unavailable(
@@ -216,6 +216,15 @@ export class SnapshotMover {
       if (pool.moves !== undefined && pool !== valid.pool) await pool.moves.snapshots.discard(id);
     }
     if (closed !== undefined) void this.#leftCopies.remove();
+  }
+
+  /** The pool that has handed it over may be no pool of the node any more: the copy that has not arrived is all there is. */
+  async #discardLast(id: SnapshotId): Promise<void> {
+    const { pools } = this.#options;
+    if (pools.firstClosed() !== undefined) return;
+    for (const { moves } of pools.all()) {
+      if ((await moves?.snapshots.arriving())?.includes(id) === true) await moves?.snapshots.discard(id);
+    }
   }
 
   /** Leaves all to the next start. */
@@ -471,7 +480,8 @@ async function isForLater({ pool, record }: Held, error: unknown): Promise<boole
   if (error instanceof SnapshotArrivedAndGone) return false;
   const source = pool.moves?.snapshots;
   if (source?.find(record.id) === undefined) return false;
-  return (await source.stateOf(record.id)).why === 'given';
+  // One whose mark cannot be read stays, and keeps none of the others.
+  return (await source.stateOf(record.id).catch(() => undefined))?.why === 'given';
 }
 
 interface Copy extends Held {
@@ -492,12 +502,15 @@ function isUsable({ why }: CopyState): boolean {
   return why === undefined || why === 'closed';
 }
 
+/** Without those whose mark cannot be read. */
 async function fencedIn(pools: readonly Pool[], id: VolumeId): Promise<Held[]> {
   const fenced: Held[] = [];
   for (const pool of pools) {
     for (const record of movesOf(pool).snapshots.all(id)) {
-      const { mark } = await movesOf(pool).snapshots.stateOf(record.id);
-      if (mark.fence !== undefined) fenced.push({ pool, record });
+      const state = await movesOf(pool)
+        .snapshots.stateOf(record.id)
+        .catch(() => undefined);
+      if (state?.mark.fence !== undefined) fenced.push({ pool, record });
     }
   }
   return fenced;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { ByteRange } from '../../kernel/file/sparse.ts';
 import { storedBytes } from '../../volume/encryption.ts';
-import { AlreadyExists, FailedPrecondition, NotFound, Unavailable } from '../../volume/errors.ts';
+import { AlreadyExists, DataLoss, FailedPrecondition, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import {
   type Answer,
@@ -187,7 +187,8 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     const { alone, isGiven, moveId } = arrival;
     const { id } = record;
     const draft = this.#draft(id);
-    const noted = parseNote(await draft.readNote(), moveId);
+    const note = await draft.readNote();
+    const noted = note !== undefined && isOfMove(note, moveId) ? parseNote(note) : undefined;
     const isNew = noted === undefined;
     if (isNew) for (const ref of await draft.discard()) trash.destroy(ref);
     const base = this.#baseOf(record);
@@ -235,6 +236,15 @@ export class SnapshotMoves implements PoolSnapshotMoves {
 
   async arriving(): Promise<readonly SnapshotId[]> {
     return (await this.#transfer.incomingSnapshots?.()) ?? [];
+  }
+
+  async notedOf(id: SnapshotId): Promise<string | undefined> {
+    const note = await this.#draft(id).readNote();
+    // One that was cut short before its first note.
+    if (note === undefined || note === '') return undefined;
+    const noted = parseNote(note);
+    if (noted !== undefined) return noted.text;
+    throw new DataLoss(`The note of snapshot ${id}, which was moving to pool ${this.#parts.name}, cannot be read.`);
   }
 
   async discard(id: SnapshotId): Promise<void> {
@@ -296,10 +306,9 @@ interface ArrivalNote {
   readonly text: string;
 }
 
-/** @returns undefined if it is of another move, or cannot be read: the copy begins again */
-function parseNote(note: string | undefined, moveId: string): ArrivalNote | undefined {
-  if (note === undefined || !isOfMove(note, moveId)) return undefined;
-  const [, bytes, text] = /^([0-9]{1,19})\n(.*)$/s.exec(note.slice(moveId.length + 1)) ?? [];
+/** @returns undefined if it cannot be read: the copy begins again */
+function parseNote(note: string): ArrivalNote | undefined {
+  const [, bytes, text] = /^[^\n]*\n([0-9]{1,19})\n(.*)$/s.exec(note) ?? [];
   return bytes === undefined || text === undefined ? undefined : { writtenBytes: BigInt(bytes), text };
 }
 
