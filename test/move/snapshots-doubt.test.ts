@@ -164,7 +164,7 @@ describe('parts of snapshots that come no more', () => {
     for (const name of ['young', 'old']) {
       const { moveId } = await one.close(idOf(name));
       await using incoming = await two.receive(one.find(idOf(name)) ?? assert.fail(), arrivalOf(moveId));
-      await incoming.note('some');
+      await incoming.note(JSON.stringify({ fenceId: 'a', isClone: true, offsetBytes: '0', isWhole: false }));
     }
     await one.open(idOf('old'));
     const { objects, pools } = node;
