@@ -74,6 +74,7 @@ export function showPlan({
     ...(node !== undefined && { fromNode: node }),
     ...{ isInUse, isCopiedInUse, snapshots, provisioning: arrival.provisioning },
     sizeBytes: arrival.sizeBytes.toString(),
+    sizeNowBytes: record.sizeBytes.toString(),
     usedBytes: usedBytes.toString(),
     ...(following !== undefined && {
       following: {

@@ -127,6 +127,7 @@ export const plannedMove = z.object({
   fromNode: z.string().optional().describe('the node of that pool, if it is another one'),
   to: z.string().describe('the pool that it moves to'),
   sizeBytes: bytes.describe('its size there: a multiple of the piece that the pool gives space in'),
+  sizeNowBytes: bytes.optional().describe('its size where it is'),
   usedBytes: bytes.describe('what its data takes now, about as much as is copied'),
   provisioning: z.string().describe('thin or thick, in the pool that it moves to'),
   isInUse: z.boolean(),

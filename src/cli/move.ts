@@ -164,8 +164,18 @@ export function planLines(plan: PlannedMove, toNode?: string): string[] {
   return [
     `${id} (${title}): from ${source} to ${target}, ${formatBytes(BigInt(usedBytes))} of ${formatBytes(BigInt(sizeBytes))} (${provisioning}).`,
     use,
+    ...growthLines(plan),
     ...snapshotLines(plan, source),
     `Its copy in ${source} stays in the trash for a week.`,
+  ];
+}
+
+/** Pools that round sizes up by a little say nothing of it. */
+function growthLines({ sizeBytes, sizeNowBytes = sizeBytes }: PlannedMove): string[] {
+  const [now, then] = [formatBytes(BigInt(sizeNowBytes)), formatBytes(BigInt(sizeBytes))];
+  if (now === then) return [];
+  return [
+    `It grows from ${now} to ${then}, as volumes there have no other size, and its filesystem with it; no volume gets smaller again.`,
   ];
 }
 

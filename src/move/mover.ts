@@ -305,6 +305,11 @@ export class Mover {
     for (const name of to === undefined ? new Set(usual) : [to]) {
       try {
         const pool = pools.get(name);
+        if (to === undefined && name !== from && pool.traits.isOneVolume === true) {
+          throw new FailedPrecondition(
+            `pool ${name} is a whole disk: a volume moves there if its name is given (--to-pool).`,
+          );
+        }
         const arrival = await movesOf(pool).recordFor(record);
         await requireRoom(pool, undefined, arrival);
         return { pool, arrival };

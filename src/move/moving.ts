@@ -303,7 +303,8 @@ export class Moving {
     const outside: CopyWork['outside'] = base !== undefined ? 'earlier' : incoming.isBlank ? 'zeros' : 'anything';
     await copyRanges({
       ...{ endBytes, fromBytes, outside, pace, pieces, signal, to: incoming },
-      targetBytes: storedBytes(arrival),
+      // One that is fenced does not grow: a part that came to it later would be read as it lies there.
+      targetBytes: incoming.isRestAny && of === undefined ? endBytes : storedBytes(arrival),
       toQueue: this.#target.queue,
       moved,
       noted: (offsetBytes) => this.#note(incoming, { ...this.#content, offsetBytes }),

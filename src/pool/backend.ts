@@ -399,6 +399,8 @@ export interface Transfer {
   /** The size of the sectors of its devices; undefined: the one that the record of a volume says. */
   readonly sectorBytes?: number | undefined;
   incoming(id: VolumeId): IncomingDraft;
+  /** The error that keeps a volume from coming here just now; undefined: none. For kinds with room for one volume. */
+  whyNoRoom?(id: VolumeId): HoldfastError | undefined;
   /** undefined: no snapshots come here. */
   readonly incomingSnapshot?: ((id: SnapshotId) => IncomingSnapshotDraft) | undefined;
   /** The snapshots of which there is such a draft. */
@@ -449,6 +451,8 @@ export interface IncomingBytesDraft extends IncomingVolumeDraft, BytesDraft {
   readonly kind: 'bytes';
   /** True if a new one reads as zeros. Known once it has begun. */
   readonly isBlank: boolean;
+  /** Set: behind the end of a source that does not grow any more it may have anything, as a new volume here has. */
+  readonly isRestAny?: true;
 }
 
 /** A snapshot on its way from another pool: invisible, there is one for each id, and it outlives the driver. */

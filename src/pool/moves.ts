@@ -182,6 +182,8 @@ export interface IncomingBytes extends IncomingVolume {
   readonly data: Descriptor;
   /** The content of a new one is zeros; else it is anything. */
   readonly isBlank: boolean;
+  /** Behind the end of a source that does not grow any more it may have anything. */
+  readonly isRestAny: boolean;
   zero(range: ByteRange): Promise<void>;
 }
 

@@ -241,6 +241,8 @@ export class Moves implements PoolMoves {
     }
     const why = this.whyNot(record);
     if (why !== undefined) throw new FailedPrecondition(`volume ${id} cannot move to pool ${name}: ${why}.`);
+    const noRoom = this.#transfer.whyNoRoom?.(id);
+    if (noRoom !== undefined) throw noRoom;
     const { sectorBytes = blockSizeBytes } = this.#transfer;
     if (sectorBytes > blockSizeBytes) {
       throw new FailedPrecondition(
@@ -253,6 +255,11 @@ export class Moves implements PoolMoves {
       : defaultProvisioning(traits);
     const multiple = sizeMultiple(traits, undefined) ?? 1n;
     const wholeBytes = roundUp(storedBytes(record), multiple);
+    if (traits.isOneVolume === true && wholeBytes > multiple) {
+      throw new FailedPrecondition(
+        `volume ${id} cannot move to pool ${name}: it needs ${storedBytes(record)} bytes, and the pool's disk has ${multiple} for its volume.`,
+      );
+    }
     return { ...rest, provisioning, sizeBytes: wholeBytes - BigInt(encryption?.headerBytes ?? 0) };
   }
 
@@ -264,7 +271,6 @@ export class Moves implements PoolMoves {
   }: Pick<VolumeRecord, 'content' | 'encryption' | 'ephemeral'>): string | undefined {
     const { traits } = this.#parts.backend;
     if (ephemeral !== undefined) return "it is a pod's own, and goes with its pod";
-    if (traits.isOneVolume === true) return 'each of its volumes is a whole disk';
     if (content.type === 'directory' && !traits.directories) return 'its volumes are no directories';
     if (content.type === 'block' && !traits.block) return 'it has no raw block volumes';
     if (content.type === 'mount' && !traits.filesystems.includes(content.fsType)) {
@@ -277,8 +283,9 @@ export class Moves implements PoolMoves {
   }
 
   async receive(record: VolumeRecord, moveId: string): Promise<Incoming> {
-    const { index, name, space, trash } = this.#parts;
+    const { backend, index, name, space, trash } = this.#parts;
     const { id, provisioning } = record;
+    const isOneVolume = backend.traits.isOneVolume === true;
     if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} is in pool ${name} already.`);
     const draft = this.#transfer.incoming(id);
     let noted = await draft.readNote();
@@ -288,6 +295,9 @@ export class Moves implements PoolMoves {
       noted = undefined;
     }
     const wholeBytes = storedBytes(record);
+    const begin = () => step('move/draft', () => draft.begin({ sizeBytes: wholeBytes, provisioning }));
+    // Before its space is held: that would empty the trash for it.
+    if (isOneVolume) await begin();
     const foundBytes = await draft.takenBytes();
     const held = await space.hold({
       newBytes: larger(0n, wholeBytes - foundBytes),
@@ -295,7 +305,7 @@ export class Moves implements PoolMoves {
       taken: async () => larger(0n, (await draft.takenBytes()) - foundBytes),
     });
     try {
-      await step('move/draft', () => draft.begin({ sizeBytes: wholeBytes, provisioning }));
+      if (!isOneVolume) await begin();
       const parts = { held, isNew, noted, sizeBytes: wholeBytes };
       if (draft.kind === 'bytes') {
         return new IncomingBytesVolume(this.#parts, { ...parts, data: await draft.open(), draft });
@@ -456,6 +466,10 @@ class IncomingBytesVolume extends IncomingVolume implements IncomingBytes {
 
   get isBlank(): boolean {
     return this.#bytes.isBlank;
+  }
+
+  get isRestAny(): boolean {
+    return this.#bytes.isRestAny === true;
   }
 
   zero(range: ByteRange): Promise<void> {

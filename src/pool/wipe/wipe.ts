@@ -79,6 +79,6 @@ export async function wipe(request: WipeRequest): Promise<WipeMethod> {
 }
 
 /** The disk, or a layer in between, does not know the command: SCSI disks say so only when they get it (EREMOTEIO). */
-function isUnable(error: unknown): boolean {
+export function isUnable(error: unknown): boolean {
   return isErrno(error, 'ENOTSUP', 'ENOTTY', 'EREMOTEIO');
 }

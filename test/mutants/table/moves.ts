@@ -23,6 +23,8 @@ const left = { killer: 'test/move/snapshots-doubt.test.ts' } as const;
 
 const trees = { killer: 'test/move/tree.test.ts' } as const;
 
+const disks = { killer: 'test/move/disks.test.ts' } as const;
+
 /** At most one copy of a volume that moves can be used. */
 export const moveMutants: readonly Mutant[] = [
   {
@@ -1434,5 +1436,85 @@ export const moveMutants: readonly Mutant[] = [
     killer: 'src/pool/space/written-units.test.ts',
     text: 'if (this.#latest.has(unit)) continue;',
     replacement: '',
+  },
+  {
+    name: 'a draft that comes to a disk is not cleared away but by its move',
+    ...disks,
+    file: 'src/pool/kinds/disk/objects.ts',
+    text: "return state === 'draft' && incoming !== undefined;",
+    replacement: 'return state === undefined && incoming !== undefined;',
+    only: 'outlives a restart',
+  },
+  {
+    name: 'no volume moves to a disk that has something',
+    ...disks,
+    file: 'src/pool/catalog/moves.ts',
+    text: 'if (noRoom !== undefined) throw noRoom;',
+    replacement: 'void noRoom;',
+    only: 'or is not empty',
+  },
+  {
+    name: 'a disk that is too small is refused with its size',
+    ...disks,
+    file: 'src/pool/catalog/moves.ts',
+    text: 'if (traits.isOneVolume === true && wholeBytes > multiple) {',
+    replacement: 'if (wholeBytes < 0n) {',
+    only: 'or is not empty',
+  },
+  {
+    name: 'the trash of a disk is not emptied for a volume that moves there',
+    ...disks,
+    file: 'src/pool/catalog/moves.ts',
+    text: 'const isOneVolume = backend.traits.isOneVolume === true;',
+    replacement: 'const isOneVolume = backend === undefined;',
+    only: 'destroys nothing in the trash',
+  },
+  {
+    name: 'a copy that was left on a disk comes back from the trash with its mark',
+    ...disks,
+    file: 'src/pool/kinds/disk/provisioner.ts',
+    text: '      mark,\n',
+    replacement: '      ...(mark === undefined && { mark }),\n',
+    only: 'with its mark',
+  },
+  {
+    name: 'a disk to which a part of a volume was copied is wiped',
+    ...disks,
+    file: 'src/pool/kinds/disk/transfer.ts',
+    text: "const isUntouched = incoming === '' && (",
+    replacement: 'const isUntouched = incoming !== undefined && (',
+    only: 'is wiped',
+  },
+  {
+    name: 'a label with a mark or a note of a move is not read by older drivers',
+    ...disks,
+    file: 'src/pool/kinds/disk/label/payload.ts',
+    text: 'object?.incoming === undefined ? 1 : 2;',
+    replacement: 'object?.incoming === undefined ? 1 : 1;',
+    only: 'whatever the disk held',
+  },
+  {
+    name: 'zeros of a volume are zeros on a disk that held something else',
+    ...disks,
+    file: 'src/pool/kinds/disk/transfer.ts',
+    text: 'readonly isBlank = false;',
+    replacement: 'readonly isBlank = true;',
+    only: 'whatever the disk held',
+  },
+  {
+    name: 'the device that shows a disk to a move does not keep it in use',
+    ...disks,
+    file: 'src/pool/kinds/disk/transfer.ts',
+    text: '      await mapped.letGo(calls, wanted);\n',
+    replacement: '',
+    only: 'with its mark',
+  },
+  {
+    name: 'no whole disk is taken for a volume of another node unasked',
+    ...disks,
+    file: 'src/move/mover.ts',
+    text: 'if (to === undefined && name !== from && pool.traits.isOneVolume === true) {',
+    replacement: 'if (to === undefined && name === undefined) {',
+    only: 'comes from another node',
   },
 ];

@@ -7,6 +7,9 @@ const programs = [
   'adoption-in-guest',
   'later-in-guest',
   'killed-driver',
+  'move-in-guest',
+  'move-killed-in-guest',
+  'killed-mover',
 ];
 
 /** @returns the directory of what runs in the virtual machine */

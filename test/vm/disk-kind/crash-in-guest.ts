@@ -15,6 +15,7 @@ import { blankDisk, diskFor, guestDisks, openTestDisk } from '../../support/disk
 import { volumeSpec } from '../../support/image-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { clear, idOf, operations } from './operations.ts';
+import { pointsOf } from './points.ts';
 
 const driver = fileURLToPath(new URL(`killed-driver${extname(import.meta.url)}`, import.meta.url));
 const device = guestDisks().get('usual') ?? assert.fail();
@@ -32,16 +33,6 @@ function drive(
   if (signal === 'SIGKILL') return undefined;
   assert.equal(status, 0, stderr);
   return JSON.parse(stdout.trim());
-}
-
-/** Each pass of each step, before and after. */
-function pointsOf(steps: readonly string[]): [when: string, step: string, pass: string][] {
-  const passes = new Map<string, number>();
-  return steps.flatMap((step) => {
-    const pass = (passes.get(step) ?? 0) + 1;
-    passes.set(step, pass);
-    return (['before', 'after'] as const).map((when): [string, string, string] => [when, step, `${pass}`]);
-  });
 }
 
 describe('a driver of a disk that is killed', () => {

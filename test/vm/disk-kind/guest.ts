@@ -23,12 +23,28 @@ const disks: readonly DiskOptions[] = [
 const nameless: DiskOptions = { name: 'nameless', sizeBytes: 24 * mebibyte };
 
 /** Runs programs of this directory in a machine with blank disks, each of which they are told by its name. @returns their last words */
-export async function succeedInGuest(...programs: readonly string[]): Promise<string> {
+export function succeedInGuest(...programs: readonly string[]): Promise<string> {
+  return runInGuest(programs, []);
+}
+
+/** The same with an XFS at /xfs, and a disk for a volume group. */
+export function succeedBesidePools(...programs: readonly string[]): Promise<string> {
+  const sizeBytes = 2 ** 30;
+  return runInGuest(programs, [
+    { name: 'xfs', sizeBytes },
+    { name: 'group', sizeBytes },
+  ]);
+}
+
+async function runInGuest(programs: readonly string[], others: readonly DiskOptions[]): Promise<string> {
   using scratch = new Scratch('vm');
   using stack = new DisposableStack();
   const scsi = disks.map((disk) => stack.use(new VolatileDisk(scratch, { ...disk, bus: 'scsi' })));
-  const virtio = stack.use(new VolatileDisk(scratch, nameless));
-  await using vm = await bootVirtualMachine({ scratch, disks: [virtio, ...scsi] });
+  const virtio = [nameless, ...others].map((disk) => stack.use(new VolatileDisk(scratch, disk)));
+  await using vm = await bootVirtualMachine({ scratch, disks: [...virtio, ...scsi] });
+  if (others.length > 0) {
+    await vm.run('modprobe -a xfs dm-crypt && mkfs.xfs -q /dev/vdb && mkdir -p /xfs && mount /dev/vdb /xfs');
+  }
   await vm.run(
     `modprobe -a virtio_scsi sd_mod dm_mod && until [ $(ls -d /sys/block/sd* 2>/dev/null | wc -l) = ${scsi.length} ]; do sleep 0.1; done`,
   );
@@ -41,7 +57,8 @@ export async function succeedInGuest(...programs: readonly string[]): Promise<st
     .map((line) => line.split(' '));
   const names = new Map<string, string>();
   for (const [device = '', serial = ''] of found) names.set(names.has(serial) ? `other-${serial}` : serial, device);
-  const words = [...names, ['nameless', '/dev/vda']].map((pair) => pair.join('=')).join(' ');
+  const virtioNames = virtio.map(({ name }, index) => [name, `/dev/vd${'abc'.charAt(index)}`]);
+  const words = [...names, ...virtioNames].map((pair) => pair.join('=')).join(' ');
   const directory = await bundleForGuest();
   const said: string[] = [];
   for (const program of programs) {

@@ -13,6 +13,7 @@ import { DiskProvisioner } from './provisioner.ts';
 import { LabelStore } from './record-store.ts';
 import { DiskSpace } from './space.ts';
 import { diskTraits } from './traits.ts';
+import { DiskTransfer } from './transfer.ts';
 
 export interface DiskBackendOptions {
   readonly poolName: string;
@@ -68,7 +69,11 @@ export class DiskBackend implements Backend {
     this.provisioner = new DiskProvisioner(parts);
     this.attacher = new DiskAttacher(parts);
     this.space = new DiskSpace(label);
-    this.extras = { adoption, noAdoption: whyNoAdoption(mayAdopt), wipes: () => wiper.progress() };
+    this.extras = {
+      ...{ adoption, noAdoption: whyNoAdoption(mayAdopt), wipes: () => wiper.progress() },
+      // A fence must lie on the disk: the note about an adopted one goes with the node's own disk.
+      transfer: adoption === undefined ? new DiskTransfer(parts) : undefined,
+    };
   }
 
   blockSizeOf(): number {

@@ -98,6 +98,17 @@ export class MappedParts {
     return there && this.isOverDisk(there) ? this.#open(queue, wanted, there, constants.O_RDONLY) : undefined;
   }
 
+  /** The same of a device that goes with its last user: it stays for this one, too. */
+  async openGoing(queue: DiskQueue, wanted: MappedName): Promise<Descriptor | undefined> {
+    const findGoing = () => {
+      const there = this.#mapper.find(wanted.name);
+      return there?.uuid === wanted.uuid && there.isGoing && this.isOverDisk(there) ? there.device : undefined;
+    };
+    const device = findGoing();
+    if (device === undefined) return undefined;
+    return openStill(queue, { device, devicePath: mappedPath(device) }, async () => findGoing());
+  }
+
   async #open(queue: DiskQueue, wanted: MappedName, { device }: MappedState, flags: number): Promise<MappedNode> {
     const devicePath = mappedPath(device);
     const numberNow = async () => this.find(wanted)?.device;

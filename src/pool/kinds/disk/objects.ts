@@ -8,6 +8,11 @@ export function volumeOf({ object }: Payload, id: VolumeId): StoredObject | unde
   return object?.state === 'volume' && idOf(object) === id ? object : undefined;
 }
 
+/** True of a draft that comes from another pool: neither the next start nor a call clears it away, but its move alone. */
+export function isIncoming({ incoming, state }: StoredObject): boolean {
+  return state === 'draft' && incoming !== undefined;
+}
+
 /** The disk's object, if it has this name. */
 export function objectNamed({ object }: Payload, name: string): StoredObject | undefined {
   return object?.name === name ? object : undefined;

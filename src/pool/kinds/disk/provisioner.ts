@@ -16,7 +16,7 @@ import type { Condition } from '../../pool.ts';
 import type { DiskParts } from './disk-backend.ts';
 import { DiskVolumeDraft } from './drafts.ts';
 import { type StoredObject, storedRecord } from './label/payload.ts';
-import { changeObject, objectNamed, volumeOf } from './objects.ts';
+import { changeObject, isIncoming, objectNamed, volumeOf } from './objects.ts';
 
 /** At either end of a draft, where filesystems have what they are known by. */
 const endBytes = 4n << 20n;
@@ -42,7 +42,7 @@ export class DiskProvisioner implements Provisioner {
 
   async leftDrafts(): Promise<TrashRef[]> {
     const { object } = this.#parts.label.payload;
-    return object?.state === 'draft' ? [object.name] : [];
+    return object?.state === 'draft' && !isIncoming(object) ? [object.name] : [];
   }
 
   async verify({ record }: Recorded): Promise<void> {
@@ -94,10 +94,11 @@ export class DiskProvisioner implements Provisioner {
   }
 
   async restore({ record, ref }: TrashEntry): Promise<void> {
-    await changeObject(this.#parts.label, ref, 'trash', ({ name }) => ({
+    await changeObject(this.#parts.label, ref, 'trash', ({ mark, name }) => ({
       name,
       state: 'volume',
       record: storedRecord(record),
+      mark,
     }));
   }
 
@@ -149,7 +150,8 @@ export class DiskProvisioner implements Provisioner {
   /** The object to be wiped. Its name is the same in any state. @throws InternalError if it is kept */
   #ofNobody(ref: TrashRef): StoredObject | undefined {
     const object = objectNamed(this.#parts.label.payload, ref);
-    if (object === undefined || object.state === 'draft' || object.state === 'removed') return object;
+    if (object === undefined || object.state === 'removed') return object;
+    if (object.state === 'draft' && !isIncoming(object)) return object;
     throw new InternalError(`${ref} is a ${object.state}: it is not destroyed.`);
   }
 

@@ -3,9 +3,9 @@ import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { SpaceById } from '../../space/space-by-id.ts';
 import type { DiskLabel } from './label/disk-label.ts';
-import type { ObjectState } from './label/payload.ts';
+import type { ObjectState, StoredObject } from './label/payload.ts';
 import { idOfObject } from './names.ts';
-import { objectNamed, volumeOf } from './objects.ts';
+import { isIncoming, objectNamed, volumeOf } from './objects.ts';
 
 const taken = 'has its one volume already: delete that, or use another pool.';
 const reasons: Readonly<Record<ObjectState, string>> = {
@@ -14,6 +14,11 @@ const reasons: Readonly<Record<ObjectState, string>> = {
   trash: 'has one volume, and the deleted one can still be restored (holdfast trash): purge it, or use another pool.',
   removed: 'has one volume, and the deleted one is still being wiped: try again later, or use another pool.',
 };
+
+/** The reason why a disk has no room for a volume; the sentence continues after the pool's name. */
+export function whyTaken(object: StoredObject): string {
+  return isIncoming(object) ? 'receives a volume that moves there.' : reasons[object.state];
+}
 
 /** All of the disk, or nothing. Data is named by an id, or by the name of what the disk has. */
 export class DiskSpace extends SpaceById implements SpaceSource {
@@ -39,7 +44,7 @@ export class DiskSpace extends SpaceById implements SpaceSource {
       isCountedLate: false,
       isOutOfInodes: false,
       obstacle,
-      whyFull: object && reasons[object.state],
+      whyFull: object && whyTaken(object),
     };
   }
 

@@ -16,8 +16,11 @@ const lengthBytes = 1n << 29n;
 const foreign = new DataLoss('somebody else has written the label');
 const unheard = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
+/** The state of the object, or a draft that comes from another pool. */
+type Found = ObjectState | 'incoming';
+
 /** A pool whose label another node has written since this one read it. @returns it, and the devices that it opened */
-function poolWith(state: ObjectState, lost: AbortSignal = new AbortController().signal) {
+function poolWith(state: Found, lost: AbortSignal = new AbortController().signal) {
   const opened: string[] = [];
   const queue = new DiskQueue('test', 2);
   const refuse = async () => {
@@ -28,7 +31,7 @@ function poolWith(state: ObjectState, lost: AbortSignal = new AbortController().
       poolId: '7d0f1f4c-64ab-4a3e-8e69-2a3d6a1c7a77',
       disk: { name: 'wwid t10.disk', sizeBytes: 1n << 30n },
       data: { offsetBytes: 2n << 20n, lengthBytes },
-      object: { name, state },
+      object: state === 'incoming' ? { name, state: 'draft', incoming: 'a move' } : { name, state },
     },
     obstacle: undefined,
     lost,
@@ -58,9 +61,14 @@ function poolWith(state: ObjectState, lost: AbortSignal = new AbortController().
 const destruction = { isNeeded: true, isShared: false, signal: new AbortController().signal };
 
 /** All that reads or writes the disk's content: the state that it needs, and the call. */
-const ways: Readonly<Record<string, readonly [ObjectState, (backend: DiskBackend) => Promise<unknown>]>> = {
+const ways: Readonly<Record<string, readonly [Found, (backend: DiskBackend) => Promise<unknown>]>> = {
   'an attach': ['volume', ({ attacher }) => attacher.attach({ id } as VolumeRecord)],
   'a wipe': ['removed', ({ provisioner }) => provisioner.destroy(name, destruction)],
+  'a move from there': [
+    'volume',
+    async ({ extras }) => extras.transfer?.read({ kind: 'volume', record: { id } as VolumeRecord }),
+  ],
+  'a move to there': ['incoming', async ({ extras }) => extras.transfer?.incoming(id).open()],
   'the ends of a draft': ['draft', ({ provisioner }) => provisioner.destroy(name, destruction)],
   'what destroys the keys': ['removed', ({ provisioner }) => provisioner.openInTrash(name)],
   'mkfs, and a layer over it': [

@@ -4,7 +4,7 @@ import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { readAt, readWhatCan, syncFile, writeAt } from '../../../../kernel/file/file.ts';
 import { DataLoss, InternalError } from '../../../../volume/errors.ts';
 import { DiskLost } from '../../../quarantine.ts';
-import { type Payload, parsePayload, serializePayload } from './payload.ts';
+import { formatOf, type Payload, parsePayload, serializePayload } from './payload.ts';
 import { encodeSlot, probeAt, readSlots, type Slot, slotBytes, slotCount, stampBytes } from './slots.ts';
 
 const labelBytes = slotBytes * slotCount;
@@ -166,7 +166,7 @@ export class LabelCopies {
     const { slot } = this.known;
     const text = serializePayload(payload);
     const next = { index: (slot.index + 1) % slotCount, sequence: slot.sequence + 1n, text };
-    const bytes = encodeSlot(next.sequence, text);
+    const bytes = encodeSlot(next.sequence, text, formatOf(payload));
     memory.own = [...memory.own, next];
     this.#writes++;
     try {

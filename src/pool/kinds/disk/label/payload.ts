@@ -6,6 +6,7 @@ import { parseStored, storedBytes } from '../../../../volume/stored-json.ts';
 import type { Deletion } from '../../../indexes/trash-entry.ts';
 import { storedDeletion } from '../../../records/trash-files.ts';
 import { idOfObject } from '../names.ts';
+import type { SlotFormat } from './slots.ts';
 
 export const objectStates = ['draft', 'volume', 'trash', 'removed'] as const;
 /** draft: it is being made. trash: it can be brought back. removed: it is wiped, and then gone. */
@@ -19,6 +20,10 @@ export interface StoredObject {
   /** In the stored form; undefined: it is not whole yet. */
   readonly record?: string | undefined;
   readonly deletion?: Deletion | undefined;
+  /** The mark of a volume that has moved, or is about to (`catalog/move-mark.ts`). It goes into the trash with it. */
+  readonly mark?: string | undefined;
+  /** The note of the mover, of a draft that comes from another pool: its move resumes it. Empty until something is written to it. */
+  readonly incoming?: string | undefined;
 }
 
 /** The content of a label. */
@@ -43,6 +48,8 @@ export const storedPayload = z.strictObject({
       state: z.enum(objectStates),
       record: z.string().optional(),
       deletion: storedDeletion.optional(),
+      mark: z.string().optional(),
+      incoming: z.string().optional(),
     })
     .optional(),
 });
@@ -67,6 +74,11 @@ export function fromStored({ age, data, disk, object, poolId }: StoredPayload): 
     age,
     object,
   };
+}
+
+/** A driver that knows of no moves would use a copy that was handed over, or clear a draft away that waits for its hand-over. */
+export function formatOf({ object }: Payload): SlotFormat {
+  return object?.mark === undefined && object?.incoming === undefined ? 1 : 2;
 }
 
 export function serializePayload(payload: Payload): string {

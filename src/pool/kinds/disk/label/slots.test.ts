@@ -67,7 +67,7 @@ describe('the slots of a label', () => {
 
   test('one that a newer driver wrote is not passed over', () => {
     const slot = encodeSlot(3n, 'unknown words');
-    slot.writeUInt32LE(2, 16);
+    slot.writeUInt32LE(3, 16);
     const digest = createHash('sha256')
       .update(slot.subarray(0, 32))
       .update(slot.subarray(64, 64 + 13))

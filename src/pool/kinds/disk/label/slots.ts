@@ -16,7 +16,9 @@ const magic = Buffer.from('HOLDFAST LABEL\r\n');
 /** The part of a slot before its text: magic, format, length, sequence, digest. */
 const headBytes = 64;
 const digestAt = 32;
-const ownFormat = 1;
+/** The second one is that of a text with fields of a move, which drivers before it must not pass over. */
+const formats = [1, 2] as const;
+export type SlotFormat = (typeof formats)[number];
 /** A slot is written as far as its text goes, in blocks that every disk takes. */
 const blockBytes = 4096;
 
@@ -34,13 +36,13 @@ export type SlotsFound =
   | { readonly kind: 'none' };
 
 /** @throws RangeError if the text is too long */
-export function encodeSlot(sequence: bigint, text: string): Buffer {
+export function encodeSlot(sequence: bigint, text: string, format: SlotFormat = 1): Buffer {
   const payload = Buffer.from(text);
   const lengthBytes = headBytes + payload.length;
   if (lengthBytes > slotBytes) throw new RangeError(`a label cannot hold ${payload.length} bytes`);
   const slot = Buffer.alloc(Math.ceil(lengthBytes / blockBytes) * blockBytes);
   magic.copy(slot);
-  slot.writeUInt32LE(ownFormat, 16);
+  slot.writeUInt32LE(format, 16);
   slot.writeUInt32LE(payload.length, 20);
   slot.writeBigUInt64LE(sequence, 24);
   payload.copy(slot, headBytes);
@@ -67,7 +69,8 @@ function readSlot(index: number, slot: Buffer): Slot | 'newer' | undefined {
   const lengthBytes = headBytes + slot.readUInt32LE(20);
   if (lengthBytes > slotBytes || !digestOf(slot, lengthBytes).equals(slot.subarray(digestAt, headBytes)))
     return undefined;
-  if (slot.readUInt32LE(16) !== ownFormat) return 'newer';
+  const format = slot.readUInt32LE(16);
+  if (formats.every((each) => each !== format)) return 'newer';
   return { index, sequence: slot.readBigUInt64LE(24), text: slot.toString('utf8', headBytes, lengthBytes) };
 }
 

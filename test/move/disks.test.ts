@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { writeAt } from '../../src/kernel/file/file.ts';
+import { Mover, type Peers } from '../../src/move/mover.ts';
+import type { MoveSource } from '../../src/move/source.ts';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
+import { formatOf } from '../../src/pool/kinds/disk/label/payload.ts';
+import type { IncomingBytes } from '../../src/pool/moves.ts';
+import { Pools } from '../../src/pool/pools.ts';
+import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { LoopDisk, openLoopDisk } from '../support/loop-disk-pool.ts';
+import { quiet } from '../support/pool-log.ts';
+import { Scratch } from '../support/scratch.ts';
+import { deviceOf, digestOf, write } from './devices.ts';
+import { movesOf } from './two-pools.ts';
+
+const mib = 1n << 20n;
+const dataBytes = 64n * mib;
+const moveId = 'move-1';
+const fence = { moveId, fenceId: 'fence-1' };
+const spec = volumeSpec('data', { content: { type: 'block' }, provisioning: 'thick', sizeBytes: dataBytes });
+const { id } = spec;
+const zeros = createHash('sha256')
+  .update(Buffer.alloc(Number(dataBytes)))
+  .digest('hex');
+const other = { ...spec, id: volumeSpec('other').id, name: 'other' };
+
+/** A node with images, and pools of disks that outlive it. */
+class Node implements AsyncDisposable {
+  readonly pools: Pools;
+  readonly mover: Mover;
+
+  private constructor(pools: Pools, scratch: Scratch, peers: Peers | undefined) {
+    this.pools = pools;
+    const shared = { objects: new ObjectQueue(), queue: new DiskQueue('node', 2), log: quiet };
+    this.mover = new Mover({ pools, peers, dataDirectory: scratch.join('data'), ...shared });
+  }
+
+  static async open(scratch: Scratch, disks: Readonly<Record<string, LoopDisk>>, peers?: Peers): Promise<Node> {
+    const common = { undeleteSeconds: 60 };
+    const openers = new Map<string, (queue: DiskQueue) => Promise<Catalog>>([
+      ['images', (queue) => openTestPool(scratch, { ...common, name: 'images', queue })],
+    ]);
+    for (const [name, disk] of Object.entries(disks)) {
+      openers.set(name, (queue) => openLoopDisk(scratch, disk, { ...common, name, queue }));
+    }
+    const pools = new Pools(openers, 'images');
+    const [failure] = await pools.open();
+    if (failure !== undefined) throw failure.error;
+    const node = new Node(pools, scratch, peers);
+    await node.mover.resume();
+    return node;
+  }
+
+  async move(to: string): Promise<void> {
+    await this.mover.start(id, to, undefined);
+    const sight = () => this.mover.sights().find(({ job }) => job.id === id);
+    await eventually(() => assert.notEqual(sight()?.job.state, 'running', `${sight()?.trouble}`));
+    assert.deepEqual([sight()?.job.state, sight()?.job.reason], ['done', undefined]);
+    assert.equal((await this.pools.require(id)).pool.name, to);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.mover.stop();
+    await this.pools.close();
+  }
+}
+
+async function receive(pool: Catalog, move = moveId): Promise<IncomingBytes> {
+  const record = await movesOf(pool).recordFor(spec as never);
+  const incoming = await movesOf(pool).receive(record, move);
+  return incoming.kind === 'bytes' ? incoming : assert.fail();
+}
+
+async function isFree(pool: Catalog): Promise<void> {
+  await eventually(async () => assert.ok((await pool.capacity()).availableBytes > 0n));
+}
+
+/** Fills a volume, with parts that are zeros. @returns its digest */
+async function fill(node: Node, volumeId: VolumeId): Promise<string> {
+  await using device = await deviceOf(node, volumeId);
+  write(device.devicePath, randomBytes(4096), 0n);
+  write(device.devicePath, randomBytes(1 << 20), 33n * mib + 4096n);
+  write(device.devicePath, randomBytes(4096), dataBytes - 4096n);
+  return digestOf(device.devicePath);
+}
+
+async function contentOf(node: Node, volumeId: VolumeId): Promise<string> {
+  await using device = await deviceOf(node, volumeId);
+  return digestOf(device.devicePath);
+}
+
+describe('a volume that is a disk, or becomes one', () => {
+  test('moves with all its bytes, whatever the disk held, and its mark lies in the label', async () => {
+    using scratch = new Scratch('move');
+    const [one, two] = [new LoopDisk(scratch, 'one'), new LoopDisk(scratch, 'two')];
+    await using node = await Node.open(scratch, { one, two });
+    await node.pools.get('images').create({ ...spec, provisioning: 'thin' });
+    const digest = await fill(node, id);
+    {
+      const before = await receive(node.pools.get('one') as Catalog);
+      await writeAt(new DiskQueue('test', 1), before.data, randomBytes(Number(dataBytes)), 0n);
+      await before[Symbol.asyncDispose]();
+      await movesOf(node.pools.get('one')).discard(id);
+    }
+    for (const [at, to] of ['one', 'two', 'images'].entries()) {
+      const { pool: from } = await node.pools.require(id);
+      assert.equal((await node.mover.plan(id, to)).isCopiedInUse, false);
+      await node.move(to);
+      assert.equal(await contentOf(node, id), digest, to);
+      const { pool } = await node.pools.require(id);
+      assert.deepEqual(await movesOf(pool).stateOf(id), { mark: { generation: at + 1 }, why: undefined });
+      assert.equal(await movesOf(from).hasLeft(id), true);
+      assert.deepEqual(await from.inUse(id), []);
+    }
+    assert.deepEqual(
+      [one, two].map(({ payload }) => [payload.object?.state, formatOf(payload)]),
+      [
+        ['trash', 2],
+        ['trash', 2],
+      ],
+    );
+    for (const name of ['one', 'two']) {
+      await node.pools.get(name).purge();
+      await isFree(node.pools.get(name) as Catalog);
+    }
+    assert.deepEqual(
+      [one, two].map(({ payload }) => formatOf(payload)),
+      [1, 1],
+    );
+  });
+
+  test('grows to all of the disk, and does not move to one that is too small, has larger sectors or is not empty', async () => {
+    using scratch = new Scratch('move');
+    const disks = {
+      one: new LoopDisk(scratch, 'one'),
+      small: new LoopDisk(scratch, 'small', { dataMebibytes: 32 }),
+      sectors: new LoopDisk(scratch, 'sectors', { sectorBytes: 4096 }),
+    };
+    await using node = await Node.open(scratch, disks);
+    const one = node.pools.get('one');
+    await node.pools.get('images').create({ ...spec, sizeBytes: 40n * mib });
+    assert.equal((await node.mover.plan(id, 'one')).arrival.sizeBytes, dataBytes);
+    const refuses = async (to: keyof typeof disks, reason: RegExp) => {
+      const { writes } = disks[to];
+      await assert.rejects(node.mover.plan(id, to), reason);
+      await assert.rejects(node.mover.start(id, to, undefined), reason);
+      assert.equal(disks[to].writes, writes);
+      assert.deepEqual(node.mover.sights(), []);
+    };
+    await refuses('small', /needs 41943040 bytes, and the pool's disk has 33554432 for its volume/);
+    await refuses('sectors', /sectors of 4096/);
+    await one.create(other);
+    await refuses('one', /pool one has its one volume already/);
+    await one.remove(other.id);
+    await refuses('one', /the deleted one can still be restored/);
+    await one.restore(other.id);
+  });
+
+  test('comes from another node only where its pool is named, or has the same name', async () => {
+    using scratch = new Scratch('move');
+    const record = { ...spec, blockSizeBytes: 512, sizeBytes: 48n * mib, createdAt: new Date().toISOString() };
+    let pool = 'elsewhere';
+    const source = {
+      describe: async () => ({
+        ...{ record, pool, state: { mark: { generation: 0 }, why: undefined }, usedBytes: 0n, snapshots: 0 },
+        ...{ isUsed: false, hasChanges: false },
+      }),
+    };
+    const peers = { source: () => source as unknown as MoveSource } as unknown as Peers;
+    await using node = await Node.open(scratch, { one: new LoopDisk(scratch, 'one') }, peers);
+    const to = async (name: string | undefined) => (await node.mover.planFrom({ id, moveId, node: 'b', to: name })).to;
+    assert.equal(await to(undefined), 'images');
+    await node.pools.get('images').create(spec);
+    await assert.rejects(to(undefined), { name: 'AlreadyExists' });
+    await node.pools.get('images').remove(id);
+    record.sizeBytes = 1n << 50n;
+    await assert.rejects(to(undefined), /pool one is a whole disk: a volume moves there if its name is given/);
+    record.sizeBytes = 48n * mib;
+    assert.equal(await to('one'), 'one');
+    pool = 'one';
+    assert.equal(await to(undefined), 'one');
+  });
+
+  test('destroys nothing in the trash, also what came there just now', async () => {
+    using scratch = new Scratch('move');
+    const disk = new LoopDisk(scratch, 'one');
+    const pool = await openLoopDisk(scratch, disk, { undeleteSeconds: 60 });
+    const record = await movesOf(pool).recordFor(spec as never);
+    await pool.create(other);
+    await pool.remove(other.id);
+    await assert.rejects(movesOf(pool).receive(record, moveId), { name: 'ResourceExhausted' });
+    assert.equal(disk.payload.object?.state, 'trash');
+    await pool.restore(other.id);
+    await pool.close();
+  });
+
+  test('on its way outlives a restart, and nothing else is made in its place', async () => {
+    using scratch = new Scratch('move');
+    const disk = new LoopDisk(scratch, 'one');
+    const pool = await openLoopDisk(scratch, disk);
+    {
+      await using incoming = await receive(pool);
+      await incoming.note(`${moveId}\nhalf`);
+    }
+    await pool.close();
+    const again = await openLoopDisk(scratch, disk);
+    await assert.rejects(again.create(other), /receives a volume that moves there/);
+    assert.throws(() => again.moves?.snapshots.requireRoomFor({ id: 'snap' } as never));
+    {
+      await using incoming = await receive(again);
+      assert.deepEqual([incoming.isNew, incoming.noted], [false, `${moveId}\nhalf`]);
+      await incoming.commit(spec as never, { moveId, readUnder: fence.fenceId }, { ...fence, generation: 1 });
+    }
+    assert.equal((await again.find(id))?.id, id);
+    await again.close();
+    const last = await openLoopDisk(scratch, disk);
+    assert.deepEqual(await movesOf(last).stateOf(id), { mark: { generation: 1 }, why: undefined });
+    await last.close();
+  });
+
+  test('is wiped where its move is given up, but for a disk that nothing was written to', async () => {
+    using scratch = new Scratch('move');
+    const disk = new LoopDisk(scratch, 'one');
+    const pool = await openLoopDisk(scratch, disk);
+    await (await receive(pool))[Symbol.asyncDispose]();
+    await movesOf(pool).discard(id);
+    assert.equal(disk.payload.object, undefined);
+    {
+      await using incoming = await receive(pool);
+      await incoming.note(`${moveId}\nhalf`);
+      await writeAt(new DiskQueue('test', 1), incoming.data, Buffer.alloc(4096, 1), 40n * mib);
+    }
+    await movesOf(pool).discard(id);
+    await isFree(pool);
+    await pool.create({ ...spec, id: other.id });
+    const attached = await pool.attach(other.id, { persistent: true });
+    assert.ok(attached.kind === 'device');
+    await attached.release();
+    assert.equal(digestOf(attached.devicePath), zeros);
+    await pool.detach(attached);
+    await pool.close();
+  });
+
+  test('is not used from its fence on, also after a restart, and is brought back from the trash with its mark', async () => {
+    using scratch = new Scratch('move');
+    const disk = new LoopDisk(scratch, 'one');
+    const pool = await openLoopDisk(scratch, disk);
+    await pool.create(spec);
+    await movesOf(pool).close(id, fence);
+    await pool.close();
+    const again = await openLoopDisk(scratch, disk);
+    await assert.rejects(again.attach(id, { persistent: true }), /is moving out of pool test/);
+    await assert.rejects(again.remove(id), /is moving out of pool test/);
+    await movesOf(again).open(id, moveId);
+    await movesOf(again).close(id, fence);
+    {
+      // It is read, and not in use by that.
+      await using _first = await movesOf(again).read(id);
+      await using second = await movesOf(again).read(id);
+      assert.equal(await second.during(async (path) => digestOf(path)), zeros);
+      assert.deepEqual(await again.inUse(id), []);
+    }
+    await movesOf(again).give(id, fence);
+    await movesOf(again).settle(id, { moveId, generation: 1 });
+    assert.equal(await movesOf(again).hasLeft(id), true);
+    await again.restore(id);
+    await assert.rejects(again.attach(id, { persistent: true }), /was handed over by pool test/);
+    await movesOf(again).takeBack(id);
+    const attached = await again.attach(id, { persistent: true });
+    await attached.release();
+    await again.detach(attached);
+    await again.close();
+  });
+});

@@ -1,0 +1,30 @@
+/**
+ * Moves a volume to a pool, or ends a move that a driver before it has begun, and dies where it is told to, as from kill -9.
+ * Without a point it prints the steps of the move.
+ * node killed-mover.ts DIRECTORY ID POOL [before|after STEP PASS] NAME=DEVICE…
+ */
+import assert from 'node:assert/strict';
+import { channel } from 'node:diagnostics_channel';
+import { parseVolumeId } from '../../../src/volume/id.ts';
+import { armCrashPoint, moveStepNames, type StepName, stepNames } from '../../../src/volume/step.ts';
+import { sceneOf } from './killed-scene.ts';
+import { MovingNode } from './move-scene.ts';
+
+const words = process.argv.slice(2).filter((word) => !word.includes('='));
+const [directory = '', idText = '', to = '', when, stepName, pass = '1'] = words;
+const id = parseVolumeId(idText) ?? assert.fail(idText);
+
+function isStep(text: string | undefined): text is StepName {
+  return [...stepNames, ...moveStepNames].some((each) => each === text);
+}
+
+const node = await MovingNode.open(sceneOf(directory));
+const passed: string[] = [];
+channel('holdfast:step').subscribe((step) => passed.push(String(step)));
+if ((when === 'before' || when === 'after') && isStep(stepName)) {
+  armCrashPoint({ when, step: stepName, pass: Number(pass) });
+}
+if (node.sight(id)?.job.state === 'running') await node.moved(id);
+if ((await node.placeOf(id)) !== to) await node.move(id, to);
+await node[Symbol.asyncDispose]();
+console.log(JSON.stringify(passed));
