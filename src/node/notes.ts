@@ -92,6 +92,11 @@ export class Notes {
     return this.#notes.get(id)?.staging;
   }
 
+  /** The volumes that are staged, or were about to be. */
+  staged(): VolumeHandle[] {
+    return Array.from(this.#notes).flatMap(([id, { staging }]) => (staging === undefined ? [] : [id]));
+  }
+
   /** A digest of the options that the volume's filesystem was mounted with last; undefined: not known. */
   optionsOf(id: VolumeHandle): string | undefined {
     return this.#notes.get(id)?.options;

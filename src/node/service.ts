@@ -90,6 +90,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
       context,
       unstage: async (volumeId, path) => unstage(volumeId, parseTargetPath('staging_target_path', path, targetRoots)),
     });
+  silentStages?.resume();
   /** A text that is no id of ours may be the handle of an ephemeral volume. */
   const publishedId = (text: string): VolumeHandle | undefined =>
     inline === undefined ? parseHandle(text) : (parseVolumeId(text) ?? ephemeralIdFor(nodeId, text));

@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { explain } from '../../kernel/call/explain.ts';
-import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import type { NfsServer } from '../../kernel/nfs/server.ts';
 import { isAnswering, isNfs, serverOfMount } from '../../kernel/nfs/unmount.ts';
 import type { VolumeHandle } from '../../volume/handle.ts';
@@ -67,6 +67,37 @@ export class SilentStages {
     targets?.delete(target);
     if (targets !== undefined && targets.size > 0) return;
     this.#wanted.delete(volumeId);
+    this.#begin(volumeId);
+  }
+
+  /**
+   * After a start: volumes that an earlier driver has staged, and no pod uses. If a pod wants one of them, the kubelet asks for
+   * its publish again, in less time than a server needs to become a silent one.
+   */
+  resume(): void {
+    const { log, stopping } = this.#options;
+    void this.#resume().catch((error: unknown) => {
+      if (stopping.aborted) return;
+      log.warn(
+        { reason: explain(error) },
+        'volumes that an earlier driver has staged are not watched for silent servers',
+      );
+    });
+  }
+
+  async #resume(): Promise<void> {
+    const { notes, queue } = this.#options.context;
+    const noted = (await notes()).staged();
+    const table = await readMountTable(queue);
+    if (!table.some(isNfs)) return;
+    for (const volumeId of noted) {
+      if (this.#wanted.has(volumeId) || this.#left.has(volumeId)) continue;
+      const staged = await this.#stagedAlone(volumeId, table);
+      if (staged !== undefined && !this.#wanted.has(volumeId)) this.#begin(volumeId);
+    }
+  }
+
+  #begin(volumeId: VolumeHandle): void {
     const watch = {};
     const isLast = () => this.#left.get(volumeId) === watch;
     this.#left.set(volumeId, watch);
@@ -102,14 +133,14 @@ export class SilentStages {
     this.#options.log.warn(fields, 'a volume without a server could not be unmounted');
   }
 
-  /** The stage of a volume on NFS that is mounted nowhere else on this node. */
-  async #stagedAlone(volumeId: VolumeHandle): Promise<Staged | undefined> {
+  /** The stage of a volume on NFS that is mounted nowhere else on this node. @param seen the mounts, if they were just read */
+  async #stagedAlone(volumeId: VolumeHandle, seen?: readonly Mount[]): Promise<Staged | undefined> {
     const { notes, queue } = this.#options.context;
     const path = (await notes()).read(volumeId)?.path;
     if (path === undefined) return undefined;
     // Its parent is the kubelet's, and waits for no server.
     const target = join(await queue.run(() => realpath(dirname(path))), basename(path));
-    const table = await readMountTable(queue);
+    const table = seen ?? (await readMountTable(queue));
     const mount = table.findLast((each) => each.target === target);
     const server = mount !== undefined && isNfs(mount) ? serverOfMount(mount) : undefined;
     if (mount === undefined || server === undefined) return undefined;

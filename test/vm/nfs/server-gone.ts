@@ -99,23 +99,38 @@ export function describeServerGone(title: string, server: NfsServerProgram): voi
       await using started = await startNode(t, setup);
       const { node } = started;
       const { vm } = node;
-      const volume = await NfsVolume.create(node, 'files');
-      await volume.use();
-      await write(node, volume, 'kept');
+      const [earlier, later] = [await NfsVolume.create(node, 'files'), await NfsVolume.create(node, 'files')];
+      for (const each of [earlier, later]) {
+        await each.use();
+        await write(node, each, 'kept');
+      }
+      // The next driver has not seen its last pod go.
+      await earlier.unpublish();
+      await node.kill();
+      await node.start();
       await vm.run(nfsServer(vm, 'cut'));
-      await volume.unpublish();
-      // As long as it is mounted: what was found of it is true for a while without a question to the server.
-      const looks = `while grep -q ' ${volume.stagingPath} ' /proc/self/mountinfo; do stat ${volume.stagingPath}; sleep 1; done`;
-      await vm.run(`(${looks}; echo over >/run/looks) >/dev/null 2>&1 </dev/null &`);
-      await eventually(async () => assert.equal((await vm.run('cat /run/looks')).trim(), 'over'), 2 * patienceMs);
+      await later.unpublish();
+      for (const { id, stagingPath } of [earlier, later]) {
+        // As long as it is mounted: what was found of it is true for a while without a question to the server.
+        const looks = `while grep -q ' ${stagingPath} ' /proc/self/mountinfo; do stat ${stagingPath}; sleep 1; done`;
+        await vm.run(`(${looks}; echo over >/run/looks-${id}) >/dev/null 2>&1 </dev/null &`);
+      }
+      for (const { id } of [earlier, later]) {
+        await eventually(
+          async () => assert.equal((await vm.run(`cat /run/looks-${id}`)).trim(), 'over'),
+          2 * patienceMs,
+        );
+      }
       assert.match(node.log(), /no pod of this node uses the volume: it is unmounted/);
-      await volume.unstage();
+      for (const each of [earlier, later]) await each.unstage();
       await vm.run(nfsServer(vm, 'heal'));
-      await volume.use();
-      assert.equal(await read(node, volume), 'kept');
-      await volume.leave();
+      for (const each of [earlier, later]) {
+        await each.use();
+        assert.equal(await read(node, each), 'kept');
+        await each.leave();
+      }
       await eventually(async () => {
-        await volume.delete();
+        for (const each of [earlier, later]) await each.delete();
         assert.equal(await leftovers(node), '2\n0');
       }, patienceMs);
     });
