@@ -5,7 +5,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../kernel/call/errno.ts';
 import { DirectorySync } from '../kernel/file/file.ts';
 import { replaceFile } from '../pool/records/durable-file.ts';
-import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import { parseStored, unreadable } from '../volume/stored-json.ts';
 
 export const jobStates = ['running', 'done', 'failed', 'cancelled'] as const;
@@ -43,6 +43,18 @@ export interface SnapshotsOfJob {
   readonly moved: number;
   /** The ones that have not moved, once the job has ended. */
   readonly left: readonly LeftSnapshot[];
+  /** Counted when the first one began to move: those that have moved since are there no more. */
+  readonly shares?: readonly NotedShare[] | undefined;
+}
+
+/** The space that a snapshot may take where it goes, at most, in bytes. */
+export interface NotedShare {
+  readonly id: SnapshotId;
+  /** The time of the snapshot: another one may have been taken under its name. */
+  readonly createdAt: string;
+  readonly whole: string;
+  readonly own: string;
+  readonly beside?: SnapshotId | undefined;
 }
 
 /** A snapshot that is where it was, and can be used there. */
@@ -71,6 +83,14 @@ export function endedJob(job: MoveJob, state: Exclude<MoveJob['state'], 'running
 /** The time for which a volume stays fenced whose target is silent. */
 export const defaultFenceTimeoutMs = 60_000;
 
+const bytes = z.string().regex(/^[0-9]{1,19}$/);
+const snapshotId = z.string().transform((text, context) => {
+  const id = parseSnapshotId(text);
+  if (id !== undefined) return id;
+  context.addIssue('it is no id of a snapshot');
+  return z.NEVER;
+});
+
 const storedJob = z.strictObject({
   format: z.literal(1),
   moveId: z.string(),
@@ -95,6 +115,14 @@ const storedJob = z.strictObject({
       left: z.array(
         z.strictObject({ id: z.string(), name: z.string(), pool: z.string(), reason: z.string(), stays: z.boolean() }),
       ),
+      shares: z
+        .array(
+          z.strictObject({
+            ...{ id: snapshotId, createdAt: z.string(), whole: bytes, own: bytes },
+            beside: snapshotId.optional(),
+          }),
+        )
+        .optional(),
     })
     .optional(),
 });

@@ -3,8 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { describe, mock, test } from 'node:test';
 import { writeAt } from '../../src/kernel/file/file.ts';
 import { SnapshotSpace } from '../../src/move/snapshots/snapshot-space.ts';
+import { SnapshotMoves } from '../../src/pool/catalog/snapshot-moves.ts';
 import type { IncomingSnapshot } from '../../src/pool/moves.ts';
 import type { Pool } from '../../src/pool/pool.ts';
+import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -113,6 +115,60 @@ describe('the space of a snapshot that follows its volume', () => {
     const before = await availableBytes(two);
     await using _incoming = await movesOf(two).snapshots.receive(record, arrivalOf('some', { newBytes: mib }));
     assertNear(await availableBytes(two), before - mib);
+  });
+
+  test('has none of the volume in it where it goes on as a clone of another snapshot', async () => {
+    using scratch = new Scratch('space');
+    await using node = await Node.open(scratch);
+    await apart(node);
+    const two = node.pools.get('two');
+    await node.snapshot('later', randomBytes(4096), 0n);
+    {
+      await using shown = await deviceOf(node, id);
+      write(shown.devicePath, randomBytes(80 << 20), 0n);
+    }
+    const record = movesOf(node.pools.get('one')).snapshots.find(idOf('young')) ?? assert.fail();
+    const { snapshots } = movesOf(two);
+    const arrival = arrivalOf('some', { newBytes: mib });
+    {
+      await using incoming = await snapshots.receive(record, arrival);
+      await incoming.note('some');
+    }
+    // The volume would have to be written again, if the copy had its blocks.
+    const spare = (await availableBytes(two)) - 8n * mib;
+    await two.create(volumeSpec('other', { content: { type: 'block' }, sizeBytes: spare, provisioning: 'thick' }));
+    await using incoming = await snapshots.receive(record, arrival);
+    assert.equal(incoming.noted, 'some');
+  });
+
+  test('is counted once: after a restart, those that have moved are known', async () => {
+    using scratch = new Scratch('space');
+    {
+      await using node = await Node.open(scratch);
+      await apart(node);
+      const target = movesOf(node.pools.get('two')).snapshots;
+      const receive = target.receive.bind(target);
+      mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+        if (args[0].name === 'middle') throw new Unavailable('pool two does not answer.');
+        return receive(...args);
+      });
+      await node.mover.start(id, 'two', undefined, true);
+      await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two does not answer.'));
+    }
+    const asked = new Map<string, bigint>();
+    const receive = SnapshotMoves.prototype.receive;
+    const spy = mock.method(
+      SnapshotMoves.prototype,
+      'receive',
+      function (this: SnapshotMoves, ...args: Parameters<typeof receive>) {
+        asked.set(args[0].name, args[1].newBytes);
+        return receive.apply(this, args);
+      },
+    );
+    await using again = await Node.open(scratch);
+    await again.ended();
+    spy.mock.restore();
+    assert.deepEqual(Object.fromEntries(asked), { middle: 2n * mib, old: mib });
   });
 
   test('has the blocks of a later snapshot in it that was deleted meanwhile', async () => {

@@ -266,13 +266,16 @@ export class SnapshotMover {
         const all = this.#held(job.id, job.to);
         const target = movesOf(to).snapshots;
         const moving = all.filter((each) => whyStays(each) === undefined);
-        space ??= await SnapshotSpace.count(moving, target.unitBytes);
+        if (space === undefined) {
+          space = await SnapshotSpace.count(moving, target.unitBytes, job.snapshots.shares);
+          await this.#note(run, { shares: space.shares });
+        }
         progress.total = Math.max(progress.total, all.length);
         held = all.find(({ record }) => !passed.has(record.id));
         if (held === undefined) break;
         const isThere = (id: SnapshotId) => target.find(id) !== undefined && !target.isLeft(id);
         await this.#moveOne(run, held, to, space.neededBytes(held.record, isThere));
-        await this.#count(run);
+        await this.#note(run, { moved: run.job.snapshots.moved + 1 });
         run.trouble = undefined;
       } catch (error) {
         if (ending.signal.aborted) return;
@@ -332,10 +335,9 @@ export class SnapshotMover {
     log.info({ volume_id: job.id, snapshot_id: record.id, from: pool.name, to: to.name }, 'a snapshot has moved');
   }
 
-  /** A count that is not noted is shown lower after a restart, which is no harm. */
-  async #count(run: Run): Promise<void> {
-    const { snapshots } = run.job;
-    run.job = { ...run.job, snapshots: { ...snapshots, moved: snapshots.moved + 1 } };
+  /** Without the note a restart shows fewer that have moved, and asks for more room than is needed: neither is a harm. */
+  async #note(run: Run, changes: Partial<SnapshotsOfJob>): Promise<void> {
+    run.job = { ...run.job, snapshots: { ...run.job.snapshots, ...changes } };
     await this.#jobs.write(run.job).catch(() => undefined);
   }
 
@@ -418,7 +420,8 @@ export class SnapshotMover {
     leftOnes: readonly LeftSnapshot[],
     reason?: string,
   ): Promise<SnapshotsJob> {
-    const snapshots = { ...job.snapshots, left: leftOnes };
+    const { shares: _shares, ...counted } = job.snapshots;
+    const snapshots = { ...counted, left: leftOnes };
     const ended = { ...endedJob(job, state, reason), snapshots };
     await step('move/forget', () => this.#jobs.write(ended));
     this.#ended.set(job.id, ended);

@@ -5,6 +5,7 @@ import type { SnapshotId } from '../../volume/id.ts';
 import { smaller } from '../../volume/size.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { dataRanges } from '../copy.ts';
+import type { NotedShare } from '../job.ts';
 import { movesOf } from '../source.ts';
 
 /** A copy of a snapshot in a pool. */
@@ -15,6 +16,8 @@ export interface Held {
 
 /** The space that a snapshot may take in another pool, at most. */
 interface Share {
+  /** The time of the snapshot. */
+  readonly createdAt: string;
   readonly wholeBytes: bigint;
   /** The part that a later snapshot has not. */
   readonly ownBytes: bigint;
@@ -30,12 +33,24 @@ export class SnapshotSpace {
     this.#shares = shares;
   }
 
-  /** @param held the newest first @param unitBytes the other pool takes space in multiples of this */
-  static async count(held: readonly Held[], unitBytes: bigint): Promise<SnapshotSpace> {
-    const shares = new Map<SnapshotId, Share>();
+  /**
+   * @param held the newest first
+   * @param unitBytes the other pool takes space in multiples of this
+   * @param noted counted before: some of those have moved since
+   */
+  static async count(
+    held: readonly Held[],
+    unitBytes: bigint,
+    noted: readonly NotedShare[] = [],
+  ): Promise<SnapshotSpace> {
+    const shares = new Map(noted.map((each) => [each.id, shareIn(each)]));
     let later: Held | undefined;
     for (const each of held) {
-      const { id } = each.record;
+      const { createdAt, id } = each.record;
+      if (shares.get(id)?.createdAt === createdAt) {
+        later = each;
+        continue;
+      }
       // A thin pool clones none of another size: one from before a growth is written whole.
       const isLike = later?.pool === each.pool && later.record.sizeBytes === each.record.sizeBytes;
       const beside = isLike && movesOf(each.pool).hasChanges ? later?.record.id : undefined;
@@ -44,6 +59,14 @@ export class SnapshotSpace {
       later = each;
     }
     return new SnapshotSpace(shares);
+  }
+
+  /** For the note of their move. */
+  get shares(): NotedShare[] {
+    return Array.from(this.#shares, ([id, { beside, createdAt, ownBytes, wholeBytes }]) => ({
+      ...{ id, createdAt, whole: `${wholeBytes}`, own: `${ownBytes}` },
+      ...(beside !== undefined && { beside }),
+    }));
   }
 
   /** The space of all of them. */
@@ -67,16 +90,22 @@ export class SnapshotSpace {
   }
 }
 
+function shareIn({ beside, createdAt, own, whole }: NotedShare): Share {
+  return { createdAt, wholeBytes: BigInt(whole), ownBytes: BigInt(own), beside };
+}
+
 function unknownShare(record: SnapshotRecord): Share {
-  return { wholeBytes: storedBytes(record), ownBytes: storedBytes(record), beside: undefined };
+  const { createdAt } = record;
+  return { createdAt, wholeBytes: storedBytes(record), ownBytes: storedBytes(record), beside: undefined };
 }
 
 async function shareOf({ pool, record }: Held, beside: SnapshotId | undefined, unitBytes: bigint): Promise<Share> {
+  const { createdAt } = record;
   const moves = movesOf(pool);
   if (!moves.hasChanges) {
     await using file = await moves.snapshots.read(record.id);
     const wholeBytes = await unitsIn(dataRanges(pool.queue, file, 0n, storedBytes(record)), unitBytes);
-    return { wholeBytes, ownBytes: wholeBytes, beside: undefined };
+    return { createdAt, wholeBytes, ownBytes: wholeBytes, beside: undefined };
   }
   const { signal } = new AbortController();
   const rangesFrom = (base: SnapshotId | undefined) =>
@@ -85,7 +114,7 @@ async function shareOf({ pool, record }: Held, beside: SnapshotId | undefined, u
   // A later snapshot may have blocks that this one has not.
   const ownBytes =
     beside === undefined ? wholeBytes : smaller(wholeBytes, await unitsIn(rangesFrom(beside), unitBytes));
-  return { wholeBytes, ownBytes, beside };
+  return { createdAt, wholeBytes, ownBytes, beside };
 }
 
 /** The bytes of all units that the ranges touch. They are in order. */

@@ -201,7 +201,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
       // Its blocks are taken now, whatever may be promised.
       provisioning: 'thick',
       taken: async () => written.bytes - foundBytes,
-      ...this.#sharing(record, isNew ? base : undefined, arrival),
+      ...this.#sharing(record, isNew ? base?.kind : noted.began, arrival),
     });
     const wholeBytes = storedBytes(record);
     try {
@@ -215,7 +215,8 @@ export class SnapshotMoves implements PoolSnapshotMoves {
       }
       const data = await draft.open();
       const arrived = () => this.#left.delete(id);
-      const own = { moveId, record, draft, held, data, written, arrived };
+      const began = isNew ? base?.kind : noted.began;
+      const own = { moveId, record, draft, held, data, written, arrived, began };
       return new Arriving(this.#parts, { ...own, isNew, noted: noted?.text, isClone });
     } catch (error) {
       held[Symbol.dispose]();
@@ -226,10 +227,10 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   /** The volume, if it shares blocks with what arrives: then it may have to write them again. */
   #sharing(
     { sourceId }: SnapshotRecord,
-    base: Recorded | undefined,
+    began: Recorded['kind'] | undefined,
     { isGiven }: SnapshotArrival,
   ): Pick<SpaceRequest, 'sharingIds' | 'sourceIds'> {
-    if (base?.kind === 'snapshot' || this.#parts.index.get(sourceId) === undefined) return {};
+    if (began === 'snapshot' || this.#parts.index.get(sourceId) === undefined) return {};
     // Granted before it was handed over.
     return isGiven ? { sharingIds: [sourceId] } : { sourceIds: [sourceId] };
   }
@@ -303,20 +304,25 @@ export class SnapshotMoves implements PoolSnapshotMoves {
 /** The mover's note, and the space that the copy had taken when it was written. */
 interface ArrivalNote {
   readonly writtenBytes: bigint;
+  /** It began as a clone of that; undefined: of nothing, or that is not known. */
+  readonly began: Recorded['kind'] | undefined;
   readonly text: string;
 }
 
 /** @returns undefined if it cannot be read: the copy begins again */
 function parseNote(note: string): ArrivalNote | undefined {
-  const [, bytes, text] = /^[^\n]*\n([0-9]{1,19})\n(.*)$/s.exec(note) ?? [];
-  return bytes === undefined || text === undefined ? undefined : { writtenBytes: BigInt(bytes), text };
+  const [, bytes, began, text] = /^[^\n]*\n([0-9]{1,19})(?: (snapshot|volume))?\n(.*)$/s.exec(note) ?? [];
+  if (bytes === undefined || text === undefined) return undefined;
+  return { writtenBytes: BigInt(bytes), began: began === 'snapshot' || began === 'volume' ? began : undefined, text };
 }
 
-function serializeNote({ text, writtenBytes }: ArrivalNote, moveId: string): string {
-  return `${moveId}\n${writtenBytes}\n${text}`;
+function serializeNote({ began, text, writtenBytes }: ArrivalNote, moveId: string): string {
+  return `${moveId}\n${writtenBytes}${began === undefined ? '' : ` ${began}`}\n${text}`;
 }
 
-interface ArrivingParts extends Pick<IncomingSnapshot, 'data' | 'isClone' | 'isNew' | 'noted'> {
+interface ArrivingParts
+  extends Pick<ArrivalNote, 'began'>,
+    Pick<IncomingSnapshot, 'data' | 'isClone' | 'isNew' | 'noted'> {
   readonly moveId: string;
   readonly record: SnapshotRecord;
   readonly draft: IncomingSnapshotDraft;
@@ -344,8 +350,9 @@ class Arriving implements IncomingSnapshot {
   }
 
   async note(text: string): Promise<void> {
-    const { draft, moveId, written } = this.#own;
-    await step('move/progress', () => draft.writeNote(serializeNote({ writtenBytes: written.bytes, text }, moveId)));
+    const { began, draft, moveId, written } = this.#own;
+    const note = serializeNote({ writtenBytes: written.bytes, began, text }, moveId);
+    await step('move/progress', () => draft.writeNote(note));
   }
 
   wrote(range: ByteRange): void {
