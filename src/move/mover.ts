@@ -27,6 +27,7 @@ import { BytesPerSecond } from './pace.ts';
 import { Sickness } from './sickness.ts';
 import { SnapshotMover, type SnapshotsPlan, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
 import {
+  leftPool,
   MoveEnded,
   type MoveSource,
   movesOf,
@@ -48,6 +49,8 @@ export interface MoverOptions {
   readonly log: PoolLog;
   /** The time for which a volume stays fenced whose target does not answer. */
   readonly fenceTimeoutMs?: number;
+  /** The smallest distance between two rounds of a volume that stays in use. */
+  readonly keepUpMs?: number;
   /** Snapshots may follow a volume. Not finished: it is turned on for trials only. */
   readonly movesSnapshots?: boolean | undefined;
   /** The other nodes; undefined: volumes move between pools of this one only. */
@@ -423,6 +426,10 @@ export class Mover {
         if (isNodeLost) return await this.#end(job, 'done', undefined);
         throw arrived(job);
       }
+      // It is here, and nothing can hear of that any more.
+      if (!this.#isSourceKnown(job) && (await this.#options.pools.find(id)) !== undefined) {
+        return await this.#end(job, 'done', undefined);
+      }
       await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, isNodeLost));
       return await this.#end(job, 'cancelled', undefined);
     } catch (error) {
@@ -444,9 +451,11 @@ export class Mover {
   /**
    * The copies that a volume has left go to the trash before the volume is deleted: one that was handed over must not be the
    * last one. The caller has claimed the volume.
+   * @throws Unavailable while the pool is not open that has one
    */
   async settleLeft(id: VolumeId): Promise<void> {
     const found = await this.#having(id);
+    this.#requireLeftOpen(id, found);
     // Nearly every volume is in one pool, and no mark has to be read.
     if (found.length < 2) return;
     const copies = await statesOf(found, id);
@@ -457,6 +466,15 @@ export class Mover {
       const { fence } = state.mark;
       if (fence !== undefined) await movesOf(pool).settle(id, { moveId: fence.moveId, generation });
     }
+  }
+
+  #requireLeftOpen(id: VolumeId, found: readonly Pool[]): void {
+    const { from, node } = this.#runs.get(id)?.job ?? {};
+    if (from === undefined || node !== undefined || found.some(({ name }) => name === from)) return;
+    if (!this.#options.pools.names().includes(from) || this.#isOpen(from)) return;
+    throw new Unavailable(
+      `volume ${id} has moved, and its copy in pool ${from}, which is not open, goes to the trash first: try again when it is.`,
+    );
   }
 
   /**
@@ -593,7 +611,7 @@ export class Mover {
   }
 
   async #run(run: Run): Promise<void> {
-    const { log, objects, pools } = this.#options;
+    const { keepUpMs, log, objects, pools } = this.#options;
     const { ending, job, progress } = run;
     const { from, id, limitBytesPerSecond, to } = job;
     const facts = { volume_id: id, from, to };
@@ -603,7 +621,8 @@ export class Mover {
       try {
         const source = this.#sourceOf(job, ending.signal);
         try {
-          await new Moving({ job, source, pools, objects, pace, progress, signal: ending.signal }).run();
+          const { signal } = ending;
+          await new Moving({ job, source, pools, objects, pace, progress, signal, keepUpMs }).run();
         } finally {
           source.end();
         }
@@ -621,7 +640,8 @@ export class Mover {
         run.trouble = reason;
         // Its pod need not wait for the disk of another pool.
         const isFurther = progress.reached.takeFurther();
-        if (sickness.failed(performance.now(), progress.copiedBytes, isFurther)) await this.#open(job);
+        const isSick = sickness.failed(performance.now(), progress.copiedBytes, isFurther);
+        if (isSick && (job.node !== undefined || this.#isOpen(from))) await this.#open(job);
         await pause(retryMs, AbortSignal.any([ending.signal, run.wake.signal]));
         run.wake = new AbortController();
         run.isUnconnected = false;
@@ -674,6 +694,8 @@ export class Mover {
   /** A volume that was deleted meanwhile leaves nothing of its move. */
   async #forgetGone(job: MoveJob): Promise<void> {
     const { log, pools } = this.#options;
+    // What has come of it may be the last copy.
+    if (!this.#isSourceKnown(job)) return;
     try {
       const isGone = job.node === undefined ? (await pools.find(job.id)) === undefined : await this.#hasLost(job);
       if (isGone) await this.#discard(job);
@@ -707,9 +729,10 @@ export class Mover {
     }
   }
 
-  #sourceOf({ from, id, moveId, node }: MoveJob, signal: AbortSignal): MoveSource {
+  #sourceOf(job: MoveJob, signal: AbortSignal): MoveSource {
+    const { id, moveId, node } = job;
     if (node !== undefined) return this.#peers.source({ id, moveId, node }, signal);
-    return this.#poolSource(this.#options.pools.get(from), { id, moveId }, signal);
+    return this.#poolSource(leftPool(this.#options.pools, job), { id, moveId }, signal);
   }
 
   #poolSource(pool: Pool, { id, moveId }: Omit<PeerMove, 'node'>, signal = AbortSignal.timeout(planMs)): PoolSource {
@@ -767,6 +790,7 @@ export class Mover {
   async #undo(job: MoveJob): Promise<void> {
     const { objects, pools } = this.#options;
     const { id, moveId } = job;
+    if (!this.#isSourceKnown(job)) throw lastCopy(job);
     const source = pools.get(job.from);
     await objects.claim([{ object: id }], 'the end of a move', async () => {
       const state = (await source.find(id)) && (await movesOf(source).stateOf(id));
@@ -808,6 +832,11 @@ export class Mover {
     });
   }
 
+  /** False if the pool that the volume leaves is no pool of this node any more: what it has is not known. */
+  #isSourceKnown({ from, node }: MoveJob): boolean {
+    return node !== undefined || this.#options.pools.names().includes(from);
+  }
+
   #isOpen(name: string): boolean {
     return this.#options.pools.all().some((pool) => pool.name === name);
   }
@@ -818,6 +847,7 @@ export class Mover {
     if (this.#isOpen(job.to) && (await pools.get(job.to).find(job.id)) === undefined) {
       await movesOf(pools.get(job.to)).discard(job.id);
     }
+    if (!this.#isSourceKnown(job)) return;
     if (job.node === undefined) return removeSnapshots(pools.get(job.from), job);
     const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
     // Another node removes them alone, later.
@@ -901,6 +931,12 @@ function turnOf(id: VolumeId): string {
 
 function alreadyMoving({ id, to }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(`volume ${id} is moving to pool ${to} already: see holdfast move status.`);
+}
+
+function lastCopy({ from, id, to }: MoveJob): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again.`,
+  );
 }
 
 function arrived({ id, to }: MoveJob): FailedPrecondition {

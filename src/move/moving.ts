@@ -14,6 +14,7 @@ import { parseJsonInput } from '../volume/parse-input.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { type CopyWork, copyRanges, type Pace } from './copy.ts';
 import type { MoveJob } from './job.ts';
+import { KeepUp } from './keep-up.ts';
 import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
 import { switched } from './switched.ts';
 import { treeEndBytes } from './tree/pack.ts';
@@ -55,6 +56,8 @@ export interface MovingParts {
   readonly pace: Pace;
   readonly progress: MoveProgress;
   readonly signal: AbortSignal;
+  /** The smallest distance between two rounds of a volume that stays in use (`KeepUp`). */
+  readonly keepUpMs?: number | undefined;
 }
 
 /** A round with less than that is short enough: the next one is done while the volume is not in use. */
@@ -63,8 +66,6 @@ const shortBytes = 64n << 20n;
 const maxRounds = 10;
 /** The pauses between two looks whether the volume is still in use. */
 const idlePollMs = 1_000;
-/** The interval at which the changes of a volume in use are copied, so that there are few when it is idle. */
-const keepUpMs = 60_000;
 
 /** The content of the target, as it is noted beside it: durable only after the bytes are. */
 interface Content {
@@ -166,9 +167,10 @@ export class Moving {
   }
 
   /** @throws the error, unless it says that no snapshot can be taken */
-  #passOverFull(error: unknown): void {
+  #passOverFull(error: unknown): undefined {
     if (!(error instanceof SourceFull)) throw error;
     this.#isTooFull = true;
+    return undefined;
   }
 
   /** @param fenceId of the fence of an earlier try, if it still stands */
@@ -275,7 +277,7 @@ export class Moving {
     const { endBytes, pieces, record, totalBytes } = reading;
     const arrival = await this.#to.recordFor(record);
     requireEnd(endBytes, incoming.kind === 'tree' ? treeEndBytes : storedBytes(record), incoming.kind);
-    await incoming.resize(arrival);
+    await incoming.fit(arrival);
     Object.assign(progress, { doneBytes: 0n, totalBytes, roundStartedMs: performance.now() });
     progress.round++;
     const moved = (bytes: bigint) => {
@@ -312,21 +314,28 @@ export class Moving {
     return totalBytes;
   }
 
-  /** Fences the volume once it is not in use. Until then its changes are copied now and then. */
+  /** Fences the volume once it is not in use. Until then its changes are copied now and then, and once before the fence. */
   async #closeWhenIdle(incoming: Incoming): Promise<Closed> {
-    const { job, progress, signal } = this.#parts;
+    const { job, keepUpMs, progress, signal } = this.#parts;
     const fence = { moveId: job.moveId, fenceId: randomUUID() };
-    let keptUpMs = performance.now();
+    const keepUp = new KeepUp(performance.now(), shortBytes, keepUpMs);
+    const round = async () => {
+      const bytes = await this.#round(incoming, undefined).catch((error) => this.#passOverFull(error));
+      keepUp.copied(performance.now(), bytes ?? 0n);
+    };
     for (;;) {
       signal.throwIfAborted();
+      if (this.#takesSnapshots && keepUp.isWorth(performance.now()) && (await this.#isIdle())) await round();
       const closed = await this.#source.close(fence);
       if (closed !== undefined) return closed;
       progress.phase = 'waiting';
       await delay(idlePollMs, undefined, { signal });
-      if (!this.#takesSnapshots || performance.now() - keptUpMs < keepUpMs) continue;
-      await this.#round(incoming, undefined).catch((error) => this.#passOverFull(error));
-      keptUpMs = performance.now();
+      if (this.#takesSnapshots && keepUp.isDue(performance.now())) await round();
     }
+  }
+
+  async #isIdle(): Promise<boolean> {
+    return (await this.#source.look())?.isUsed === false;
   }
 
   /** The last difference, of a volume that nothing changes any more. */

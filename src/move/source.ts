@@ -4,6 +4,7 @@ import { syncFilesystem } from '../kernel/file/filesystem.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { Closed, CopyState, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
+import type { Pools } from '../pool/pools.ts';
 import { storedBytes } from '../volume/encryption.ts';
 import { Aborted, FailedPrecondition, NotFound, ResourceExhausted, Unavailable } from '../volume/errors.ts';
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
@@ -12,6 +13,7 @@ import type { Answer, Arrived, Fence, Request } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { larger } from '../volume/size.ts';
 import { bytesIn, dataRanges, type Piece, piecesAhead } from './copy.ts';
+import type { MoveJob } from './job.ts';
 import { packTree, treeEndBytes } from './tree/pack.ts';
 import type { TreePlace } from './tree/progress.ts';
 import { hasMoreThanItsSize } from './tree/room.ts';
@@ -115,6 +117,17 @@ export async function removeSnapshots(
   for (const { id: snapshotId, name } of snapshots) {
     if (name.startsWith(moveSnapshotName(moveId))) await pool.removeSnapshot(snapshotId);
   }
+}
+
+/**
+ * The pool that a volume leaves.
+ * @throws Unavailable while it is not open, and also if it is no pool of the node any more: it may have handed the volume over
+ */
+export function leftPool(pools: Pools, { from, id }: Pick<MoveJob, 'from' | 'id'>): Pool {
+  if (pools.names().includes(from)) return pools.get(from);
+  throw new Unavailable(
+    `pool ${from}, which volume ${id} leaves, is not in the configuration of its node: the move goes on once it is.`,
+  );
 }
 
 /** @throws FailedPrecondition */

@@ -169,8 +169,8 @@ interface IncomingVolume extends AsyncDisposable {
   /** The mover's note about it, as `note` wrote it last. */
   readonly noted: string | undefined;
   note(text: string): Promise<void>;
-  /** The volume has grown meanwhile. @throws ResourceExhausted */
-  resize(record: VolumeRecord): Promise<void>;
+  /** The volume may have grown meanwhile, or be thick by now. @throws ResourceExhausted */
+  fit(record: VolumeRecord): Promise<void>;
   /** Its content is synced, and it becomes the volume, by one atomic step. @throws FailedPrecondition */
   commit(record: VolumeRecord, draft: DraftMark, answer: Answer): Promise<void>;
 }

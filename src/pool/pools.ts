@@ -309,6 +309,17 @@ export class Pools {
     return found[0];
   }
 
+  /** Each object once: a volume may have left a copy in a pool, which is not in the trash yet. */
+  async once<Kind extends FoundRecord>(found: readonly Found<Kind>[]): Promise<Found<Kind>[]> {
+    const once: Found<Kind>[] = [];
+    for (const copies of Map.groupBy(found, ({ record }) => record.id).values()) {
+      const [first] = copies;
+      const one = copies.length > 1 ? ((await this.#validCopy(copies)) ?? first) : first;
+      if (one !== undefined) once.push(one);
+    }
+    return once;
+  }
+
   /** The one that is the volume or snapshot, if all others are known to be copies that it has left when it moved (docs/move.md). */
   async #validCopy<Kind extends FoundRecord>(found: readonly Found<Kind>[]): Promise<Found<Kind> | undefined> {
     const judged = await Promise.all(

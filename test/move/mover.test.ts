@@ -7,7 +7,7 @@ import { adminService } from '../../src/admin/service.ts';
 import { controllerService } from '../../src/controller/service.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { MoveJob } from '../../src/move/job.ts';
-import { Mover, type MoveSight } from '../../src/move/mover.ts';
+import { Mover, type MoverOptions, type MoveSight } from '../../src/move/mover.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
@@ -23,13 +23,15 @@ const mib = 1n << 20n;
 const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 96n * mib });
 const { id } = spec;
 
+type Times = Pick<MoverOptions, 'fenceTimeoutMs' | 'keepUpMs'>;
+
 /** A node with a pool on XFS, which tells changed blocks, and one in a directory, which may not. */
 class Node implements AsyncDisposable {
   readonly pools: Pools;
   readonly mover: Mover;
   readonly objects = new ObjectQueue();
 
-  private constructor(pools: Pools, scratch: Scratch, fenceTimeoutMs: number | undefined) {
+  private constructor(pools: Pools, scratch: Scratch, times: Times) {
     const queue = new DiskQueue('node', 2);
     this.pools = pools;
     this.mover = new Mover({
@@ -38,7 +40,7 @@ class Node implements AsyncDisposable {
       dataDirectory: scratch.join('data'),
       queue,
       log: quiet,
-      ...(fenceTimeoutMs !== undefined && { fenceTimeoutMs }),
+      ...times,
     });
   }
 
@@ -53,7 +55,7 @@ class Node implements AsyncDisposable {
     await controller.DeleteVolume?.({ volume_id: id, secrets: {} }, call);
   }
 
-  static async open(scratch: Scratch, options: ImageTestOptions = {}, fenceTimeoutMs?: number): Promise<Node> {
+  static async open(scratch: Scratch, options: ImageTestOptions = {}, times: Times = {}): Promise<Node> {
     const opener = (name: string, location: ImageTestOptions['location']) => (queue: DiskQueue) =>
       openTestPool(scratch, { ...options, name, queue, ...(location && { location }) });
     const pools = new Pools(
@@ -65,7 +67,7 @@ class Node implements AsyncDisposable {
     );
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
-    const node = new Node(pools, scratch, fenceTimeoutMs);
+    const node = new Node(pools, scratch, times);
     await node.mover.resume();
     return node;
   }
@@ -177,6 +179,51 @@ describe('a move between two pools of a node', () => {
     // All of the first round, and the changes. A file in many pieces takes a block for their places, too.
     const takenBytes = allocated(scratch);
     assert.ok(takenBytes >= 44n * mib && takenBytes < 45n * mib, `${takenBytes} bytes`);
+  });
+
+  test('of a volume that has waited in use copies its changes once more before the fence', async () => {
+    using scratch = new Scratch('move');
+    await using node = await Node.open(scratch, {}, { keepUpMs: 700 });
+    const xfs = node.pools.get('xfs');
+    await xfs.create(spec);
+    const take = xfs.takeSnapshots.bind(xfs);
+    const snapshots: string[] = [];
+    let isUsed = true;
+    mock.method(xfs, 'takeSnapshots', async (...args: Parameters<typeof take>) => {
+      const { why } = await movesOf(xfs).stateOf(id);
+      snapshots.push(`${isUsed ? 'used' : 'idle'} ${why ?? 'open'}`);
+      return take(...args);
+    });
+    // Not in use any more once it was seen in use after its second round.
+    mock.method(xfs, 'inUse', async () => {
+      const seen = isUsed;
+      if (snapshots.length > 1) isUsed = false;
+      return seen ? ['a pod'] : [];
+    });
+    await node.mover.start(id, 'plain', undefined);
+    assert.equal((await node.ended()).job.state, 'done');
+    assert.deepEqual(snapshots, ['used open', 'used open', 'idle open', 'idle closed']);
+  });
+
+  test('of a volume that is made thick meanwhile takes all of its blocks', async () => {
+    using scratch = new Scratch('move');
+    await using node = await Node.open(scratch);
+    const xfs = node.pools.get('xfs');
+    await xfs.create(spec);
+    let before: string;
+    {
+      await using shown = await device(node);
+      write(shown.devicePath, randomBytes(8 << 20), 0n);
+      await node.mover.start(id, 'plain', undefined);
+      await eventually(() => assert.equal(node.sight().progress?.phase, 'waiting'));
+      await xfs.modify(id, { provisioning: 'thick' });
+      before = createHash('sha256').update(readFileSync(shown.devicePath)).digest('hex');
+    }
+    assert.equal((await node.ended()).job.state, 'done');
+    const { pool, record } = await node.pools.require(id);
+    assert.deepEqual([pool.name, record.provisioning], ['plain', 'thick']);
+    assert.ok(allocated(scratch) >= spec.sizeBytes, `${allocated(scratch)} bytes are allocated`);
+    assert.equal(await digest(node), before);
   });
 
   test('that is cancelled leaves the volume where it is, and nothing of the copy', async () => {
@@ -445,7 +492,7 @@ describe('a move between two pools of a node', () => {
 
   test('whose target does not answer ends the fence, and goes on when it does', async () => {
     using scratch = new Scratch('move');
-    await using node = await Node.open(scratch, {}, 0);
+    await using node = await Node.open(scratch, {}, { fenceTimeoutMs: 0 });
     await node.pools.get('plain').create(spec);
     const target = movesOf(node.pools.get('xfs'));
     const receive = target.receive.bind(target);

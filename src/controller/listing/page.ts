@@ -1,6 +1,8 @@
 import type { Pool } from '../../pool/pool.ts';
 import type { Found, Pools } from '../../pool/pools.ts';
 import { Aborted } from '../../volume/errors.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 
 /**
  * The largest number of entries in one answer: an entry has at most 300 bytes, and clients take 4 MiB. More follow
@@ -41,7 +43,7 @@ export function parsePageRequest<Id>(
  * most the given number.
  * @throws Unavailable if a pool is not open: a list without its objects would say that they are gone (LV04)
  */
-export async function readPage<Id, Kind extends { readonly id: Id }>(
+export async function readPage<Id, Kind extends (SnapshotRecord | VolumeRecord) & { readonly id: Id }>(
   pools: Pools,
   { after, maximumEntries }: PageRequest<Id>,
   list: (pool: Pool, after: Id | undefined, limit: number) => Promise<Kind[]>,
@@ -54,7 +56,7 @@ export async function readPage<Id, Kind extends { readonly id: Id }>(
       return (await list(pool, after, maximumEntries + 1)).map((record) => ({ pool, record }));
     }),
   );
-  const all = lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1));
+  const all = await pools.once(lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1)));
   const entries = all.slice(0, maximumEntries);
   return { entries, nextToken: all.length > entries.length ? `${entries.at(-1)?.record.id}` : '' };
 }

@@ -8,7 +8,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
 import type { PeerMove } from '../mover.ts';
-import { MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
+import { leftPool, MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
 import { Reads } from './reads.ts';
 import { NotAdmitted, type Operation } from './wire.ts';
 
@@ -216,7 +216,7 @@ export class Leavings {
   async source({ id, moveId, node }: PeerMove, signal: AbortSignal): Promise<PoolSource | undefined> {
     const { objects, pools } = this.#options;
     const job = this.#jobOf(id, moveId);
-    const pool = job === undefined ? (await pools.find(id))?.pool : pools.get(job.from);
+    const pool = job === undefined ? (await pools.find(id))?.pool : leftPool(pools, job);
     return pool && new PoolSource({ pool, id, moveId, to: node, objects, signal });
   }
 
@@ -332,13 +332,15 @@ export class Leavings {
     return this.#note(endedJob(job, reason === undefined ? 'cancelled' : 'failed', reason));
   }
 
-  #sourceOf({ from, id, moveId }: MoveJob): PoolSource {
+  #sourceOf(job: MoveJob): PoolSource {
+    const { id, moveId } = job;
     const { objects, pools } = this.#options;
-    return new PoolSource({ pool: pools.get(from), id, moveId, objects, signal: this.#stopping.signal });
+    return new PoolSource({ pool: leftPool(pools, job), id, moveId, objects, signal: this.#stopping.signal });
   }
 
-  async #stateOf({ from, id }: MoveJob) {
-    const pool = this.#options.pools.get(from);
+  async #stateOf(job: MoveJob) {
+    const { id } = job;
+    const pool = leftPool(this.#options.pools, job);
     return (await pool.find(id)) === undefined ? undefined : movesOf(pool).stateOf(id);
   }
 

@@ -306,7 +306,7 @@ export class Moves implements PoolMoves {
     });
     try {
       if (!isOneVolume) await begin();
-      const parts = { held, isNew, noted, sizeBytes: wholeBytes };
+      const parts = { held, isNew, noted, sizeBytes: wholeBytes, provisioning };
       if (draft.kind === 'bytes') {
         return new IncomingBytesVolume(this.#parts, { ...parts, data: await draft.open(), draft });
       }
@@ -383,7 +383,7 @@ function markIn(text: string | undefined, id: SnapshotId | VolumeId): CopyMark {
   return text === undefined ? unmarked : parseMark(text, `of the move of ${kindOf(id)} ${id}`);
 }
 
-interface IncomingParts extends Pick<Incoming, 'isNew' | 'noted'> {
+interface IncomingParts extends Pick<Incoming, 'isNew' | 'noted'>, Pick<VolumeRecord, 'provisioning'> {
   readonly draft: IncomingDraft;
   readonly held: HeldSpace;
   readonly sizeBytes: bigint;
@@ -396,15 +396,17 @@ abstract class IncomingVolume {
   readonly #draft: IncomingDraft;
   readonly #held: HeldSpace;
   readonly #more: HeldSpace[] = [];
+  #provisioning: VolumeRecord['provisioning'];
   #sizeBytes: bigint;
   #hasEnded = false;
 
-  constructor(parts: CatalogParts, { draft, held, isNew, noted, sizeBytes }: IncomingParts) {
+  constructor(parts: CatalogParts, { draft, held, isNew, noted, provisioning, sizeBytes }: IncomingParts) {
     this.#parts = parts;
     this.isNew = isNew;
     this.noted = noted;
     this.#draft = draft;
     this.#held = held;
+    this.#provisioning = provisioning;
     this.#sizeBytes = sizeBytes;
   }
 
@@ -415,7 +417,27 @@ abstract class IncomingVolume {
     await step('move/progress', () => this.#draft.writeNote(text));
   }
 
-  async resize(record: VolumeRecord): Promise<void> {
+  async fit(record: VolumeRecord): Promise<void> {
+    await this.#grow(record);
+    if (record.provisioning === 'thick' && this.#provisioning === 'thin') await this.#makeThick();
+  }
+
+  /** All of its blocks are taken now, as those of the volume were (`Volumes.modify`). */
+  async #makeThick(): Promise<void> {
+    const { name, space } = this.#parts;
+    const wholeBytes = this.#sizeBytes;
+    const beforeBytes = await this.#draft.takenBytes();
+    const taken = async () => (await this.#draft.takenBytes()) - beforeBytes;
+    using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, wholeBytes - beforeBytes), taken });
+    try {
+      await this.#draft.begin({ sizeBytes: wholeBytes, provisioning: 'thick' });
+    } catch (error) {
+      throw explainFull(error, name, wholeBytes);
+    }
+    this.#provisioning = 'thick';
+  }
+
+  async #grow(record: VolumeRecord): Promise<void> {
     const wholeBytes = storedBytes(record);
     if (wholeBytes <= this.#sizeBytes) return;
     const { name, space } = this.#parts;

@@ -21,6 +21,8 @@ const answers = { killer: 'test/move/snapshots-answers.test.ts' } as const;
 
 const left = { killer: 'test/move/snapshots-doubt.test.ts' } as const;
 
+const away = { file: 'src/move/mover.ts', killer: 'test/move/pool-away.test.ts' } as const;
+
 const trees = { killer: 'test/move/tree.test.ts' } as const;
 
 const disks = { killer: 'test/move/disks.test.ts' } as const;
@@ -220,7 +222,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a clone of a snapshot needs no space for what the volume has written',
     ...snapshotMoves,
     killer: 'test/move/snapshots-space.test.ts',
-    text: "if (base?.kind === 'snapshot' || this",
+    text: "if (began === 'snapshot' || this",
     replacement: 'if (this',
     only: 'has none of the volume in it',
   },
@@ -309,6 +311,82 @@ export const moveMutants: readonly Mutant[] = [
     text: "notedOf(id)) ? 'none' : 'last'",
     replacement: "notedOf(id)) ? 'none' : 'none'",
     only: 'are kept while they may be the last copy',
+  },
+  {
+    name: 'a copy of a snapshot that goes on knows of what it began as a clone',
+    ...snapshotMoves,
+    killer: 'test/move/snapshots-space.test.ts',
+    text: 'isNew ? base?.kind : noted.began, arrival)',
+    replacement: 'isNew ? base?.kind : undefined, arrival)',
+    only: 'where it goes on as a clone',
+  },
+  {
+    name: 'the shares of snapshots that have moved are known after a restart',
+    ...snapshots,
+    killer: 'test/move/snapshots-space.test.ts',
+    text: 'target.unitBytes, job.snapshots.shares)',
+    replacement: 'target.unitBytes)',
+    only: 'is counted once: after a restart',
+  },
+  {
+    name: 'a move waits for the pool that the volume leaves to be in the configuration again',
+    ...away,
+    file: 'src/move/source.ts',
+    text: 'if (pools.names().includes(from)) return pools.get(from);',
+    replacement: 'if (from !== id) return pools.get(from);',
+    only: 'waits after the hand-over',
+  },
+  {
+    name: 'a copy that may be the last one is not removed by the end of its move',
+    ...away,
+    text: 'if (!this.#isSourceKnown(job)) throw lastCopy(job);',
+    replacement: '',
+    only: 'waits after the hand-over',
+  },
+  {
+    name: 'a copy that may be the last one is not removed by the next start',
+    ...away,
+    text: 'if (!this.#isSourceKnown(job)) return;\n    try {',
+    replacement: 'try {',
+    only: 'and that has failed',
+  },
+  {
+    name: 'a volume is not deleted while its old copy is in a pool that is not open',
+    ...away,
+    text: 'this.#requireLeftOpen(id, found);',
+    replacement: '',
+    only: 'keeps the volume from being deleted',
+  },
+  {
+    name: 'a volume that has left a copy is listed once',
+    ...away,
+    file: 'src/controller/listing/page.ts',
+    text: 'await pools.once(lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1)))',
+    replacement: 'lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1))',
+    only: 'is ended by hand',
+  },
+  {
+    name: 'a copy is thick once its volume is',
+    file: 'src/pool/catalog/moves.ts',
+    killer: 'test/move/mover.test.ts',
+    text: "if (record.provisioning === 'thick' && this.#provisioning === 'thin') await this.#makeThick();",
+    replacement: '',
+    only: 'that is made thick meanwhile',
+  },
+  {
+    name: 'changes are copied once more before the fence of a volume that has waited',
+    file: 'src/move/moving.ts',
+    killer: 'test/move/mover.test.ts',
+    text: '(await this.#isIdle())) await round();',
+    replacement: '(await this.#isIdle())) void round;',
+    only: 'that has waited in use',
+  },
+  {
+    name: 'a larger round of a volume in use halves the distance to the next',
+    file: 'src/move/keep-up.ts',
+    killer: 'src/move/keep-up.test.ts',
+    text: 'bytes * 2n <= this.#shortBytes',
+    replacement: 'bytes >= 0n',
   },
   {
     name: 'an order for snapshots that cannot be noted leaves the one before it',
@@ -797,7 +875,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a volume is not fenced for as long as its target is sick',
     file: 'src/move/mover.ts',
     killer: 'test/move/mover.test.ts',
-    text: 'if (sickness.failed(performance.now(), progress.copiedBytes, isFurther)) await this.#open(job);',
+    text: 'if (isSick && (job.node !== undefined || this.#isOpen(from))) await this.#open(job);',
     replacement: '',
     only: 'whose target does not answer',
   },

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import { Unavailable } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { deviceOf, digestOf, write } from './devices.ts';
+import { call, id, Node, sized, spec } from './following-node.ts';
+import { movesOf } from './two-pools.ts';
+
+async function digest(node: Node): Promise<string> {
+  await using shown = await deviceOf(node, id);
+  return digestOf(shown.devicePath);
+}
+
+/** A volume in pool one. @returns its digest */
+async function withVolume(node: Node): Promise<string> {
+  await node.pools.get('one').create(spec);
+  {
+    await using shown = await deviceOf(node, id);
+    write(shown.devicePath, randomBytes(8 << 20), 0n);
+  }
+  return digest(node);
+}
+
+/** Pool one has handed the volume over, and pool two has not committed it. */
+async function handedOver(scratch: Scratch): Promise<{ readonly before: string; readonly drafts: readonly string[] }> {
+  await using node = await Node.open(scratch);
+  const before = await withVolume(node);
+  const target = movesOf(node.pools.get('two'));
+  const receive = target.receive.bind(target);
+  mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+    const incoming = await receive(...args);
+    incoming.commit = async () => {
+      throw new Unavailable('pool two does not answer.');
+    };
+    return incoming;
+  });
+  await node.mover.start(id, 'two', undefined);
+  await eventually(() => assert.equal(node.sight().trouble, 'pool two does not answer.'));
+  return { before, drafts: draftsIn(scratch) };
+}
+
+/** The volume has arrived in pool two, and pool one has not heard of it. */
+async function arrived(scratch: Scratch): Promise<string> {
+  await using node = await Node.open(scratch);
+  const before = await withVolume(node);
+  mock.method(movesOf(node.pools.get('one')), 'settle', async () => {
+    throw new Unavailable('pool one does not answer.');
+  });
+  await node.mover.start(id, 'two', undefined);
+  await eventually(() => assert.equal(node.sight().trouble, 'pool one does not answer.'));
+  return before;
+}
+
+const draftsIn = (scratch: Scratch) => readdirSync(scratch.join('data/pools/two/tmp'));
+const deleted = async (node: Node) => {
+  await node.controller.DeleteVolume?.({ volume_id: id, secrets: {} }, call);
+};
+const listed = async (node: Node) => {
+  const { entries } =
+    (await node.controller.ListVolumes?.({ starting_token: '', max_entries: 0 }, call)) ?? assert.fail();
+  return entries?.map(({ volume }) => volume?.volume_id);
+};
+
+describe('a move whose first pool is away', () => {
+  test('waits after the hand-over until that is in the configuration again, and the copy that may be the last one stays', async () => {
+    using scratch = new Scratch('away');
+    const { before, drafts } = await handedOver(scratch);
+    assert.equal(drafts.length, 1);
+    {
+      await using node = await Node.open(scratch, [sized('two')]);
+      await eventually(() => assert.match(node.sight().trouble ?? '', /pool one, .* is not in the configuration/));
+      await assert.rejects(node.mover.cancel(id), /may be the last copy, and stays/);
+      assert.equal(node.sight().job.state, 'running');
+      assert.deepEqual(draftsIn(scratch), drafts);
+    }
+    await using node = await Node.open(scratch);
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    assert.equal((await node.pools.require(id)).pool.name, 'two');
+    assert.equal(await digest(node), before);
+  });
+
+  test('and that has failed keeps that copy, too', async () => {
+    using scratch = new Scratch('away');
+    const { before, drafts } = await handedOver(scratch);
+    const path = scratch.join('data/moves', `${id}.json`);
+    const job = JSON.parse(readFileSync(path, 'utf8'));
+    writeFileSync(path, JSON.stringify({ ...job, state: 'failed', endedAt: new Date().toISOString(), reason: 'any' }));
+    {
+      await using _node = await Node.open(scratch, [sized('two')]);
+      assert.deepEqual(draftsIn(scratch), drafts);
+    }
+    await using node = await Node.open(scratch);
+    await node.mover.cancel(id);
+    assert.equal((await node.pools.require(id)).pool.name, 'one');
+    assert.equal(await digest(node), before);
+  });
+
+  test('is ended by hand once the volume has arrived; then the volume is listed once, and deleted with the copy that was left', async () => {
+    using scratch = new Scratch('away');
+    const before = await arrived(scratch);
+    {
+      await using node = await Node.open(scratch, [sized('two')]);
+      await eventually(() => assert.match(node.sight().trouble ?? '', /is not in the configuration/));
+      assert.equal((await node.mover.cancel(id)).state, 'done');
+      assert.equal(await digest(node), before);
+    }
+    await using node = await Node.open(scratch);
+    assert.deepEqual(await listed(node), [id]);
+    assert.equal((await node.pools.require(id)).pool.name, 'two');
+    await deleted(node);
+    assert.deepEqual(await listed(node), []);
+  });
+
+  test('keeps the volume from being deleted; once that is open, the deletion goes on', async () => {
+    using scratch = new Scratch('away');
+    const before = await arrived(scratch);
+    const away = ['one'];
+    await using node = await Node.open(scratch, undefined, away);
+    await assert.rejects(deleted(node), { code: 'UNAVAILABLE', message: /pool one, which is not open/ });
+    assert.equal(await digest(node), before);
+    away.length = 0;
+    await eventually(() => deleted(node));
+    assert.deepEqual(await listed(node), []);
+    await eventually(() => assert.notEqual(node.sight().job.state, 'running'));
+  });
+});
