@@ -694,7 +694,7 @@ export class Mover {
   /** A volume that was deleted meanwhile leaves nothing of its move. */
   async #forgetGone(job: MoveJob): Promise<void> {
     const { log, pools } = this.#options;
-    // What has come of it may be the last copy.
+    // The part that has come may be the last copy.
     if (!this.#isSourceKnown(job)) return;
     try {
       const isGone = job.node === undefined ? (await pools.find(job.id)) === undefined : await this.#hasLost(job);
