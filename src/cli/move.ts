@@ -175,7 +175,7 @@ function growthLines({ sizeBytes, sizeNowBytes = sizeBytes }: PlannedMove): stri
   const [now, then] = [formatBytes(BigInt(sizeNowBytes)), formatBytes(BigInt(sizeBytes))];
   if (now === then) return [];
   return [
-    `It grows from ${now} to ${then}, as volumes there have no other size, and its filesystem with it; no volume gets smaller again.`,
+    `It grows from ${now} to ${then}, as the pool gives no other size, and never gets smaller again. A filesystem grows when it is mounted next.`,
   ];
 }
 

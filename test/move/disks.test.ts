@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { showPlan } from '../../src/admin/moving.ts';
+import { planLines } from '../../src/cli/move.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { writeAt } from '../../src/kernel/file/file.ts';
 import { Mover, type Peers } from '../../src/move/mover.ts';
@@ -17,6 +19,7 @@ import { LoopDisk, openLoopDisk } from '../support/loop-disk-pool.ts';
 import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, digestOf, write } from './devices.ts';
+import { Broker, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 const mib = 1n << 20n;
@@ -77,12 +80,12 @@ async function receive(pool: Catalog, move = moveId): Promise<IncomingBytes> {
   return incoming.kind === 'bytes' ? incoming : assert.fail();
 }
 
-async function isFree(pool: Catalog): Promise<void> {
+async function isFree(pool: Pick<Catalog, 'capacity'>): Promise<void> {
   await eventually(async () => assert.ok((await pool.capacity()).availableBytes > 0n));
 }
 
 /** Fills a volume, with parts that are zeros. @returns its digest */
-async function fill(node: Node, volumeId: VolumeId): Promise<string> {
+async function fill(node: Pick<Node, 'pools'>, volumeId: VolumeId): Promise<string> {
   await using device = await deviceOf(node, volumeId);
   write(device.devicePath, randomBytes(4096), 0n);
   write(device.devicePath, randomBytes(1 << 20), 33n * mib + 4096n);
@@ -90,7 +93,7 @@ async function fill(node: Node, volumeId: VolumeId): Promise<string> {
   return digestOf(device.devicePath);
 }
 
-async function contentOf(node: Node, volumeId: VolumeId): Promise<string> {
+async function contentOf(node: Pick<Node, 'pools'>, volumeId: VolumeId): Promise<string> {
   await using device = await deviceOf(node, volumeId);
   return digestOf(device.devicePath);
 }
@@ -127,7 +130,7 @@ describe('a volume that is a disk, or becomes one', () => {
     );
     for (const name of ['one', 'two']) {
       await node.pools.get(name).purge();
-      await isFree(node.pools.get(name) as Catalog);
+      await isFree(node.pools.get(name));
     }
     assert.deepEqual(
       [one, two].map(({ payload }) => formatOf(payload)),
@@ -145,7 +148,9 @@ describe('a volume that is a disk, or becomes one', () => {
     await using node = await Node.open(scratch, disks);
     const one = node.pools.get('one');
     await node.pools.get('images').create({ ...spec, sizeBytes: 40n * mib });
-    assert.equal((await node.mover.plan(id, 'one')).arrival.sizeBytes, dataBytes);
+    const plan = await node.mover.plan(id, 'one');
+    assert.equal(plan.arrival.sizeBytes, dataBytes);
+    assert.match(planLines(showPlan(plan)).join('\n'), /^It grows from 40Mi to 64Mi, as the pool gives no other size/m);
     const refuses = async (to: keyof typeof disks, reason: RegExp) => {
       const { writes } = disks[to];
       await assert.rejects(node.mover.plan(id, to), reason);
@@ -160,6 +165,29 @@ describe('a volume that is a disk, or becomes one', () => {
     await one.remove(other.id);
     await refuses('one', /the deleted one can still be restored/);
     await one.restore(other.id);
+  });
+
+  test('moves between nodes: to another disk, to images, and back', async () => {
+    using scratch = new Scratch('move');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a', { disk: new LoopDisk(scratch, 'one') });
+    await using b = await MovingNode.open(scratch, broker, 'b', { disk: new LoopDisk(scratch, 'two') });
+    await using c = await MovingNode.open(scratch, broker, 'c');
+    await a.pool.create(spec);
+    const digest = await fill(a, id);
+    for (const [from, to] of [
+      [a, b],
+      [b, c],
+      [c, a],
+    ] as const) {
+      await order(from, to, id);
+      const { job } = await to.ended(id);
+      assert.deepEqual([job.state, job.reason], ['done', undefined]);
+      assert.equal(await contentOf(to, id), digest);
+      assert.equal(await from.pools.find(id), undefined);
+      await from.pool.purge();
+      await isFree(from.pool);
+    }
   });
 
   test('comes from another node only where its pool is named, or has the same name', async () => {

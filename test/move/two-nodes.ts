@@ -13,6 +13,7 @@ import type { VolumeId } from '../../src/volume/id.ts';
 import { openTestDirectories } from '../support/directory-pool.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
+import { type LoopDisk, openLoopDisk } from '../support/loop-disk-pool.ts';
 import { quiet } from '../support/pool-log.ts';
 import type { Scratch } from '../support/scratch.ts';
 
@@ -34,6 +35,8 @@ export interface MovingNodeOptions extends ImageTestOptions {
   readonly xfs?: boolean;
   /** Its volumes are directories. */
   readonly directories?: boolean;
+  /** Its pool is this disk. */
+  readonly disk?: LoopDisk;
   readonly fenceTimeoutMs?: number;
 }
 
@@ -65,16 +68,19 @@ export class MovingNode implements AsyncDisposable {
     scratch: Scratch,
     broker: Broker,
     name: string,
-    { directories = false, fenceTimeoutMs, xfs = false, ...options }: MovingNodeOptions = {},
+    { directories = false, disk, fenceTimeoutMs, xfs = false, ...options }: MovingNodeOptions = {},
   ): Promise<MovingNode> {
     const location: ImageTestOptions['location'] = xfs
       ? { type: 'file', path: scratch.join(`${name}.img`), sizeBytes: 2n << 30n }
       : { type: 'directory', path: scratch.join(name) };
     const dataDirectory = scratch.join(`data-${name}`);
-    const opener = (queue: DiskQueue) =>
-      directories
-        ? openTestDirectories(scratch, { dataDirectory, name: 'data', queue, path: scratch.join(name) })
+    const opener = (queue: DiskQueue) => {
+      const common = { dataDirectory, name: 'data', queue };
+      if (disk !== undefined) return openLoopDisk(scratch, disk, common);
+      return directories
+        ? openTestDirectories(scratch, { ...common, path: scratch.join(name) })
         : openTestPool(scratch, { dataDirectory, ...options, name: 'data', queue, location });
+    };
     const pools = new Pools(new Map([['data', opener]]), 'data');
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
