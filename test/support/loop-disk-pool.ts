@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { constants, readFileSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -14,6 +15,7 @@ import type { MappedParts } from '../../src/pool/kinds/disk/mapped.ts';
 import { openOver } from '../../src/pool/open.ts';
 import { Wiper } from '../../src/pool/wipe/wiper.ts';
 import { attachDisk, sparseFile } from './disk.ts';
+import { eventually } from './eventually.ts';
 import { quiet } from './pool-log.ts';
 import type { Scratch } from './scratch.ts';
 import { type TestPoolOptions, testSettings } from './test-pool.ts';
@@ -100,9 +102,8 @@ class LoopParts {
   }
 
   async open(queue: DiskQueue, { name }: Wanted, { lengthBytes, offsetBytes }: Extent, flags = constants.O_RDONLY) {
-    const there = this.#there(name);
-    if (there?.isGoing) throw new Error(`${name} is going, and open`);
-    if (there === undefined) {
+    await eventually(() => assert.notEqual(this.#there(name)?.isGoing, true, `${name} is going, and open`), 4_000);
+    if (this.#there(name) === undefined) {
       const sectors = ['--sector-size', `${this.#disk.sectorBytes}`];
       const part = ['--offset', `${offsetBytes}`, '--sizelimit', `${lengthBytes}`];
       this.#shown.set(name, { devicePath: attachDisk(this.#disk.path, ...sectors, ...part), isGoing: false });

@@ -67,10 +67,14 @@ export class DiskTransfer implements Transfer {
     const { label, poolName } = this.#parts;
     const { object } = label.payload;
     if (object === undefined || (isIncoming(object) && idOf(object) === id)) return undefined;
-    const why = `pool ${poolName} ${whyTaken(object)}`;
-    // A move that begins again waits for the end of that.
-    return object.state === 'removed' ? new Unavailable(why) : new FailedPrecondition(why);
+    return taken(poolName, object);
   }
+}
+
+/** A move that begins again waits for the end of a wipe. */
+function taken(poolName: string, object: StoredObject): FailedPrecondition | Unavailable {
+  const why = `pool ${poolName} ${whyTaken(object)}`;
+  return object.state === 'removed' ? new Unavailable(why) : new FailedPrecondition(why);
 }
 
 /** The disk while a volume comes to it: a draft with a note in its label. */
@@ -93,7 +97,7 @@ class IncomingDisk implements IncomingBytesDraft {
     if (this.#find() !== undefined) return;
     await label.change((payload) => {
       const { object } = payload;
-      if (object !== undefined) throw new ResourceExhausted(`pool ${poolName} ${whyTaken(object)}`);
+      if (object !== undefined) throw taken(poolName, object);
       return { ...payload, object: { name: newObjectName(this.#id), state: 'draft', incoming: '' } };
     });
   }
