@@ -95,6 +95,11 @@ export interface PoolSnapshotMoves {
   settle(id: SnapshotId, generation: number): Promise<boolean>;
   /** The snapshot is being removed where it is now: a copy here that was left goes with it. */
   removeLeft(id: SnapshotId): Promise<void>;
+  /**
+   * The snapshot was deleted in another pool, where it had that generation: an older copy of it here goes.
+   * @param createdAt the time of that snapshot
+   */
+  removeOlder(id: SnapshotId, createdAt: string, generation: number): Promise<void>;
   /** Makes a copy the snapshot again that was handed over. No other pool of this node has it. */
   takeBack(id: SnapshotId): Promise<void>;
   read(id: SnapshotId): Promise<Descriptor>;

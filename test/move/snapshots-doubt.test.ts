@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { BytesPerSecond } from '../../src/move/pace.ts';
+import { DeletedSnapshots } from '../../src/move/snapshots/deleted-snapshots.ts';
 import { LeftCopies } from '../../src/move/snapshots/left-copies.ts';
 import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
 import { moveMarkName } from '../../src/pool/records/move-marks.ts';
@@ -119,6 +121,7 @@ async function cutShort(scratch: Scratch): Promise<string> {
   return `${idOf('young')}.copy`;
 }
 
+const noted = (scratch: Scratch) => new DeletedSnapshots(scratch.join('data'), new DiskQueue('notes', 1));
 const draftsIn = (scratch: Scratch) => readdirSync(scratch.join('data/pools/two/tmp'));
 
 describe('parts of snapshots that come no more', () => {
@@ -168,7 +171,7 @@ describe('parts of snapshots that come no more', () => {
     }
     await one.open(idOf('old'));
     const { objects, pools } = node;
-    await new LeftCopies({ pools, objects, log: quiet, retryMs: 10 }).remove();
+    await new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted: noted(scratch) }).remove();
     assert.deepEqual(await two.arriving(), [idOf('young')]);
   });
 
@@ -187,7 +190,7 @@ describe('parts of snapshots that come no more', () => {
       await using node = await Node.open(scratch, [sized('two')]);
       await node.ended();
       const { objects, pools } = node;
-      await new LeftCopies({ pools, objects, log: quiet, retryMs: 10 }).remove();
+      await new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted: noted(scratch) }).remove();
       assert.ok(draftsIn(scratch).includes(draft));
     }
     {
@@ -224,7 +227,7 @@ describe('parts of snapshots that come no more', () => {
     const warnings: string[] = [];
     const log = { ...quiet, warn: (_facts: object, text: string) => warnings.push(text) };
     const { objects, pools } = node;
-    const left = new LeftCopies({ pools, objects, log, retryMs: 10 });
+    const left = new LeftCopies({ pools, objects, log, retryMs: 10, deleted: noted(scratch) });
     void left.remove();
     await eventually(() => assert.ok(looks.mock.callCount() > 8));
     await left.stop();
@@ -244,6 +247,59 @@ describe('parts of snapshots that come no more', () => {
       ['middle'],
     );
     assert.deepEqual(await node.listed(), ['one/middle', 'two/old', 'two/young']);
+  });
+});
+
+describe('a snapshot that has moved, and whose first pool has not heard of that', () => {
+  /** It has arrived in pool two, and pool one has a copy that was handed over. */
+  async function arrived(scratch: Scratch): Promise<Awaited<ReturnType<typeof withSnapshots>>> {
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    mock.method(movesOf(node.pools.get('one')).snapshots, 'settle', async () => {
+      throw new Unavailable('pool one does not answer.');
+    });
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool one does not answer.'));
+    return digests;
+  }
+
+  for (const isRestarted of [false, true]) {
+    test(`is deleted while that is not open, and does not come back with it, ${isRestarted ? 'also after a restart' : 'with the same driver'}`, async () => {
+      using scratch = new Scratch('deleted');
+      const digests = await arrived(scratch);
+      const away = ['one'];
+      const first = await Node.open(scratch, undefined, away);
+      await first.remove(idOf('young'));
+      assert.deepEqual(await first.listed(), []);
+      if (isRestarted) await first[Symbol.asyncDispose]();
+      away.length = 0;
+      await using node = isRestarted ? await Node.open(scratch) : first;
+      assert.deepEqual((await node.ended()).snapshots.left, []);
+      assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+      assert.equal(await node.digest('old'), digests.old);
+      assert.equal(movesOf(node.pools.get('one')).snapshots.find(idOf('young')), undefined);
+      await eventually(() => assert.deepEqual(readdirSync(scratch.join('data/deleted-snapshots')), []));
+      await node.remove(idOf('young'));
+    });
+  }
+
+  test('stays if its deletion was cut short, and another one of its name does', async () => {
+    using scratch = new Scratch('deleted');
+    const digests = await arrived(scratch);
+    {
+      await using node = await Node.open(scratch, undefined, ['one']);
+      mock.method(node.pools.get('two'), 'removeSnapshot', async () => {
+        throw new Unavailable('pool two does not answer.');
+      });
+      await assert.rejects(node.remove(idOf('young')), /pool two does not answer/);
+    }
+    await using node = await Node.open(scratch);
+    await node.ended();
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old', 'two/young']);
+    assert.equal(await node.digest('young'), digests.young);
+    const { snapshots } = movesOf(node.pools.get('two'));
+    await snapshots.removeOlder(idOf('young'), new Date().toISOString(), 9);
+    assert.equal(await node.digest('young'), digests.young);
   });
 });
 

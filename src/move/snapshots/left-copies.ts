@@ -5,6 +5,7 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import { movesOf, patiently } from '../source.ts';
+import type { DeletedSnapshots } from './deleted-snapshots.ts';
 import { mayBeWhole } from './snapshot-move.ts';
 
 export interface LeftCopiesOptions {
@@ -12,6 +13,7 @@ export interface LeftCopiesOptions {
   readonly objects: ObjectQueue;
   readonly log: PoolLog;
   readonly retryMs: number;
+  readonly deleted: DeletedSnapshots;
 }
 
 type Use = 'coming' | 'last' | 'none';
@@ -40,6 +42,23 @@ export class LeftCopies {
     await this.#removing;
   }
 
+  /**
+   * Copies of snapshots that were deleted while the pool of the copy was not open, as far as pools are open now: before they are
+   * taken for ones that wait for the end of a move.
+   */
+  async removeDeleted(): Promise<void> {
+    const { deleted, objects, pools } = this.#options;
+    for (const each of deleted.all()) {
+      const { createdAt, generation, id } = each;
+      for (const { moves } of pools.all()) {
+        await patiently({ objects, signal: this.#ending.signal }, [id], async () => {
+          await moves?.snapshots.removeOlder(id, createdAt, generation);
+        });
+      }
+      if (pools.ready() && pools.firstClosed() === undefined) await deleted.forget(each);
+    }
+  }
+
   async stop(): Promise<void> {
     this.#ending.abort();
     await this.#removing;
@@ -60,13 +79,13 @@ export class LeftCopies {
 
   /** @returns false if something has failed, and is tried again. Never throws. */
   async #removeAll(): Promise<boolean> {
-    let isDone = true;
+    let isDone = await this.#try('deleted', () => this.removeDeleted());
     for (const pool of this.#options.pools.all()) {
       if (pool.moves === undefined) continue;
       const { snapshots } = movesOf(pool);
-      const tried = await this.#try(pool, undefined, async () => {
+      const tried = await this.#try(pool.name, async () => {
         for (const id of await snapshots.arriving()) {
-          if (!(await this.#try(pool, id, () => this.#removeOne(pool, id)))) isDone = false;
+          if (!(await this.#try(`${pool.name}/${id}`, () => this.#removeOne(pool, id)))) isDone = false;
         }
       });
       if (!tried) isDone = false;
@@ -74,15 +93,14 @@ export class LeftCopies {
     return isDone;
   }
 
-  /** One that fails keeps none of the others. @returns false if it has failed */
-  async #try({ name: pool }: Pool, id: SnapshotId | undefined, work: () => Promise<void>): Promise<boolean> {
+  /** One that fails keeps none of the others. @param what for the log @returns false if it has failed */
+  async #try(what: string, work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
       return true;
     } catch (error) {
       if (this.#ending.signal.aborted) return true;
-      const what = { pool, ...(id !== undefined && { snapshot_id: id }), err: error };
-      this.#log(`${pool}/${id}`, String(error), what, 'parts of snapshots that come no more cannot be removed');
+      this.#log(what, String(error), { what, err: error }, 'parts of snapshots that come no more cannot be removed');
       return false;
     }
   }

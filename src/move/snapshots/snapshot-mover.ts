@@ -13,6 +13,7 @@ import { step } from '../../volume/step.ts';
 import { endedJob, isLongPast, type LeftSnapshot, type MoveJob, MoveJobs, type SnapshotsOfJob } from '../job.ts';
 import { BytesPerSecond } from '../pace.ts';
 import { movesOf, patiently } from '../source.ts';
+import { DeletedSnapshots } from './deleted-snapshots.ts';
 import { LeftCopies } from './left-copies.ts';
 import { moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
 import { type Held, SnapshotSpace } from './snapshot-space.ts';
@@ -79,6 +80,7 @@ const removedMs = 10_000;
 export class SnapshotMover {
   readonly #options: SnapshotMoverOptions;
   readonly #jobs: MoveJobs;
+  readonly #deleted: DeletedSnapshots;
   readonly #leftCopies: LeftCopies;
   readonly #runs = new Map<VolumeId, Run>();
   readonly #ended = new Map<VolumeId, SnapshotsJob>();
@@ -87,12 +89,14 @@ export class SnapshotMover {
   constructor(options: SnapshotMoverOptions) {
     this.#options = options;
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue, 'snapshot-moves');
-    this.#leftCopies = new LeftCopies({ ...options, retryMs });
+    this.#deleted = new DeletedSnapshots(options.dataDirectory, options.queue);
+    this.#leftCopies = new LeftCopies({ ...options, retryMs, deleted: this.#deleted });
   }
 
   /** Takes up what a driver before this one has left. The pools are open. */
   async resume(): Promise<void> {
     const { log } = this.#options;
+    for (const error of await this.#deleted.read()) log.error({ err: error }, 'the note of a deletion cannot be read');
     const { jobs, problems } = await this.#jobs.read();
     for (const error of problems) log.error({ err: error }, 'the note of a move cannot be read');
     for (const job of jobs) {
@@ -157,6 +161,7 @@ export class SnapshotMover {
   async cancel(id: VolumeId): Promise<SnapshotsJob | undefined> {
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
+    await this.#leftCopies.removeDeleted();
     const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
     const fenced = await fencedIn(open, id);
     if (run === undefined && fenced.length === 0) return undefined;
@@ -194,12 +199,11 @@ export class SnapshotMover {
     }
     const { sourceId } = first.record;
     const run = this.#runs.get(sourceId);
+    const { createdAt } = valid.record;
+    const { fence, generation } = valid.state.mark;
     const closed = pools.firstClosed();
-    if (closed !== undefined && valid.state.mark.generation > 0) {
-      throw new Unavailable(
-        `snapshot ${id} has moved just now, and pool ${closed}, which is not open, may have a copy that was left; try again when it is.`,
-      );
-    }
+    // That pool may have a copy that was left: it must not be the snapshot again.
+    if (closed !== undefined && generation > 0) await this.#deleted.write({ id, createdAt, generation });
     for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);
     if (run?.current?.id === id) {
       run.current.ending.abort(new Aborted('the snapshot was deleted.'));
@@ -209,7 +213,6 @@ export class SnapshotMover {
         );
       }
     }
-    const { fence, generation } = valid.state.mark;
     if (run === undefined && !this.#ended.has(sourceId) && fence === undefined && generation === 0) return;
     // It has moved, or was about to: nothing that was copied of it stays readable.
     for (const pool of pools.all()) {
@@ -261,6 +264,7 @@ export class SnapshotMover {
       try {
         for (const name of job.snapshots.pools) this.#requireKnown(name);
         const to = this.#options.pools.get(job.to);
+        await this.#leftCopies.removeDeleted();
         if (!isResolved) await this.#resolve(to, job.id);
         isResolved = true;
         const all = this.#held(job.id, job.to);

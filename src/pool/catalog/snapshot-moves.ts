@@ -135,6 +135,11 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     if (this.find(id) !== undefined && (why === 'given' || why === 'old')) await this.#remove(id);
   }
 
+  async removeOlder(id: SnapshotId, createdAt: string, generation: number): Promise<void> {
+    if ((await this.settled(id))?.createdAt !== createdAt) return;
+    if ((await this.stateOf(id)).mark.generation < generation) await this.#remove(id);
+  }
+
   /** It went on elsewhere. */
   async #remove(id: SnapshotId): Promise<void> {
     const { backend, snapshotIndex, unsettled } = this.#parts;
