@@ -202,7 +202,7 @@ export class SnapshotMover {
     const { createdAt } = valid.record;
     const { fence, generation } = valid.state.mark;
     const closed = pools.firstClosed();
-    // That pool may have a copy that was left: it must not be the snapshot again.
+    // A copy that was left there must not be the snapshot again.
     if (closed !== undefined && generation > 0) await this.#deleted.write({ id, createdAt, generation });
     for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);
     if (run?.current?.id === id) {
