@@ -70,7 +70,7 @@ const full = folders.filter(([, count]) => count > 25);
 const cycles = folderCycles(source);
 const names = sharedNames(source);
 const small = smallWithOneImporter(source);
-const quickStages = ['build', 'lint', 'types', 'unit', 'kernel', 'tests', 'alone', 'vm', 'sanity'];
+const quickStages = ['build', 'lint', 'types', 'unit', 'kernel', 'tests', 'alone', 'sanity'];
 
 const rows: readonly Row[] = [
   {
@@ -111,7 +111,7 @@ const rows: readonly Row[] = [
       .map(({ count, path }) => `${count} ${path}`),
   },
   { name: 'minutes of npm test', now: minutes(quickStages), goal: 10 },
-  { name: 'minutes of everything', now: minutes([...quickStages, 'manifests']), goal: 60 },
+  { name: 'minutes of everything', now: minutes([...quickStages, 'vm', 'manifests']), goal: 60 },
 ];
 
 for (const { found = [], goal, name, now } of rows) {
