@@ -85,8 +85,12 @@ export interface PoolSnapshotMoves {
   /** The same, as it is on the disk, durably. @throws what keeps that from being known */
   settled(id: SnapshotId): Promise<SnapshotRecord | undefined>;
   stateOf(id: SnapshotId): Promise<CopyState>;
-  /** Fences it for a move with a new id. @returns the fence: that of an earlier try, if it still stands */
-  close(id: SnapshotId): Promise<Fence>;
+  /**
+   * Fences it for a move with a new id.
+   * @param to the pool that it goes to
+   * @returns the fence: that of an earlier try, if it still stands, and is for that pool, or the snapshot was handed over (`isFenceFor`)
+   */
+  close(id: SnapshotId, to: string): Promise<Fence>;
   /** Ends the fence of a move that was given up. @throws FailedPrecondition if it may have been handed over */
   open(id: SnapshotId): Promise<void>;
   /** Hands the snapshot over. @throws NotFound if it was removed, FailedPrecondition if it did not read under this fence */

@@ -3,7 +3,7 @@ import { cpSync, readdirSync, rmSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
-import type { Answer, Fence } from '../../src/volume/move/rule.ts';
+import { type Answer, type Fence, isFenceFor } from '../../src/volume/move/rule.ts';
 import { FailingSync } from '../support/failing-sync.ts';
 import { type ImageTestOptions, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -46,22 +46,41 @@ describe('a snapshot that follows its volume', () => {
     using scratch = new Scratch('snapshot');
     const one = await withSnapshot(scratch);
     const moves = movesOf(one).snapshots;
-    const fence = await moves.close(id);
-    assert.deepEqual(await moves.close(id), fence);
+    const fence = await moves.close(id, 'two');
+    assert.deepEqual(await moves.close(id, 'two'), fence);
     await clone(one, 'fenced');
     assert.deepEqual(await names(one), ['first']);
     await one.removeSnapshot(id);
     await assert.rejects(moves.give(id, fence), { name: 'NotFound' });
     await one.takeSnapshots([taken]);
     await assert.rejects(moves.give(id, fence), /is not handed over/);
-    assert.notEqual((await moves.close(id)).moveId, fence.moveId);
+    assert.notEqual((await moves.close(id, 'two')).moveId, fence.moveId);
+    await one.close();
+  });
+
+  test('is handed over to no pool that has read all of it for an earlier order, once it goes to another one', async () => {
+    using scratch = new Scratch('snapshot');
+    const one = await withSnapshot(scratch);
+    const moves = movesOf(one).snapshots;
+    const earlier = await moves.close(id, 'two');
+    const fence = await moves.close(id, 'three');
+    assert.notEqual(fence.moveId, earlier.moveId);
+    await assert.rejects(moves.give(id, earlier), /is not handed over/);
+    await moves.give(id, fence);
+    // It may have arrived there: the fence stands, and is for no other pool.
+    const { moveId } = await moves.close(id, 'two');
+    assert.equal(moveId, fence.moveId);
+    assert.deepEqual(
+      [isFenceFor({ ...fence, moveId }, 'three'), isFenceFor({ ...fence, moveId }, 'two')],
+      [true, false],
+    );
     await one.close();
   });
 
   test('is neither listed, used nor removed where it was once it was handed over, also after a restart', async () => {
     using scratch = new Scratch('snapshot');
     const one = await withSnapshot(scratch);
-    const fence = await movesOf(one).snapshots.close(id);
+    const fence = await movesOf(one).snapshots.close(id, 'two');
     await movesOf(one).snapshots.give(id, fence);
     const requireGone = async (pool: Catalog) => {
       assert.deepEqual([await names(pool), await pool.findSnapshot(id)], [[], undefined]);
@@ -84,7 +103,7 @@ describe('a snapshot that follows its volume', () => {
   test('is taken for handed over if it is not known whether the disk has that', async () => {
     using scratch = new Scratch('snapshot');
     const one = await withSnapshot(scratch);
-    const fence = await movesOf(one).snapshots.close(id);
+    const fence = await movesOf(one).snapshots.close(id, 'two');
     {
       using _sick = new FailingSync(scratch.join('data', 'moved'));
       await assert.rejects(movesOf(one).snapshots.give(id, fence), /EIO/);
@@ -96,7 +115,7 @@ describe('a snapshot that follows its volume', () => {
   test('has not arrived before its arrival is durable, and is listed once after that', async () => {
     using scratch = new Scratch('snapshot');
     const [one, two] = [await withSnapshot(scratch), await open(scratch, 'two')];
-    const fence = await movesOf(one).snapshots.close(id);
+    const fence = await movesOf(one).snapshots.close(id, 'two');
     const answer = await movesOf(one).snapshots.give(id, fence);
     {
       // The commit, and each look at its outcome.
@@ -118,7 +137,7 @@ describe('a snapshot that follows its volume', () => {
     await one.close();
     cpSync(scratch.join('one.img'), scratch.join('before.img'));
     const opened = await open(scratch, 'one');
-    const fence = await movesOf(opened).snapshots.close(id);
+    const fence = await movesOf(opened).snapshots.close(id, 'two');
     await arrive(opened, two, fence, await movesOf(opened).snapshots.give(id, fence));
     assert.equal(await movesOf(opened).snapshots.settle(id, 0), false);
     assert.equal(await movesOf(opened).snapshots.settle(id, 1), true);
@@ -143,7 +162,7 @@ describe('a snapshot that follows its volume', () => {
     const [one, two] = [await withSnapshot(scratch), await open(scratch, 'two')];
     const moves = movesOf(one).snapshots;
     const record = moves.find(id) ?? assert.fail();
-    const fence = await moves.close(id);
+    const fence = await moves.close(id, 'two');
     const { fenceId, moveId } = fence;
     const answer = await moves.give(id, fence);
     {

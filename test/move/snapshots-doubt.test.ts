@@ -165,7 +165,7 @@ describe('parts of snapshots that come no more', () => {
     await withSnapshots(node);
     const [one, two] = [movesOf(node.pools.get('one')).snapshots, movesOf(node.pools.get('two')).snapshots];
     for (const name of ['young', 'old']) {
-      const { moveId } = await one.close(idOf(name));
+      const { moveId } = await one.close(idOf(name), 'two');
       await using incoming = await two.receive(one.find(idOf(name)) ?? assert.fail(), arrivalOf(moveId));
       await incoming.note(JSON.stringify({ fenceId: 'a', isClone: true, offsetBytes: '0', isWhole: false }));
     }
@@ -217,7 +217,7 @@ describe('parts of snapshots that come no more', () => {
     await withSnapshots(node);
     const [one, two] = [movesOf(node.pools.get('one')).snapshots, movesOf(node.pools.get('two')).snapshots];
     for (const name of ['young', 'middle', 'old']) {
-      const { moveId } = await one.close(idOf(name));
+      const { moveId } = await one.close(idOf(name), 'two');
       await using incoming = await two.receive(one.find(idOf(name)) ?? assert.fail(), arrivalOf(moveId));
       await incoming.note('{}');
       await one.open(idOf(name));

@@ -82,7 +82,7 @@ describe('the space of a snapshot that follows its volume', () => {
     await apart(node);
     const two = node.pools.get('two');
     const record = movesOf(node.pools.get('one')).snapshots.find(idOf('young')) ?? assert.fail();
-    const { moveId } = await movesOf(node.pools.get('one')).snapshots.close(record.id);
+    const { moveId } = await movesOf(node.pools.get('one')).snapshots.close(record.id, 'two');
     {
       await using incoming = await movesOf(two).snapshots.receive(record, arrivalOf(moveId));
       await incoming.note('whole');

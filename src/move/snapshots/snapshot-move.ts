@@ -4,7 +4,7 @@ import type { Pool } from '../../pool/pool.ts';
 import { storedBytes } from '../../volume/encryption.ts';
 import { AlreadyExists, FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
-import type { Fence } from '../../volume/move/rule.ts';
+import { type Fence, isFenceFor } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { bytesIn, copyRanges, dataRanges, type Pace, piecesAhead } from '../copy.ts';
@@ -39,7 +39,7 @@ const storedContent = z.strictObject({
   isWhole: z.boolean(),
 });
 
-/** The target of a snapshot that was handed over has neither the snapshot nor the copy that waits for it. */
+/** The target of a snapshot that was handed over has neither the snapshot nor the copy that waits for it, or was another pool. */
 export class SnapshotArrivedAndGone extends FailedPrecondition {}
 
 /**
@@ -59,9 +59,12 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
     if (now !== undefined && now.createdAt !== record.createdAt) {
       throw new Unavailable(`snapshot ${id} is another one by now: it moves in the next try.`);
     }
-    return source.close(id);
+    return source.close(id, to.name);
   });
   const { isGiven, moveId } = fence;
+  if (!isFenceFor(fence, to.name)) {
+    throw new SnapshotArrivedAndGone(`snapshot ${id} was handed over to another pool than ${to.name}.`);
+  }
   await using incoming = await target.receive(record, {
     ...{ moveId, newBytes, isGiven },
     // A pool clones one at a time of the same volume, and it must not be deleted meanwhile.

@@ -9,9 +9,11 @@ import {
   commitDraft,
   type DraftMark,
   type Fence,
+  isFenceFor,
   isRemovable,
   type Request,
   settlesCopy,
+  snapshotMoveId,
 } from '../../volume/move/rule.ts';
 import { granularityBytes, larger } from '../../volume/size.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
@@ -100,10 +102,13 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return this.#copies.stateOf(id);
   }
 
-  async close(id: SnapshotId): Promise<Fence> {
+  async close(id: SnapshotId, to: string): Promise<Fence> {
     const record = this.#require(id);
     await this.#parts.backend.provisioner.verify({ kind: 'snapshot', record });
-    return this.#copies.fence(id, { moveId: randomUUID(), fenceId: randomUUID() });
+    const { mark, why } = await this.stateOf(id);
+    // Another pool may have read all of it under that one.
+    if (why === 'closed' && mark.fence !== undefined && !isFenceFor(mark.fence, to)) await this.open(id);
+    return this.#copies.fence(id, { moveId: snapshotMoveId(randomUUID(), to), fenceId: randomUUID() });
   }
 
   async open(id: SnapshotId): Promise<void> {

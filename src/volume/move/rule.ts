@@ -21,7 +21,8 @@
  *
  * A snapshot that follows its volume moves by the same rule. It never changes, so it is read under its fence as before, and
  * it can be removed (`isRemovable`): nothing is handed over of a copy that is gone. Each of its fences is a move with a
- * separate id, so that no word of an earlier snapshot of the same name counts for a later one.
+ * separate id, so that no word of an earlier snapshot of the same name counts for a later one. The id says to which pool it goes:
+ * no other one that has read under the same fence commits with the same answer.
  */
 
 /** The mark beside the record of a copy. A volume that was never moved has none, and is of generation 0. */
@@ -89,6 +90,17 @@ export function closeCopy(
 ): CopyMark | undefined {
   if (whyUnusable(mark, validGeneration) !== undefined) return undefined;
   return { generation: mark.generation, fence: { ...fence, isGiven: false } };
+}
+
+/** The id of the move of a snapshot to another pool. */
+export function snapshotMoveId(random: string, to: string): string {
+  return `${random} ${to}`;
+}
+
+/** True if the fence of a snapshot is for its move to that pool. Earlier drivers did not say where it goes. */
+export function isFenceFor({ moveId }: Fence, to: string): boolean {
+  const [random = '', ...pool] = moveId.split(' ');
+  return pool.length === 0 || moveId === snapshotMoveId(random, to);
 }
 
 /** Ends the fence of a move that was given up; undefined: it cannot be, as the copy may have been handed over. */

@@ -413,6 +413,12 @@ export const moveMutants: readonly Mutant[] = [
     only: 'stays if its deletion was cut short',
   },
   {
+    name: 'a snapshot has another fence for each pool that it goes to',
+    ...snapshotMoves,
+    text: "if (why === 'closed' && mark.fence !== undefined && !isFenceFor(mark.fence, to)) await this.open(id);",
+    replacement: '',
+  },
+  {
     name: 'an order for snapshots that cannot be noted leaves the one before it',
     ...left,
     file: 'src/move/snapshots/snapshot-mover.ts',
