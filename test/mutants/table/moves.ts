@@ -118,8 +118,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'each fence of a snapshot is a separate move',
     ...snapshotMoves,
-    text: '{ moveId: randomUUID(), fenceId: randomUUID() }',
-    replacement: "{ moveId: 'same', fenceId: 'same' }",
+    text: '{ moveId: snapshotMoveId(randomUUID(), to), fenceId: randomUUID() }',
+    replacement: "{ moveId: snapshotMoveId('same', to), fenceId: 'same' }",
   },
   {
     name: 'a snapshot does not go to a pool that cannot share its blocks',
