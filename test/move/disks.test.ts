@@ -5,20 +5,18 @@ import { showPlan } from '../../src/admin/moving.ts';
 import { planLines } from '../../src/cli/move.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { writeAt } from '../../src/kernel/file/file.ts';
-import { Mover, type Peers } from '../../src/move/mover.ts';
+import type { Peers } from '../../src/move/mover.ts';
 import type { MoveSource } from '../../src/move/source.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { formatOf } from '../../src/pool/kinds/disk/label/payload.ts';
 import type { IncomingBytes } from '../../src/pool/moves.ts';
-import { Pools } from '../../src/pool/pools.ts';
-import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
-import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { volumeSpec } from '../support/image-pool.ts';
 import { LoopDisk, openLoopDisk } from '../support/loop-disk-pool.ts';
-import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, digestOf, write } from './devices.ts';
+import { DiskNode } from './disk-node.ts';
 import { Broker, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
@@ -33,47 +31,6 @@ const zeros = createHash('sha256')
   .digest('hex');
 const other = { ...spec, id: volumeSpec('other').id, name: 'other' };
 
-/** A node with images, and pools of disks that outlive it. */
-class Node implements AsyncDisposable {
-  readonly pools: Pools;
-  readonly mover: Mover;
-
-  private constructor(pools: Pools, scratch: Scratch, peers: Peers | undefined) {
-    this.pools = pools;
-    const shared = { objects: new ObjectQueue(), queue: new DiskQueue('node', 2), log: quiet };
-    this.mover = new Mover({ pools, peers, dataDirectory: scratch.join('data'), ...shared });
-  }
-
-  static async open(scratch: Scratch, disks: Readonly<Record<string, LoopDisk>>, peers?: Peers): Promise<Node> {
-    const common = { undeleteSeconds: 60 };
-    const openers = new Map<string, (queue: DiskQueue) => Promise<Catalog>>([
-      ['images', (queue) => openTestPool(scratch, { ...common, name: 'images', queue })],
-    ]);
-    for (const [name, disk] of Object.entries(disks)) {
-      openers.set(name, (queue) => openLoopDisk(scratch, disk, { ...common, name, queue }));
-    }
-    const pools = new Pools(openers, 'images');
-    const [failure] = await pools.open();
-    if (failure !== undefined) throw failure.error;
-    const node = new Node(pools, scratch, peers);
-    await node.mover.resume();
-    return node;
-  }
-
-  async move(to: string): Promise<void> {
-    await this.mover.start(id, to, undefined);
-    const sight = () => this.mover.sights().find(({ job }) => job.id === id);
-    await eventually(() => assert.notEqual(sight()?.job.state, 'running', `${sight()?.trouble}`));
-    assert.deepEqual([sight()?.job.state, sight()?.job.reason], ['done', undefined]);
-    assert.equal((await this.pools.require(id)).pool.name, to);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.mover.stop();
-    await this.pools.close();
-  }
-}
-
 async function receive(pool: Catalog, move = moveId): Promise<IncomingBytes> {
   const record = await movesOf(pool).recordFor(spec as never);
   const incoming = await movesOf(pool).receive(record, move);
@@ -85,7 +42,7 @@ async function isFree(pool: Pick<Catalog, 'capacity'>): Promise<void> {
 }
 
 /** Fills a volume, with parts that are zeros. @returns its digest */
-async function fill(node: Pick<Node, 'pools'>, volumeId: VolumeId): Promise<string> {
+async function fill(node: Pick<DiskNode, 'pools'>, volumeId: VolumeId): Promise<string> {
   await using device = await deviceOf(node, volumeId);
   write(device.devicePath, randomBytes(4096), 0n);
   write(device.devicePath, randomBytes(1 << 20), 33n * mib + 4096n);
@@ -93,7 +50,7 @@ async function fill(node: Pick<Node, 'pools'>, volumeId: VolumeId): Promise<stri
   return digestOf(device.devicePath);
 }
 
-async function contentOf(node: Pick<Node, 'pools'>, volumeId: VolumeId): Promise<string> {
+async function contentOf(node: Pick<DiskNode, 'pools'>, volumeId: VolumeId): Promise<string> {
   await using device = await deviceOf(node, volumeId);
   return digestOf(device.devicePath);
 }
@@ -102,7 +59,7 @@ describe('a volume that is a disk, or becomes one', () => {
   test('moves with all its bytes, whatever the disk held, and its mark lies in the label', async () => {
     using scratch = new Scratch('move');
     const [one, two] = [new LoopDisk(scratch, 'one'), new LoopDisk(scratch, 'two')];
-    await using node = await Node.open(scratch, { one, two });
+    await using node = await DiskNode.open(scratch, { one, two });
     await node.pools.get('images').create({ ...spec, provisioning: 'thin' });
     const digest = await fill(node, id);
     {
@@ -114,7 +71,7 @@ describe('a volume that is a disk, or becomes one', () => {
     for (const [at, to] of ['one', 'two', 'images'].entries()) {
       const { pool: from } = await node.pools.require(id);
       assert.equal((await node.mover.plan(id, to)).isCopiedInUse, false);
-      await node.move(to);
+      await node.move(id, to);
       assert.equal(await contentOf(node, id), digest, to);
       const { pool } = await node.pools.require(id);
       assert.deepEqual(await movesOf(pool).stateOf(id), { mark: { generation: at + 1 }, why: undefined });
@@ -145,7 +102,7 @@ describe('a volume that is a disk, or becomes one', () => {
       small: new LoopDisk(scratch, 'small', { dataMebibytes: 32 }),
       sectors: new LoopDisk(scratch, 'sectors', { sectorBytes: 4096 }),
     };
-    await using node = await Node.open(scratch, disks);
+    await using node = await DiskNode.open(scratch, disks);
     const one = node.pools.get('one');
     await node.pools.get('images').create({ ...spec, sizeBytes: 40n * mib });
     const plan = await node.mover.plan(id, 'one');
@@ -195,7 +152,7 @@ describe('a volume that is a disk, or becomes one', () => {
     const disks = { one: new LoopDisk(scratch, 'one'), two: new LoopDisk(scratch, 'two') };
     let digest = '';
     {
-      await using node = await Node.open(scratch, disks);
+      await using node = await DiskNode.open(scratch, disks);
       await node.pools.get('one').create(spec);
       await fill(node, id);
       await node.mover.start(id, 'two', 32n * mib);
@@ -205,7 +162,7 @@ describe('a volume that is a disk, or becomes one', () => {
       await movesOf(node.pools.get('one')).open(id, move);
       digest = await fill(node, id);
     }
-    await using node = await Node.open(scratch, disks);
+    await using node = await DiskNode.open(scratch, disks);
     await eventually(async () => assert.equal((await node.pools.require(id)).pool.name, 'two'));
     assert.equal(await contentOf(node, id), digest);
   });
@@ -221,7 +178,7 @@ describe('a volume that is a disk, or becomes one', () => {
       }),
     };
     const peers = { source: () => source as unknown as MoveSource } as unknown as Peers;
-    await using node = await Node.open(scratch, { one: new LoopDisk(scratch, 'one') }, peers);
+    await using node = await DiskNode.open(scratch, { one: new LoopDisk(scratch, 'one') }, peers);
     const to = async (name: string | undefined) => (await node.mover.planFrom({ id, moveId, node: 'b', to: name })).to;
     assert.equal(await to(undefined), 'images');
     await node.pools.get('images').create(spec);

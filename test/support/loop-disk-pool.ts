@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { constants, readFileSync, statSync } from 'node:fs';
+import { constants, existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { MappedState } from '../../src/kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../../src/kernel/call/descriptor.ts';
@@ -22,18 +22,20 @@ import { type TestPoolOptions, testSettings } from './test-pool.ts';
 
 const mebibyte = 1n << 20n;
 
-/** A disk that is a sparse file, and its label: both outlive the pool that has them. */
+/** A disk that is a sparse file, and its label beside it: both outlive the pool that has them, and its process. */
 export class LoopDisk {
   readonly path: string;
   readonly sectorBytes: number;
-  #text: string;
+  readonly #labelPath: string;
   /** The number of writes of the label. */
   writes = 0;
 
-  constructor(scratch: Scratch, name: string, { dataMebibytes = 64, sectorBytes = 512 } = {}) {
+  constructor(scratch: Pick<Scratch, 'join'>, name: string, { dataMebibytes = 64, sectorBytes = 512 } = {}) {
     this.path = sparseFile(scratch.join(`${name}.disk`), dataMebibytes + 4);
     this.sectorBytes = sectorBytes;
-    this.#text = serializePayload({
+    this.#labelPath = `${this.path}.label`;
+    if (existsSync(this.#labelPath)) return;
+    this.#write({
       poolId: '7d0f1f4c-64ab-4a3e-8e69-2a3d6a1c7a77',
       disk: { name: `wwid t10.${name}`, sizeBytes: BigInt(dataMebibytes + 4) * mebibyte },
       data: { offsetBytes: 2n * mebibyte, lengthBytes: BigInt(dataMebibytes) * mebibyte },
@@ -41,7 +43,14 @@ export class LoopDisk {
   }
 
   get payload(): Payload {
-    return parsePayload(this.#text, 'in a test');
+    return parsePayload(readFileSync(this.#labelPath, 'utf8'), 'in a test');
+  }
+
+  /** Atomically, for a process that is killed. */
+  #write(payload: Payload): void {
+    writeFileSync(`${this.#labelPath}.new`, serializePayload(payload));
+    renameSync(`${this.#labelPath}.new`, this.#labelPath);
+    this.writes++;
   }
 
   label(): DiskLabel {
@@ -54,8 +63,7 @@ export class LoopDisk {
       lost: new AbortController().signal,
       refresh: async () => undefined,
       async change(edit) {
-        disk.#text = serializePayload(edit(disk.payload));
-        disk.writes++;
+        disk.#write(edit(disk.payload));
       },
       probe: async () => undefined,
       leave: async () => undefined,
@@ -78,6 +86,12 @@ class LoopParts {
 
   constructor(disk: LoopDisk) {
     this.#disk = disk;
+    // Those of a process that was killed.
+    const left = execFileSync('losetup', ['--associated', disk.path, '--output', 'NAME', '--noheadings'], {
+      encoding: 'utf8',
+    });
+    for (const each of left.split('\n').filter((line) => line !== ''))
+      execFileSync('losetup', ['--detach', each.trim()]);
   }
 
   data(name: string): Wanted {
@@ -154,7 +168,7 @@ function isBackedBy(devicePath: string, path: string): boolean {
 
 /** Opens the pool of such a disk. */
 export function openLoopDisk(
-  scratch: Scratch,
+  scratch: Pick<Scratch, 'join'>,
   disk: LoopDisk,
   options: TestPoolOptions<object> = {},
 ): Promise<Catalog> {

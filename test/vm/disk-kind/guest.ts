@@ -27,20 +27,26 @@ export function succeedInGuest(...programs: readonly string[]): Promise<string> 
   return runInGuest(programs, []);
 }
 
-/** The same with an XFS at /xfs, and a disk for a volume group. */
+/** The same with an XFS at /xfs, a disk for a volume group, and a second small one. */
 export function succeedBesidePools(...programs: readonly string[]): Promise<string> {
   const sizeBytes = 2 ** 30;
   return runInGuest(programs, [
     { name: 'xfs', sizeBytes },
     { name: 'group', sizeBytes },
+    { name: 'small-too', sizeBytes: 24 * mebibyte, bus: 'scsi' },
   ]);
 }
 
 async function runInGuest(programs: readonly string[], others: readonly DiskOptions[]): Promise<string> {
   using scratch = new Scratch('vm');
   using stack = new DisposableStack();
-  const scsi = disks.map((disk) => stack.use(new VolatileDisk(scratch, { ...disk, bus: 'scsi' })));
-  const virtio = [nameless, ...others].map((disk) => stack.use(new VolatileDisk(scratch, disk)));
+  const isScsi = ({ bus }: DiskOptions) => bus === 'scsi';
+  const scsi = [...disks, ...others.filter(isScsi)].map((disk) =>
+    stack.use(new VolatileDisk(scratch, { ...disk, bus: 'scsi' })),
+  );
+  const virtio = [nameless, ...others.filter((disk) => !isScsi(disk))].map((disk) =>
+    stack.use(new VolatileDisk(scratch, disk)),
+  );
   await using vm = await bootVirtualMachine({ scratch, disks: [...virtio, ...scsi] });
   if (others.length > 0) {
     await vm.run('modprobe -a xfs dm-crypt && mkfs.xfs -q /dev/vdb && mkdir -p /xfs && mount /dev/vdb /xfs');

@@ -1,5 +1,5 @@
 /**
- * Moves a volume to a pool, or ends a move that a driver before it has begun, and dies where it is told to, as from kill -9.
+ * Moves a volume to a pool, and dies where it is told to, as from kill -9.
  * Without a point it prints the steps of the move.
  * node killed-mover.ts DIRECTORY ID POOL [before|after STEP PASS] NAME=DEVICE…
  */
@@ -24,7 +24,6 @@ channel('holdfast:step').subscribe((step) => passed.push(String(step)));
 if ((when === 'before' || when === 'after') && isStep(stepName)) {
   armCrashPoint({ when, step: stepName, pass: Number(pass) });
 }
-if (node.sight(id)?.job.state === 'running') await node.moved(id);
-if ((await node.placeOf(id)) !== to) await node.move(id, to);
+await node.move(id, to);
 await node[Symbol.asyncDispose]();
 console.log(JSON.stringify(passed));

@@ -7,8 +7,8 @@ export function sceneOf(directory: string): MoveScene {
   const given = guestDisks();
   const disk = (name: string) => given.get(name) ?? assert.fail(name);
   const disks = new Map([
-    ['one', disk('usual')],
-    ['two', disk('victim')],
+    ['one', disk('small')],
+    ['two', disk('small-too')],
   ]);
   return { directory, disks, images: '/xfs/killed' };
 }
