@@ -935,7 +935,7 @@ function alreadyMoving({ id, to }: MoveJob): FailedPrecondition {
 
 function lastCopy({ from, id, to }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(
-    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again.`,
+    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again.`,
   );
 }
 

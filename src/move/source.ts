@@ -126,7 +126,7 @@ export async function removeSnapshots(
 export function leftPool(pools: Pools, { from, id }: Pick<MoveJob, 'from' | 'id'>): Pool {
   if (pools.names().includes(from)) return pools.get(from);
   throw new Unavailable(
-    `pool ${from}, which volume ${id} leaves, is not in the configuration of its node: the move goes on once it is.`,
+    `pool ${from}, which volume ${id} leaves, is not in the configuration of its node, or its disk is not there: the move goes on once it is.`,
   );
 }
 

@@ -6,12 +6,14 @@ import { Unavailable } from '../../src/volume/errors.ts';
 import { repeatable, SeededRandom } from '../crash/seeded-random.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { id, idOf, mib, Node, refuseCommits, spec } from './following-node.ts';
+import { id, idOf, mib, Node, refuseCommits, sized, spec } from './following-node.ts';
 import { movesOf } from './two-pools.ts';
 
 const names = ['a', 'b', 'c'];
-const events = ['away', 'cancel', 'delete', 'full', 'order', 'restart'] as const;
+const events = ['away', 'cancel', 'delete', 'elsewhere', 'full', 'order', 'restart'] as const;
 const rounds = 6;
+const poolNames = ['one', 'two', 'three'];
+const pools = poolNames.map((name) => sized(name));
 
 /** No move goes on, neither of the volume nor of a snapshot. */
 async function atRest({ mover }: Node): Promise<void> {
@@ -38,7 +40,7 @@ describe('snapshots that follow their volume', () => {
     await repeatable(seed, async () => {
       const random = new SeededRandom(seed);
       using scratch = new Scratch('any-order');
-      let node = await Node.open(scratch);
+      let node = await Node.open(scratch, pools);
       try {
         await node.pools.get('one').create(spec);
         const digests = new Map<string, string>();
@@ -46,10 +48,11 @@ describe('snapshots that follow their volume', () => {
           for (const name of names.filter((each) => !digests.has(each))) {
             digests.set(name, await node.snapshot(name, randomBytes(2 << 20), BigInt(random.below(40)) * mib));
           }
-          const to = (await node.pools.require(id)).pool.name === 'one' ? 'two' : 'one';
+          const { name: from } = (await node.pools.require(id)).pool;
+          const to = random.pick(poolNames.filter((each) => each !== from));
           const done: string[] = [];
           // One that runs, or has ended, refuses some of them.
-          const order = () => node.mover.start(id, to, undefined, true).catch((error: Error) => error);
+          const order = (pool = to) => node.mover.start(id, pool, undefined, true).catch((error: Error) => error);
           if (random.chance(0.5)) {
             await node.mover.start(id, to, undefined);
             await atRest(node);
@@ -61,7 +64,7 @@ describe('snapshots that follow their volume', () => {
             areAway = away;
             commitAgain = undefined;
             await node[Symbol.asyncDispose]();
-            node = await Node.open(scratch, undefined, away);
+            node = await Node.open(scratch, pools, away);
           };
           for (let event = 0; event < 6; event++) {
             await delay(random.below(250));
@@ -69,10 +72,11 @@ describe('snapshots that follow their volume', () => {
             done.push(`${what} ${name}`);
             if (what === 'cancel') await node.mover.cancel(id).catch((error: Error) => error);
             if (what === 'order') await order();
+            if (what === 'elsewhere') await order(random.pick(poolNames));
             if (what === 'restart') await restart([]);
             // One that is handed over then does not arrive.
             if (what === 'full' && !areAway.includes(to)) commitAgain ??= refuseCommits(node.pools.get(to));
-            if (what === 'away') await restart([random.pick(['one', 'two'])]);
+            if (what === 'away') await restart([random.pick(poolNames)]);
             if (what === 'delete' && digests.has(name)) {
               // Refused while the pool is away that has it, or may have a copy of it, and between the two.
               const mayBeRefused = areAway.length > 0 || commitAgain !== undefined;

@@ -72,6 +72,7 @@ export class Leavings {
   /** When the target came last, since this process started. */
   readonly #cameMs = new Map<VolumeId, number>();
   readonly #reads = new Reads();
+  readonly #warned = new Map<VolumeId, string>();
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
@@ -300,11 +301,19 @@ export class Leavings {
       await pause(lookMs, signal);
       for (const job of this.#known.values()) {
         if (signal.aborted || job.state !== 'running') continue;
-        await this.#look(job).catch((error: unknown) =>
-          this.#options.log.warn({ volume_id: job.id, err: error }, 'a volume stays fenced whose move is silent'),
+        await this.#look(job).then(
+          () => this.#warned.delete(job.id),
+          (error: unknown) => this.#warn(job, error),
         );
       }
     }
+  }
+
+  /** Once, until there is another reason. */
+  #warn({ id }: MoveJob, error: unknown): void {
+    if (this.#warned.get(id) === String(error)) return;
+    this.#warned.set(id, String(error));
+    this.#options.log.warn({ volume_id: id, err: error }, 'a volume stays fenced whose move is silent');
   }
 
   async #look(job: MoveJob): Promise<void> {

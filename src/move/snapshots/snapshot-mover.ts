@@ -171,10 +171,12 @@ export class SnapshotMover {
       for (const name of job?.snapshots.pools ?? []) this.#requireKnown(name);
       for (const each of await fencedIn(open, id)) await this.#undo(each);
       const startedAt = new Date().toISOString();
-      const last: SnapshotsJob = job ?? {
-        ...{ moveId: '', id, from: '', to: '', startedAt, state: 'running' },
-        snapshots: { pools: [], moved: 0, left: [] },
-      };
+      // The run may have noted more of them that have moved.
+      const last: SnapshotsJob = run?.job ??
+        job ?? {
+          ...{ moveId: '', id, from: '', to: '', startedAt, state: 'running' },
+          snapshots: { pools: [], moved: 0, left: [] },
+        };
       return await this.#end(last, 'cancelled', this.#leftOf(last, 'the move was cancelled.'));
     } catch (error) {
       if (run !== undefined && !this.#runs.has(id)) this.#begin(run.job);
