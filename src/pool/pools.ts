@@ -309,15 +309,14 @@ export class Pools {
     return found[0];
   }
 
-  /** Each object once: a volume may have left a copy in a pool, which is not in the trash yet. */
-  async once<Kind extends FoundRecord>(found: readonly Found<Kind>[]): Promise<Found<Kind>[]> {
-    const once: Found<Kind>[] = [];
+  /** Leaves out the copies that a volume has left, and which are not in the trash yet. */
+  async withoutLeft<Kind extends FoundRecord>(found: readonly Found<Kind>[]): Promise<Found<Kind>[]> {
+    const kept: Found<Kind>[] = [];
     for (const copies of Map.groupBy(found, ({ record }) => record.id).values()) {
-      const [first] = copies;
-      const one = copies.length > 1 ? ((await this.#validCopy(copies)) ?? first) : first;
-      if (one !== undefined) once.push(one);
+      const valid = copies.length > 1 ? await this.#validCopy(copies) : undefined;
+      kept.push(...(valid === undefined ? copies : [valid]));
     }
-    return once;
+    return kept;
   }
 
   /** The one that is the volume or snapshot, if all others are known to be copies that it has left when it moved (docs/move.md). */

@@ -56,7 +56,7 @@ export async function readPage<Id, Kind extends (SnapshotRecord | VolumeRecord) 
       return (await list(pool, after, maximumEntries + 1)).map((record) => ({ pool, record }));
     }),
   );
-  const all = await pools.once(lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1)));
+  const all = await pools.withoutLeft(lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1)));
   const entries = all.slice(0, maximumEntries);
   return { entries, nextToken: all.length > entries.length ? `${entries.at(-1)?.record.id}` : '' };
 }

@@ -361,7 +361,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a volume that has left a copy is listed once',
     ...away,
     file: 'src/controller/listing/page.ts',
-    text: 'await pools.once(lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1)))',
+    text: 'await pools.withoutLeft(lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1)))',
     replacement: 'lists.flat().sort((a, b) => (a.record.id < b.record.id ? -1 : 1))',
     only: 'is ended by hand',
   },
