@@ -253,6 +253,23 @@ describe('a volume that is a disk, or becomes one', () => {
     await pool.close();
   });
 
+  test('is what its label says after a write of that has failed, and is on the disk', async () => {
+    using scratch = new Scratch('move');
+    const [from, to] = [new LoopDisk(scratch, 'one'), new LoopDisk(scratch, 'two')];
+    const source = await openLoopDisk(scratch, from, { name: 'one' });
+    const target = await openLoopDisk(scratch, to, { name: 'two' });
+    await source.create(spec);
+    from.failsNext = true;
+    await assert.rejects(movesOf(source).close(id, fence), /the disk fails/);
+    assert.equal((await movesOf(source).stateOf(id)).why, 'closed');
+    await movesOf(source).open(id, moveId);
+    to.failsNext = true;
+    await assert.rejects(receive(target), /the disk fails/);
+    await (await receive(target))[Symbol.asyncDispose]();
+    await source.close();
+    await target.close();
+  });
+
   test('is not used from its fence on, also after a restart, and is brought back from the trash with its mark', async () => {
     using scratch = new Scratch('move');
     const disk = new LoopDisk(scratch, 'one');

@@ -29,6 +29,8 @@ export class LoopDisk {
   readonly #labelPath: string;
   /** The number of writes of the label. */
   writes = 0;
+  /** Set: the next write reaches the disk, and fails. */
+  failsNext = false;
 
   constructor(scratch: Pick<Scratch, 'join'>, name: string, { dataMebibytes = 64, sectorBytes = 512 } = {}) {
     this.path = sparseFile(scratch.join(`${name}.disk`), dataMebibytes + 4);
@@ -55,15 +57,24 @@ export class LoopDisk {
 
   label(): DiskLabel {
     const disk = this;
+    let known = disk.payload;
+    const read = () => {
+      known = disk.payload;
+      return known;
+    };
     return {
       get payload() {
-        return disk.payload;
+        return known;
       },
       obstacle: undefined,
       lost: new AbortController().signal,
-      refresh: async () => undefined,
+      refresh: async () => void read(),
       async change(edit) {
-        disk.#write(edit(disk.payload));
+        disk.#write(edit(read()));
+        const fails = disk.failsNext;
+        disk.failsNext = false;
+        if (fails) throw new Error('the disk fails');
+        read();
       },
       probe: async () => undefined,
       leave: async () => undefined,

@@ -1625,4 +1625,12 @@ export const moveMutants: readonly Mutant[] = [
     replacement: 'if (to === undefined && name === undefined) {',
     only: 'comes from another node',
   },
+  {
+    name: 'a fence that a failed write has put on a disk counts',
+    ...disks,
+    file: 'src/pool/kinds/disk/transfer.ts',
+    text: '      await label.refresh().catch(() => undefined);\n',
+    replacement: '',
+    only: 'has failed',
+  },
 ];

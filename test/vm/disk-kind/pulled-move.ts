@@ -44,7 +44,7 @@ async function succeeds(node: GuestNode, words: string): Promise<string> {
 
 /** The disk that a volume moves to is pulled in the middle of its copy, and put back; then the one that it leaves. */
 export async function moveFromPulled({ disks, node }: StartedNode): Promise<void> {
-  const volume = await usedVolume(node, 'small', 'xfs');
+  const volume = await usedVolume(node, 'small');
   const { id } = volume;
   await leaveKeepsake(node, volume);
   await volume.leave();

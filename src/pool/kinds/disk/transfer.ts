@@ -32,7 +32,14 @@ export class DiskTransfer implements Transfer {
   }
 
   async writeMark(id: SnapshotId | VolumeId, text: string): Promise<void> {
-    await changeObject(this.#parts.label, id, 'volume', (object) => ({ ...object, mark: text }));
+    const { label } = this.#parts;
+    try {
+      await changeObject(label, id, 'volume', (object) => ({ ...object, mark: text }));
+    } catch (error) {
+      // Either mark may be on the disk, and that one counts.
+      await label.refresh().catch(() => undefined);
+      throw error;
+    }
   }
 
   async markInTrash(ref: TrashRef): Promise<string | undefined> {
@@ -66,9 +73,13 @@ export class DiskTransfer implements Transfer {
   whyNoRoom(id: VolumeId): FailedPrecondition | Unavailable | undefined {
     const { label, poolName } = this.#parts;
     const { object } = label.payload;
-    if (object === undefined || (isIncoming(object) && idOf(object) === id)) return undefined;
-    return taken(poolName, object);
+    return object === undefined || isComing(object, id) ? undefined : taken(poolName, object);
   }
+}
+
+/** True of the draft of this very volume. */
+function isComing(object: StoredObject, id: VolumeId): boolean {
+  return isIncoming(object) && idOf(object) === id;
 }
 
 /** A move that begins again waits for the end of a wipe. */
@@ -97,6 +108,8 @@ class IncomingDisk implements IncomingBytesDraft {
     if (this.#find() !== undefined) return;
     await label.change((payload) => {
       const { object } = payload;
+      // A write that failed may have reached the disk.
+      if (object !== undefined && isComing(object, this.#id)) return payload;
       if (object !== undefined) throw taken(poolName, object);
       return { ...payload, object: { name: newObjectName(this.#id), state: 'draft', incoming: '' } };
     });
@@ -166,7 +179,7 @@ class IncomingDisk implements IncomingBytesDraft {
 
   #find(): StoredObject | undefined {
     const { object } = this.#parts.label.payload;
-    return object !== undefined && isIncoming(object) && idOf(object) === this.#id ? object : undefined;
+    return object !== undefined && isComing(object, this.#id) ? object : undefined;
   }
 
   #require(): StoredObject {
