@@ -1,0 +1,8 @@
+import { describe, test } from 'node:test';
+import { succeedsInGuest } from '../lvm/guest.ts';
+
+describe('snapshots that follow their volume from one thin pool to another', () => {
+  test('are whole and there once, wherever their driver is killed', async (t) => {
+    t.diagnostic(await succeedsInGuest('moves-killed-in-guest.mjs'));
+  });
+});
