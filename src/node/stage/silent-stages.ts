@@ -92,7 +92,8 @@ export class SilentStages {
     if (!table.some(isNfs)) return;
     for (const volumeId of noted) {
       if (this.#wanted.has(volumeId) || this.#left.has(volumeId)) continue;
-      const staged = await this.#stagedAlone(volumeId, table);
+      // The directory of one may be gone: the others are watched.
+      const staged = await this.#stagedAlone(volumeId, table).catch(() => undefined);
       if (staged !== undefined && !this.#wanted.has(volumeId)) this.#begin(volumeId);
     }
   }
