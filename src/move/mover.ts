@@ -19,6 +19,7 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import type { LostNode } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import { requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
@@ -908,8 +909,11 @@ async function requireRoom(
   following: SnapshotsPlan | undefined,
   arrival: VolumeRecord | undefined,
 ): Promise<void> {
-  const { availableBytes } = await target.capacity();
+  const { availableBytes: freeBytes } = await target.capacity();
   const [volumeBytes, snapshotBytes] = [arrival ? storedBytes(arrival) : 0n, following?.neededBytes ?? 0n];
+  // The part that a failed move has left there is of this volume, too.
+  const thereBytes = arrival ? await movesOf(target).comingBytes(arrival.id) : 0n;
+  const availableBytes = freeBytes + smaller(thereBytes, volumeBytes);
   if (volumeBytes + snapshotBytes <= availableBytes) return;
   const snapshots = snapshotBytes === 0n ? '' : `, its snapshots up to ${snapshotBytes}`;
   throw new FailedPrecondition(

@@ -65,6 +65,8 @@ export interface PoolMoves {
 
   /** The record that the volume would have here. @throws FailedPrecondition, AlreadyExists: why it cannot be here */
   recordFor(record: VolumeRecord): Promise<VolumeRecord>;
+  /** The space that an earlier `receive` has taken of a volume that is not here: another one needs no more of it. */
+  comingBytes(id: VolumeId): Promise<bigint>;
   /** Receives a volume, or resumes that. @throws ResourceExhausted */
   receive(record: VolumeRecord, moveId: string): Promise<Incoming>;
   /** Gives up what an earlier `receive` has left of a volume that is not here. */

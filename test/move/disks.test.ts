@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { describe, test } from 'node:test';
+import { rmSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
 import { showPlan } from '../../src/admin/moving.ts';
 import { planLines } from '../../src/cli/move.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -165,6 +166,46 @@ describe('a volume that is a disk, or becomes one', () => {
     await using node = await DiskNode.open(scratch, disks);
     await eventually(async () => assert.equal((await node.pools.require(id)).pool.name, 'two'));
     assert.equal(await contentOf(node, id), digest);
+  });
+
+  test('whose move to a disk has failed goes on with the same command, and can be given up by it where no note is left', async () => {
+    using scratch = new Scratch('move');
+    const disks = { one: new LoopDisk(scratch, 'one'), two: new LoopDisk(scratch, 'two') };
+    const fails = async (node: DiskNode) => {
+      const target = movesOf(node.pools.get('two'));
+      const receive = target.receive.bind(target);
+      const broken = mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+        const incoming = await receive(...args);
+        const note = incoming.note.bind(incoming);
+        incoming.note = async (text) => {
+          if (disks.two.payload.object?.incoming !== '') throw new Error('the disk fails');
+          return note(text);
+        };
+        return incoming;
+      });
+      await node.mover.start(id, 'two', undefined);
+      await eventually(() => assert.equal(node.sight(id)?.job.state, 'failed'));
+      broken.mock.restore();
+    };
+    {
+      await using node = await DiskNode.open(scratch, disks);
+      await node.pools.get('one').create(spec);
+      const digest = await fill(node, id);
+      await fails(node);
+      await node.move(id, 'two');
+      assert.equal(await contentOf(node, id), digest);
+      await node.pools.get('one').purge();
+      await isFree(node.pools.get('one'));
+      await node.move(id, 'one');
+      await node.pools.get('two').purge();
+      await isFree(node.pools.get('two'));
+      await fails(node);
+    }
+    rmSync(scratch.join('data/moves'), { recursive: true });
+    await using node = await DiskNode.open(scratch, disks);
+    await node.mover.start(id, 'two', undefined);
+    await node.mover.cancel(id);
+    await isFree(node.pools.get('two'));
   });
 
   test('comes from another node only where its pool is named, or has the same name', async () => {

@@ -282,6 +282,10 @@ export class Moves implements PoolMoves {
     return undefined;
   }
 
+  comingBytes(id: VolumeId): Promise<bigint> {
+    return this.#transfer.incoming(id).takenBytes();
+  }
+
   async receive(record: VolumeRecord, moveId: string): Promise<Incoming> {
     const { backend, index, name, space, trash } = this.#parts;
     const { id, provisioning } = record;

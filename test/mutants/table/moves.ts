@@ -1633,4 +1633,12 @@ export const moveMutants: readonly Mutant[] = [
     replacement: '',
     only: 'has failed',
   },
+  {
+    name: 'a move to a disk that has failed finds room in what it has taken there',
+    ...disks,
+    file: 'src/move/mover.ts',
+    text: 'const thereBytes = arrival ? await movesOf(target).comingBytes(arrival.id) : 0n;',
+    replacement: 'const thereBytes = 0n;',
+    only: 'goes on with the same command',
+  },
 ];
