@@ -311,6 +311,29 @@ describe('a volume that is a disk, or becomes one', () => {
     await target.close();
   });
 
+  test('leaves nothing on a disk whose label was written by a write that failed, once its move is given up', async () => {
+    using scratch = new Scratch('move');
+    const disks = { one: new LoopDisk(scratch, 'one'), two: new LoopDisk(scratch, 'two') };
+    const two = () => disks.two.payload.object;
+    await using node = await DiskNode.open(scratch, disks);
+    await node.pools.get('one').create(spec);
+    disks.two.failsNext = true;
+    await node.mover.start(id, 'two', undefined);
+    await eventually(() => assert.equal(node.sight(id)?.job.state, 'failed'));
+    assert.equal(two()?.incoming, '');
+    assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+    assert.equal(two(), undefined);
+    {
+      await using incoming = await receive(node.pools.get('two') as Catalog);
+      await incoming.note(`${moveId}\nhalf`);
+    }
+    disks.two.failsNext = true;
+    await assert.rejects(movesOf(node.pools.get('two')).discard(id), /the disk fails/);
+    assert.equal(two()?.state, 'removed');
+    await movesOf(node.pools.get('two')).discard(id);
+    await isFree(node.pools.get('two'));
+  });
+
   test('is not used from its fence on, also after a restart, and is brought back from the trash with its mark', async () => {
     using scratch = new Scratch('move');
     const disk = new LoopDisk(scratch, 'one');

@@ -1641,4 +1641,20 @@ export const moveMutants: readonly Mutant[] = [
     replacement: 'const thereBytes = 0n;',
     only: 'goes on with the same command',
   },
+  {
+    name: 'a draft that a failed write has put on a disk goes with its move',
+    ...disks,
+    file: 'src/pool/kinds/disk/transfer.ts',
+    text: '    // A write that failed may have reached the disk.\n    await label.refresh();\n',
+    replacement: '',
+    only: 'leaves nothing on a disk',
+  },
+  {
+    name: 'a draft of a disk whose discard has failed is wiped',
+    ...disks,
+    file: 'src/pool/kinds/disk/transfer.ts',
+    text: 'if (object === undefined) return this.#given();',
+    replacement: 'if (object === undefined) return [];',
+    only: 'leaves nothing on a disk',
+  },
 ];

@@ -136,6 +136,7 @@ class IncomingDisk implements IncomingBytesDraft {
   }
 
   async readNote(): Promise<string | undefined> {
+    await this.#parts.label.refresh();
     return this.#find()?.incoming;
   }
 
@@ -169,12 +170,20 @@ class IncomingDisk implements IncomingBytesDraft {
   /** It is wiped like a deleted volume, unless nothing was written to it: the mover notes its beginning first. */
   async discard(): Promise<readonly TrashRef[]> {
     const { calls, label, mapped } = this.#parts;
+    // A write that failed may have reached the disk.
+    await label.refresh();
     const object = this.#find();
-    if (object === undefined) return [];
+    if (object === undefined) return this.#given();
     const { incoming, name } = object;
     const isUntouched = incoming === '' && (await mapped.remove(calls, mapped.data(name)));
     await changeObject(label, name, 'draft', () => (isUntouched ? undefined : { name, state: 'removed' }));
     return isUntouched ? [] : [name];
+  }
+
+  /** One whose discard has failed is wiped like one that was discarded. */
+  #given(): readonly TrashRef[] {
+    const { object } = this.#parts.label.payload;
+    return object?.state === 'removed' && idOf(object) === this.#id ? [object.name] : [];
   }
 
   #find(): StoredObject | undefined {
