@@ -9,6 +9,7 @@ import { LeftCopies } from '../../src/move/snapshots/left-copies.ts';
 import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
 import { moveMarkName } from '../../src/pool/records/move-marks.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
+import type { SnapshotId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { FailingSync } from '../support/failing-sync.ts';
 import { quiet } from '../support/pool-log.ts';
@@ -300,6 +301,26 @@ describe('a snapshot that has moved, and whose first pool has not heard of that'
     const { snapshots } = movesOf(node.pools.get('two'));
     await snapshots.removeOlder(idOf('young'), new Date().toISOString(), 9);
     assert.equal(await node.digest('young'), digests.young);
+  });
+});
+
+describe('copies of deleted snapshots', () => {
+  test('are removed also if one of them cannot be', async () => {
+    using scratch = new Scratch('deleted');
+    await using node = await Node.open(scratch);
+    const deleted = noted(scratch);
+    const createdAt = new Date().toISOString();
+    for (const name of ['old', 'young']) await deleted.write({ id: idOf(name), createdAt, generation: 1 });
+    mock.method(movesOf(node.pools.get('one')).snapshots, 'removeOlder', async (each: SnapshotId) => {
+      if (each === idOf('old')) throw new Unavailable('pool one does not answer.');
+    });
+    const { objects, pools } = node;
+    const left = new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted });
+    assert.deepEqual([...(await left.removeDeleted())], [idOf('old')]);
+    assert.deepEqual(
+      deleted.all().map((each) => each.id),
+      [idOf('old')],
+    );
   });
 });
 

@@ -5,7 +5,7 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import { movesOf, patiently } from '../source.ts';
-import type { DeletedSnapshots } from './deleted-snapshots.ts';
+import type { DeletedSnapshot, DeletedSnapshots } from './deleted-snapshots.ts';
 import { mayBeWhole } from './snapshot-move.ts';
 
 export interface LeftCopiesOptions {
@@ -44,19 +44,30 @@ export class LeftCopies {
 
   /**
    * Copies of snapshots that were deleted while the pool of the copy was not open, as far as pools are open now: before they are
-   * taken for ones that wait for the end of a move.
+   * taken for ones that wait for the end of a move. One that fails keeps none of the others.
+   * @returns the ones that have failed
    */
-  async removeDeleted(): Promise<void> {
-    const { deleted, objects, pools } = this.#options;
+  async removeDeleted(): Promise<ReadonlySet<SnapshotId>> {
+    const { deleted, pools } = this.#options;
+    // Asked together: a pool that opens later was not looked at.
+    const open = pools.all();
+    const isEach = pools.ready() && pools.firstClosed() === undefined;
+    const failed = new Set<SnapshotId>();
     for (const each of deleted.all()) {
-      const { createdAt, generation, id } = each;
-      for (const { moves } of pools.all()) {
-        await patiently({ objects, signal: this.#ending.signal }, [id], async () => {
-          await moves?.snapshots.removeOlder(id, createdAt, generation);
-        });
-      }
-      if (pools.ready() && pools.firstClosed() === undefined) await deleted.forget(each);
+      const tried = await this.#try(`deleted/${each.id}`, async () => {
+        for (const { moves } of open) await this.#removeOlder(moves, each);
+        if (isEach) await deleted.forget(each);
+      });
+      if (!tried) failed.add(each.id);
     }
+    return failed;
+  }
+
+  #removeOlder(moves: Pool['moves'], { createdAt, generation, id }: DeletedSnapshot): Promise<void> {
+    const { objects } = this.#options;
+    return patiently({ objects, signal: this.#ending.signal }, [id], async () => {
+      await moves?.snapshots.removeOlder(id, createdAt, generation);
+    });
   }
 
   async stop(): Promise<void> {
@@ -79,7 +90,7 @@ export class LeftCopies {
 
   /** @returns false if something has failed, and is tried again. Never throws. */
   async #removeAll(): Promise<boolean> {
-    let isDone = await this.#try('deleted', () => this.removeDeleted());
+    let isDone = (await this.removeDeleted()).size === 0;
     for (const pool of this.#options.pools.all()) {
       if (pool.moves === undefined) continue;
       const { snapshots } = movesOf(pool);

@@ -161,7 +161,7 @@ export class SnapshotMover {
   async cancel(id: VolumeId): Promise<SnapshotsJob | undefined> {
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
-    await this.#leftCopies.removeDeleted();
+    await this.#removeDeleted(id);
     const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
     const fenced = await fencedIn(open, id);
     if (run === undefined && fenced.length === 0) return undefined;
@@ -223,6 +223,18 @@ export class SnapshotMover {
     if (closed !== undefined) void this.#leftCopies.remove();
   }
 
+  /** @throws Unavailable if a snapshot of this volume was deleted and a copy of it is left: it must not be the snapshot again */
+  async #removeDeleted(id: VolumeId): Promise<void> {
+    const failed = await this.#leftCopies.removeDeleted();
+    for (const { moves, name } of this.#options.pools.all()) {
+      const left = moves?.snapshots.all(id).find((record) => failed.has(record.id));
+      if (left === undefined) continue;
+      throw new Unavailable(
+        `snapshot ${left.id} was deleted, and a copy of it in pool ${name} cannot be removed: the driver's log says why.`,
+      );
+    }
+  }
+
   /** The pool that has handed it over may be no pool of the node any more: the copy that has not arrived is all there is. */
   async #discardLast(id: SnapshotId): Promise<void> {
     const { pools } = this.#options;
@@ -266,7 +278,7 @@ export class SnapshotMover {
       try {
         for (const name of job.snapshots.pools) this.#requireKnown(name);
         const to = this.#options.pools.get(job.to);
-        await this.#leftCopies.removeDeleted();
+        await this.#removeDeleted(job.id);
         if (!isResolved) await this.#resolve(to, job.id);
         isResolved = true;
         const all = this.#held(job.id, job.to);
