@@ -209,7 +209,7 @@ export class Mover {
       if (job.state === 'running') {
         log.info({ volume_id: job.id, from: job.from, to: job.to }, 'resuming the move of a volume');
         this.#begin(job);
-      } else if (isLongPast(job)) {
+      } else if (isLongPast(job) && (await this.#hasLeftNothing(job))) {
         await this.#jobs.forget(job.id);
       } else {
         this.#ended.set(job.id, job);
@@ -305,14 +305,15 @@ export class Mover {
     if ((await pools.find(record.id)) !== undefined)
       throw new AlreadyExists(`volume ${record.id} is on this node already.`);
     const usual = [from, pools.defaultName, ...pools.names()].filter((name) => pools.names().includes(name));
-    let problem: unknown = new FailedPrecondition('this node has no pool.');
+    let problem: unknown;
     for (const name of to === undefined ? new Set(usual) : [to]) {
       try {
         const pool = pools.get(name);
         if (to === undefined && name !== from && pool.traits.isOneVolume === true) {
-          throw new FailedPrecondition(
+          problem ??= new FailedPrecondition(
             `pool ${name} is a whole disk: a volume moves there if its name is given (--to-pool).`,
           );
+          continue;
         }
         const arrival = await movesOf(pool).recordFor(record);
         await requireRoom(pool, undefined, arrival);
@@ -321,7 +322,7 @@ export class Mover {
         problem = error;
       }
     }
-    throw problem;
+    throw problem ?? new FailedPrecondition('this node has no pool.');
   }
 
   get #peers(): Peers {
@@ -412,6 +413,10 @@ export class Mover {
     this.#requireReady();
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
+    if (job?.state === 'cancelled' && (await this.#hasLeftPart(job))) {
+      await this.#discard(job);
+      return job;
+    }
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
       return (await this.#snapshots.cancel(id)) ?? this.#cancelLeaving(id, lost);
     }
@@ -840,6 +845,39 @@ export class Mover {
 
   #isOpen(name: string): boolean {
     return this.#options.pools.all().some((pool) => pool.name === name);
+  }
+
+  /** True if the pool that a volume went to is open, and has a part of it still. */
+  async #hasLeftPart({ id, to }: MoveJob): Promise<boolean> {
+    const { pools } = this.#options;
+    if (!this.#isOpen(to) || (await pools.get(to).find(id)) !== undefined) return false;
+    return (await movesOf(pools.get(to)).comingBytes(id)) > 0n;
+  }
+
+  /** Before a move that ended long ago is forgotten. False if a part of the volume may stay where it went. Never throws. */
+  async #hasLeftNothing(job: MoveJob): Promise<boolean> {
+    const { log, pools } = this.#options;
+    const { id, state, to } = job;
+    if (state === 'done' || !pools.names().includes(to)) return true;
+    if (!this.#isOpen(to)) return false;
+    try {
+      if (!(await this.#hasLeftPart(job))) return true;
+      if (state === 'failed' && !(await this.#isNeedless(job))) return false;
+      await this.#discard(job);
+      return true;
+    } catch (error) {
+      log.warn({ volume_id: id, err: error }, 'the rest of the move of a volume is left');
+      return false;
+    }
+  }
+
+  /** True if the volume can be used where a failed move has left it, or is no more: the part that was copied is not the last copy. */
+  async #isNeedless(job: MoveJob): Promise<boolean> {
+    // Another node cannot be asked yet at the start.
+    if (job.node !== undefined || !this.#isSourceKnown(job)) return false;
+    const sight = await this.#sourceOf(job, AbortSignal.timeout(planMs)).look();
+    if (sight !== undefined) return sight.state.why === undefined;
+    return (await this.#options.pools.find(job.id)) === undefined;
   }
 
   /** The rest of a failed move to another pool. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { showPlan } from '../../src/admin/moving.ts';
 import { planLines } from '../../src/cli/move.ts';
@@ -54,6 +54,24 @@ async function fill(node: Pick<DiskNode, 'pools'>, volumeId: VolumeId): Promise<
 async function contentOf(node: Pick<DiskNode, 'pools'>, volumeId: VolumeId): Promise<string> {
   await using device = await deviceOf(node, volumeId);
   return digestOf(device.devicePath);
+}
+
+/** Orders a move to disk `two` that fails once a part was copied there. */
+async function fails(node: DiskNode, two: LoopDisk): Promise<void> {
+  const target = movesOf(node.pools.get('two'));
+  const receive = target.receive.bind(target);
+  const broken = mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+    const incoming = await receive(...args);
+    const note = incoming.note.bind(incoming);
+    incoming.note = async (text) => {
+      if (two.payload.object?.incoming !== '') throw new Error('the disk fails');
+      return note(text);
+    };
+    return incoming;
+  });
+  await node.mover.start(id, 'two', undefined);
+  await eventually(() => assert.equal(node.sight(id)?.job.state, 'failed'));
+  broken.mock.restore();
 }
 
 describe('a volume that is a disk, or becomes one', () => {
@@ -171,27 +189,11 @@ describe('a volume that is a disk, or becomes one', () => {
   test('whose move to a disk has failed goes on with the same command, and can be given up by it where no note is left', async () => {
     using scratch = new Scratch('move');
     const disks = { one: new LoopDisk(scratch, 'one'), two: new LoopDisk(scratch, 'two') };
-    const fails = async (node: DiskNode) => {
-      const target = movesOf(node.pools.get('two'));
-      const receive = target.receive.bind(target);
-      const broken = mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
-        const incoming = await receive(...args);
-        const note = incoming.note.bind(incoming);
-        incoming.note = async (text) => {
-          if (disks.two.payload.object?.incoming !== '') throw new Error('the disk fails');
-          return note(text);
-        };
-        return incoming;
-      });
-      await node.mover.start(id, 'two', undefined);
-      await eventually(() => assert.equal(node.sight(id)?.job.state, 'failed'));
-      broken.mock.restore();
-    };
     {
       await using node = await DiskNode.open(scratch, disks);
       await node.pools.get('one').create(spec);
       const digest = await fill(node, id);
-      await fails(node);
+      await fails(node, disks.two);
       await node.move(id, 'two');
       assert.equal(await contentOf(node, id), digest);
       await node.pools.get('one').purge();
@@ -199,13 +201,38 @@ describe('a volume that is a disk, or becomes one', () => {
       await node.move(id, 'one');
       await node.pools.get('two').purge();
       await isFree(node.pools.get('two'));
-      await fails(node);
+      await fails(node, disks.two);
     }
     rmSync(scratch.join('data/moves'), { recursive: true });
     await using node = await DiskNode.open(scratch, disks);
     await node.mover.start(id, 'two', undefined);
     await node.mover.cancel(id);
     await isFree(node.pools.get('two'));
+  });
+
+  test('frees the disk of a move that failed long ago, and of one that was given up while that was not open', async () => {
+    using scratch = new Scratch('move');
+    const disks = { one: new LoopDisk(scratch, 'one'), two: new LoopDisk(scratch, 'two') };
+    {
+      await using node = await DiskNode.open(scratch, disks);
+      await node.pools.get('one').create(spec);
+      await fails(node, disks.two);
+    }
+    const path = scratch.join('data/moves', `${id}.json`);
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), endedAt: '2020-01-01T00:00:00Z' }));
+    await using node = await DiskNode.open(scratch, disks);
+    assert.equal(node.sight(id), undefined);
+    assert.equal(existsSync(path), false);
+    await isFree(node.pools.get('two'));
+    await fails(node, disks.two);
+    // As in quarantine.
+    const sick = mock.method(node.pools, 'all', () => [node.pools.get('images'), node.pools.get('one')]);
+    assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+    sick.mock.restore();
+    assert.equal(disks.two.payload.object?.state, 'draft');
+    assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+    await isFree(node.pools.get('two'));
+    await assert.rejects(node.mover.cancel(id), { name: 'NotFound' });
   });
 
   test('comes from another node only where its pool is named, or has the same name', async () => {
@@ -226,7 +253,7 @@ describe('a volume that is a disk, or becomes one', () => {
     await assert.rejects(to(undefined), { name: 'AlreadyExists' });
     await node.pools.get('images').remove(id);
     record.sizeBytes = 1n << 50n;
-    await assert.rejects(to(undefined), /pool one is a whole disk: a volume moves there if its name is given/);
+    await assert.rejects(to(undefined), /does not fit into pool images/);
     record.sizeBytes = 48n * mib;
     assert.equal(await to('one'), 'one');
     pool = 'one';
@@ -302,6 +329,12 @@ describe('a volume that is a disk, or becomes one', () => {
     await source.create(spec);
     from.failsNext = true;
     await assert.rejects(movesOf(source).close(id, fence), /the disk fails/);
+    assert.equal((await movesOf(source).stateOf(id)).why, 'closed');
+    await movesOf(source).open(id, moveId);
+    Object.assign(from, { failsNext: true, failsReads: true });
+    await assert.rejects(movesOf(source).close(id, fence), /the disk fails/);
+    await assert.rejects(movesOf(source).stateOf(id), /the disk fails/);
+    from.failsReads = false;
     assert.equal((await movesOf(source).stateOf(id)).why, 'closed');
     await movesOf(source).open(id, moveId);
     to.failsNext = true;

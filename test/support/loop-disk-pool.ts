@@ -31,6 +31,8 @@ export class LoopDisk {
   writes = 0;
   /** Set: the next write reaches the disk, and fails. */
   failsNext = false;
+  /** As long as it is set, the label cannot be read again. */
+  failsReads = false;
 
   constructor(scratch: Pick<Scratch, 'join'>, name: string, { dataMebibytes = 64, sectorBytes = 512 } = {}) {
     this.path = sparseFile(scratch.join(`${name}.disk`), dataMebibytes + 4);
@@ -68,7 +70,10 @@ export class LoopDisk {
       },
       obstacle: undefined,
       lost: new AbortController().signal,
-      refresh: async () => void read(),
+      refresh: async () => {
+        if (disk.failsReads) throw new Error('the disk fails');
+        read();
+      },
       async change(edit) {
         disk.#write(edit(read()));
         const fails = disk.failsNext;

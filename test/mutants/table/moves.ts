@@ -1629,8 +1629,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a fence that a failed write has put on a disk counts',
     ...disks,
     file: 'src/pool/kinds/disk/transfer.ts',
-    text: '      await label.refresh().catch(() => undefined);\n',
-    replacement: '',
+    text: '      await label.refresh();\n      this.#isDoubtful = false;\n',
+    replacement: '      this.#isDoubtful = false;\n',
     only: 'has failed',
   },
   {
@@ -1656,5 +1656,21 @@ export const moveMutants: readonly Mutant[] = [
     text: 'if (object === undefined) return this.#given();',
     replacement: 'if (object === undefined) return [];',
     only: 'leaves nothing on a disk',
+  },
+  {
+    name: 'a move that failed long ago is not forgotten before the part that it copied is gone',
+    ...disks,
+    file: 'src/move/mover.ts',
+    text: '      await this.#discard(job);\n      return true;\n',
+    replacement: '      return true;\n',
+    only: 'frees the disk',
+  },
+  {
+    name: 'what a move has left in a pool that was not open when it was cancelled goes with another cancel',
+    ...disks,
+    file: 'src/move/mover.ts',
+    text: "job?.state === 'cancelled' && (await this.#hasLeftPart(job))",
+    replacement: "job?.state === 'cancelled' && job.id === undefined",
+    only: 'frees the disk',
   },
 ];

@@ -18,6 +18,8 @@ import { whyTaken } from './space.ts';
 /** The volume of a disk that moves into another pool, or comes from there. Marks and notes lie in the label: each is one write of it. */
 export class DiskTransfer implements Transfer {
   readonly #parts: DiskParts;
+  /** A write of a mark has failed: either is on the disk, and that one counts. */
+  #isDoubtful = false;
 
   constructor(parts: DiskParts) {
     this.#parts = parts;
@@ -28,16 +30,20 @@ export class DiskTransfer implements Transfer {
   }
 
   async readMark(id: SnapshotId | VolumeId): Promise<string | undefined> {
-    return isVolumeId(id) ? volumeOf(this.#parts.label.payload, id)?.mark : undefined;
+    const { label } = this.#parts;
+    if (!isVolumeId(id)) return undefined;
+    if (this.#isDoubtful) {
+      await label.refresh();
+      this.#isDoubtful = false;
+    }
+    return volumeOf(label.payload, id)?.mark;
   }
 
   async writeMark(id: SnapshotId | VolumeId, text: string): Promise<void> {
-    const { label } = this.#parts;
     try {
-      await changeObject(label, id, 'volume', (object) => ({ ...object, mark: text }));
+      await changeObject(this.#parts.label, id, 'volume', (object) => ({ ...object, mark: text }));
     } catch (error) {
-      // Either mark may be on the disk, and that one counts.
-      await label.refresh().catch(() => undefined);
+      this.#isDoubtful = true;
       throw error;
     }
   }
