@@ -127,6 +127,7 @@ alone=(
   test/command/git.test.ts
   test/command/mkfs.test.ts
   test/cli/closed-pool.test.ts
+  test/exec/device-number.test.ts
   test/grpc/group-cut.test.ts
   test/grpc/node-block-number.test.ts
   test/grpc/quarantine.test.ts

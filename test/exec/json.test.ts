@@ -93,21 +93,6 @@ test('a device is staged as a filesystem, grown, staged as it is, and undone', a
   nothingIsLeft();
 });
 
-test('PB14: the number of a device that took no writes is as good as any other afterwards', async () => {
-  const volume_context = { kind: 'exec', program: 'disks', 'options.image': harness.image('a.img') };
-  const volume = harness.volume('pv-1', blockCapability());
-  await volume.stage({ volume_context });
-  await volume.publish({ volume_context, readonly: true });
-  const [device = ''] = loopsOver(harness.scratch.path);
-  const refusesWrites = () => execFileSync('blockdev', ['--getro', device], { encoding: 'utf8' }).trim();
-  assert.equal(refusesWrites(), '1');
-  await volume.down();
-  nothingIsLeft();
-  const left = refusesWrites();
-  execFileSync('blockdev', ['--setrw', device]);
-  assert.equal(left, '0');
-});
-
 test('a program may look at its volumes itself, and is asked no more if it does not', async () => {
   const volume_context = { kind: 'exec', program: 'looks' };
   const volume = harness.volume('pv-1', mountCapability());

@@ -24,7 +24,7 @@ export const execMutants: readonly Mutant[] = [
     file: side,
     text: 'setRefusesWrites(descriptor, false);',
     replacement: '',
-    killer: 'test/exec/json.test.ts',
+    killer: 'test/exec/device-number.test.ts',
     only: 'PB14',
   },
   {
