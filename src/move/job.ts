@@ -1,12 +1,9 @@
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../kernel/call/errno.ts';
-import { DirectorySync } from '../kernel/file/file.ts';
-import { replaceFile } from '../pool/records/durable-file.ts';
-import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
-import { parseStored, unreadable } from '../volume/stored-json.ts';
+import { parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
+import { parseStored, storedBytes, storedSnapshotId, unreadable } from '../volume/stored-json.ts';
+import { NoteFiles } from './note-files.ts';
 
 export const jobStates = ['running', 'done', 'failed', 'cancelled'] as const;
 
@@ -83,14 +80,6 @@ export function endedJob(job: MoveJob, state: Exclude<MoveJob['state'], 'running
 /** The time for which a volume stays fenced whose target is silent. */
 export const defaultFenceTimeoutMs = 60_000;
 
-const bytes = z.string().regex(/^[0-9]{1,19}$/);
-const snapshotId = z.string().transform((text, context) => {
-  const id = parseSnapshotId(text);
-  if (id !== undefined) return id;
-  context.addIssue('it is no id of a snapshot');
-  return z.NEVER;
-});
-
 const storedJob = z.strictObject({
   format: z.literal(1),
   moveId: z.string(),
@@ -118,8 +107,8 @@ const storedJob = z.strictObject({
       shares: z
         .array(
           z.strictObject({
-            ...{ id: snapshotId, createdAt: z.string(), whole: bytes, own: bytes },
-            beside: snapshotId.optional(),
+            ...{ id: storedSnapshotId, createdAt: z.string(), whole: storedBytes, own: storedBytes },
+            beside: storedSnapshotId.optional(),
           }),
         )
         .optional(),
@@ -127,43 +116,27 @@ const storedJob = z.strictObject({
     .optional(),
 });
 
-/** The moves of a node, one for each volume: a file each, in a directory of the driver. */
+/** The moves of a node, one for each volume. */
 export class MoveJobs {
-  readonly #directory: string;
-  readonly #queue: DiskQueue;
-  readonly #syncs = new DirectorySync();
+  readonly #files: NoteFiles<MoveJob>;
 
   /** @param name of the directory */
   constructor(dataDirectory: string, queue: DiskQueue, name: 'leaving' | 'moves' | 'snapshot-moves' = 'moves') {
-    this.#directory = join(dataDirectory, name);
-    this.#queue = queue;
+    this.#files = new NoteFiles(join(dataDirectory, name), queue, parseJob);
   }
 
-  async read(): Promise<{ readonly jobs: MoveJob[]; readonly problems: unknown[] }> {
-    const names = (await this.#queue.run(() => readdir(this.#directory)).catch(ignoreMissing)) ?? [];
-    const jobs: MoveJob[] = [];
-    const problems: unknown[] = [];
-    for (const name of names.filter((each) => each.endsWith('.json'))) {
-      try {
-        const path = join(this.#directory, name);
-        jobs.push(parseJob(await this.#queue.run(() => readFile(path, 'utf8')), path));
-      } catch (error) {
-        problems.push(error);
-      }
-    }
-    return { jobs, problems };
+  async read(): Promise<{ readonly jobs: readonly MoveJob[]; readonly problems: readonly unknown[] }> {
+    const { notes, problems } = await this.#files.read();
+    return { jobs: [...notes.values()], problems };
   }
 
   async write({ limitBytesPerSecond, ...job }: MoveJob): Promise<void> {
-    await this.#queue.run(() => mkdir(this.#directory, { mode: 0o700, recursive: true }));
-    await this.#syncs.sync(this.#queue, dirname(this.#directory));
     const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond: limitBytesPerSecond.toString() };
-    const text = JSON.stringify({ format: 1, ...job, ...limit });
-    await replaceFile(this.#queue, this.#syncs, join(this.#directory, `${job.id}.json`), text);
+    await this.#files.write(job.id, JSON.stringify({ format: 1, ...job, ...limit }));
   }
 
   async forget(id: VolumeId): Promise<void> {
-    await this.#queue.run(() => unlink(join(this.#directory, `${id}.json`))).catch(ignoreMissing);
+    await this.#files.remove(id);
   }
 }
 

@@ -2,11 +2,19 @@ import { z } from 'zod';
 import { accessModes } from './capability.ts';
 import { DataLoss } from './errors.ts';
 import { filesystemTypes } from './filesystem.ts';
+import { parseSnapshotId } from './id.ts';
 import { inOneSentence, parseJsonInput } from './parse-input.ts';
 
 /** Schemas that all records on disk share. Sizes are decimal strings: JSON numbers are exact only up to 2^53 (L12). */
 
 export const storedBytes = z.string().regex(/^[0-9]{1,19}$/);
+
+export const storedSnapshotId = z.string().transform((text, context) => {
+  const id = parseSnapshotId(text);
+  if (id !== undefined) return id;
+  context.addIssue('it is no id of a snapshot');
+  return z.NEVER;
+});
 
 export const storedContent = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('block') }),

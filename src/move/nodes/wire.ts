@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { parseMark, serializeMark } from '../../pool/catalog/move-mark.ts';
 import type { Closed } from '../../pool/moves.ts';
 import { errorCodes, errorOfCode, HoldfastError, Unavailable } from '../../volume/errors.ts';
-import { parseSnapshotId } from '../../volume/id.ts';
+
 import { parseRecord, serializeRecord } from '../../volume/record.ts';
+import { storedBytes, storedSnapshotId } from '../../volume/stored-json.ts';
 import type { Piece } from '../copy.ts';
 import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
 import { OtherTree, placeDigest, type TreePlace } from '../tree/progress.ts';
@@ -47,16 +48,7 @@ export function lost(title: string, error: unknown): NotConnected {
   return new NotConnected(`${title} cannot be reached (${error instanceof Error ? error.message : 'unknown'}).`);
 }
 
-const snapshotId = z.string().transform((text, context) => {
-  const id = parseSnapshotId(text);
-  if (id !== undefined) return id;
-  context.addIssue('it is no id of a snapshot');
-  return z.NEVER;
-});
-const bytes = z
-  .string()
-  .regex(/^[0-9]{1,19}$/)
-  .transform(BigInt);
+const bytes = storedBytes.transform(BigInt);
 const unusable = z.enum(['old', 'given', 'closed']);
 const sight = {
   record: z.string(),
@@ -67,10 +59,10 @@ const sight = {
 };
 
 export const asked = {
-  snapshot: z.object({ snapshot: snapshotId }),
+  snapshot: z.object({ snapshot: storedSnapshotId }),
   close: z.object({ fenceId: z.string().min(1).max(64) }),
   read: z.object({
-    ...{ base: snapshotId.optional(), target: snapshotId.optional(), fromBytes: bytes },
+    ...{ base: storedSnapshotId.optional(), target: storedSnapshotId.optional(), fromBytes: bytes },
     ...{ placeDigest: placeDigest.optional(), placeFileBytes: bytes.optional() },
   }),
   generation: z.object({ generation: z.int().positive() }),

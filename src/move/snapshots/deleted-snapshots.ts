@@ -1,12 +1,9 @@
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../kernel/call/errno.ts';
-import { DirectorySync } from '../../kernel/file/file.ts';
-import { replaceFile } from '../../pool/records/durable-file.ts';
 import { parseSnapshotId, type SnapshotId } from '../../volume/id.ts';
 import { parseStored, unreadable } from '../../volume/stored-json.ts';
+import { NoteFiles } from '../note-files.ts';
 
 /** A snapshot that was deleted where it had moved, while a pool was not open that may have a copy that was left. */
 export interface DeletedSnapshot {
@@ -26,28 +23,17 @@ const stored = z.strictObject({
 
 /** The notes of those, on the node's own disk. */
 export class DeletedSnapshots {
-  readonly #directory: string;
-  readonly #queue: DiskQueue;
-  readonly #syncs = new DirectorySync();
+  readonly #files: NoteFiles<DeletedSnapshot>;
   readonly #known = new Map<string, DeletedSnapshot>();
 
   constructor(dataDirectory: string, queue: DiskQueue) {
-    this.#directory = join(dataDirectory, 'deleted-snapshots');
-    this.#queue = queue;
+    this.#files = new NoteFiles(join(dataDirectory, 'deleted-snapshots'), queue, parse);
   }
 
   /** Before all else. @returns why some cannot be read */
-  async read(): Promise<unknown[]> {
-    const names = (await this.#queue.run(() => readdir(this.#directory)).catch(ignoreMissing)) ?? [];
-    const problems: unknown[] = [];
-    for (const name of names.filter((each) => each.endsWith('.json'))) {
-      try {
-        const path = join(this.#directory, name);
-        this.#known.set(name, parse(await this.#queue.run(() => readFile(path, 'utf8')), path));
-      } catch (error) {
-        problems.push(error);
-      }
-    }
+  async read(): Promise<readonly unknown[]> {
+    const { notes, problems } = await this.#files.read();
+    for (const [name, note] of notes) this.#known.set(name, note);
     return problems;
   }
 
@@ -57,23 +43,20 @@ export class DeletedSnapshots {
 
   /** Durable when it returns. */
   async write(deleted: DeletedSnapshot): Promise<void> {
-    await this.#queue.run(() => mkdir(this.#directory, { mode: 0o700, recursive: true }));
-    await this.#syncs.sync(this.#queue, dirname(this.#directory));
     const name = nameOf(deleted);
-    const text = JSON.stringify({ format: 1, ...deleted });
-    await replaceFile(this.#queue, this.#syncs, join(this.#directory, name), text);
+    await this.#files.write(name, JSON.stringify({ format: 1, ...deleted }));
     this.#known.set(name, deleted);
   }
 
   async forget(deleted: DeletedSnapshot): Promise<void> {
     const name = nameOf(deleted);
-    await this.#queue.run(() => unlink(join(this.#directory, name))).catch(ignoreMissing);
+    await this.#files.remove(name);
     this.#known.delete(name);
   }
 }
 
 function nameOf({ createdAt, id }: DeletedSnapshot): string {
-  return `${id}.${Date.parse(createdAt)}.json`;
+  return `${id}.${Date.parse(createdAt)}`;
 }
 
 function parse(text: string, where: string): DeletedSnapshot {

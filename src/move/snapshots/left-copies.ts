@@ -51,7 +51,7 @@ export class LeftCopies {
     const { deleted, pools } = this.#options;
     // Asked together: a pool that opens later was not looked at.
     const open = pools.all();
-    const isEach = pools.ready() && pools.firstClosed() === undefined;
+    const isEach = this.#areAllOpen();
     const failed = new Set<SnapshotId>();
     for (const each of deleted.all()) {
       const tried = await this.#try(`deleted/${each.id}`, async () => {
@@ -76,16 +76,20 @@ export class LeftCopies {
   }
 
   async #run(): Promise<void> {
-    const { pools, retryMs } = this.#options;
+    const { retryMs } = this.#options;
     const { signal } = this.#ending;
     while (this.#isWanted && !signal.aborted) {
       this.#isWanted = false;
-      const isOpen = pools.ready() && pools.firstClosed() === undefined;
-      if (isOpen && (await this.#removeAll())) continue;
+      if (this.#areAllOpen() && (await this.#removeAll())) continue;
       this.#isWanted = true;
       await pause(retryMs, signal);
     }
     this.#removing = undefined;
+  }
+
+  #areAllOpen(): boolean {
+    const { pools } = this.#options;
+    return pools.ready() && pools.firstClosed() === undefined;
   }
 
   /** @returns false if something has failed, and is tried again. Never throws. */
