@@ -122,6 +122,14 @@ async function cutShort(scratch: Scratch): Promise<string> {
   return `${idOf('young')}.copy`;
 }
 
+/** Begins a copy of a snapshot from pool one to pool two, with that note, and no more. */
+async function begin({ pools }: Node, name: string, note: string): Promise<void> {
+  const [one, two] = [movesOf(pools.get('one')).snapshots, movesOf(pools.get('two')).snapshots];
+  const { moveId } = await one.close(idOf(name), 'two');
+  await using incoming = await two.receive(one.find(idOf(name)) ?? assert.fail(), arrivalOf(moveId));
+  await incoming.note(note);
+}
+
 const noted = (scratch: Scratch) => new DeletedSnapshots(scratch.join('data'), new DiskQueue('notes', 1));
 const draftsIn = (scratch: Scratch) => readdirSync(scratch.join('data/pools/two/tmp'));
 
@@ -166,9 +174,7 @@ describe('parts of snapshots that come no more', () => {
     await withSnapshots(node);
     const [one, two] = [movesOf(node.pools.get('one')).snapshots, movesOf(node.pools.get('two')).snapshots];
     for (const name of ['young', 'old']) {
-      const { moveId } = await one.close(idOf(name), 'two');
-      await using incoming = await two.receive(one.find(idOf(name)) ?? assert.fail(), arrivalOf(moveId));
-      await incoming.note(JSON.stringify({ fenceId: 'a', isClone: true, offsetBytes: '0', isWhole: false }));
+      await begin(node, name, JSON.stringify({ fenceId: 'a', isClone: true, offsetBytes: '0', isWhole: false }));
     }
     await one.open(idOf('old'));
     const { objects, pools } = node;
@@ -218,9 +224,7 @@ describe('parts of snapshots that come no more', () => {
     await withSnapshots(node);
     const [one, two] = [movesOf(node.pools.get('one')).snapshots, movesOf(node.pools.get('two')).snapshots];
     for (const name of ['young', 'middle', 'old']) {
-      const { moveId } = await one.close(idOf(name), 'two');
-      await using incoming = await two.receive(one.find(idOf(name)) ?? assert.fail(), arrivalOf(moveId));
-      await incoming.note('{}');
+      await begin(node, name, '{}');
       await one.open(idOf(name));
     }
     const looks = mock.method(one, 'stateOf');

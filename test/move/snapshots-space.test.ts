@@ -7,6 +7,7 @@ import { SnapshotMoves } from '../../src/pool/catalog/snapshot-moves.ts';
 import type { IncomingSnapshot } from '../../src/pool/moves.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
+import type { SnapshotRecord } from '../../src/volume/snapshot-record.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -21,6 +22,15 @@ async function apart(node: Node): Promise<void> {
   await withSnapshots(node);
   await node.mover.start(id, 'two', undefined);
   await eventually(() => assert.equal(node.sight().job.state, 'done'));
+}
+
+/** The same beside 80 MiB that the volume owns, and no snapshot has. @returns the one before the newest */
+async function besideOwnBlocks(node: Node): Promise<SnapshotRecord> {
+  await apart(node);
+  await node.snapshot('later', randomBytes(4096), 0n);
+  await using shown = await deviceOf(node, id);
+  write(shown.devicePath, randomBytes(80 << 20), 0n);
+  return movesOf(node.pools.get('one')).snapshots.find(idOf('young')) ?? assert.fail();
 }
 
 /** Differs by less than the filesystem's own figures do. */
@@ -103,15 +113,8 @@ describe('the space of a snapshot that follows its volume', () => {
   test('has none of the volume in it where it begins as a clone of another snapshot', async () => {
     using scratch = new Scratch('space');
     await using node = await Node.open(scratch);
-    await apart(node);
+    const record = await besideOwnBlocks(node);
     const two = node.pools.get('two');
-    await node.snapshot('later', randomBytes(4096), 0n);
-    {
-      // The volume owns this, and no snapshot has it.
-      await using shown = await deviceOf(node, id);
-      write(shown.devicePath, randomBytes(80 << 20), 0n);
-    }
-    const record = movesOf(node.pools.get('one')).snapshots.find(idOf('young')) ?? assert.fail();
     const before = await availableBytes(two);
     await using _incoming = await movesOf(two).snapshots.receive(record, arrivalOf('some', { newBytes: mib }));
     assertNear(await availableBytes(two), before - mib);
@@ -120,14 +123,8 @@ describe('the space of a snapshot that follows its volume', () => {
   test('has none of the volume in it where it goes on as a clone of another snapshot', async () => {
     using scratch = new Scratch('space');
     await using node = await Node.open(scratch);
-    await apart(node);
+    const record = await besideOwnBlocks(node);
     const two = node.pools.get('two');
-    await node.snapshot('later', randomBytes(4096), 0n);
-    {
-      await using shown = await deviceOf(node, id);
-      write(shown.devicePath, randomBytes(80 << 20), 0n);
-    }
-    const record = movesOf(node.pools.get('one')).snapshots.find(idOf('young')) ?? assert.fail();
     const { snapshots } = movesOf(two);
     const arrival = arrivalOf('some', { newBytes: mib });
     {
