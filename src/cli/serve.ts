@@ -1,8 +1,8 @@
+import module from 'node:module';
 import type { ServeConfig } from '../config/config.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { useWorkerThreads } from '../kernel/call/workers.ts';
 import { returnFreeMemory } from '../kernel/process/memory.ts';
-import { keepCompiled } from '../server/compiled.ts';
 import { busyServersOf } from '../server/context-volumes.ts';
 import { collectGarbage, limitHeap, whenIdle } from '../server/memory.ts';
 import { maxPools } from '../server/node-pools.ts';
@@ -64,4 +64,13 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
   await driver.stop();
   await withTimeout(logGraceMs, flush());
   return typeof end === 'string' ? exitCodes.ok : exitCodes.failed;
+}
+
+/**
+ * Stores what Node has compiled, where NODE_COMPILE_CACHE says so. Node itself does that at an orderly end, which the
+ * driver does not wait for (`exitAtOnce`).
+ */
+function keepCompiled(): void {
+  // Not before Node 22.10.
+  if ('flushCompileCache' in module) module.flushCompileCache();
 }

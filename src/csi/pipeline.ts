@@ -6,7 +6,6 @@ import type { CallContext, Handler, StreamContext, StreamHandler } from './handl
 import { checkLimits } from './limits.ts';
 import { checkRequired } from './required.ts';
 import { type FailureStatus, toStatus } from './status.ts';
-import { isAbort, sendAll } from './stream.ts';
 
 /*
  * Processes one call from the bytes of its request to those of its answer. The call comes from the unix socket
@@ -161,4 +160,26 @@ function readRequest<Q>(method: Method, bytes: Buffer): Q {
 /** The capability for the RPC is not advertised (E05). */
 class Unimplemented extends HoldfastError {
   override readonly code = 'UNIMPLEMENTED';
+}
+
+/**
+ * Sends the messages. Each is made when the client has taken those before it: a slow client costs the memory of a few
+ * messages, however long the answer is. Leaving early, for any reason, ends the source of the messages too.
+ * @throws an error that `isAbort` recognises, once the client is gone (SM13) or was given up
+ */
+async function sendAll(
+  end: AbortSignal,
+  messages: AsyncIterable<Buffer>,
+  send: (message: Buffer) => Promise<void>,
+): Promise<void> {
+  for await (const message of messages) {
+    end.throwIfAborted();
+    await send(message);
+  }
+  end.throwIfAborted();
+}
+
+/** Recognises the error of `throwIfAborted`, and of a wait that was aborted. */
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError';
 }

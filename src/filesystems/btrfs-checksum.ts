@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { blake2b } from '@noble/hashes/blake2.js';
-import { allOnes, crc32c } from './crc32c.ts';
+import { allOnes, crc32c } from '../kernel/block/crc32.ts';
 
 /**
  * The checksums that btrfs knows, by the number that the superblock has for each (btrfs(5), CHECKSUM ALGORITHMS): of a

@@ -1,4 +1,4 @@
-import { allOnes, crc32c } from './crc32c.ts';
+import { allOnes, crc32c } from '../kernel/block/crc32.ts';
 
 /** struct ext4_super_block (Documentation/filesystems/ext4/super.rst): one, and copies of it in some of the groups. */
 export const superblockBytes = 1024;

@@ -1,4 +1,4 @@
-import { allOnes, crc32c } from './crc32c.ts';
+import { allOnes, crc32c } from '../kernel/block/crc32.ts';
 
 /*
  * The log of XFS (fs/xfs/libxfs/xfs_log_format.h), big-endian: records one after the other, round and round, in blocks of

@@ -1,4 +1,4 @@
-import { allOnes, crc32c } from './crc32c.ts';
+import { allOnes, crc32c } from '../kernel/block/crc32.ts';
 
 /** struct xfs_dsb (fs/xfs/libxfs/xfs_format.h), big-endian: one at the beginning of each allocation group. */
 const magic = Buffer.from('XFSB');

@@ -1,8 +1,9 @@
 import { singleNodeModes } from '../volume/capability.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { isServed } from '../volume/filesystem.ts';
+import type { VolumeId } from '../volume/id.ts';
 import type { ContextContent, ContextDemand } from './node-side.ts';
-import type { Seen } from './pool.ts';
+import type { Seen, SeenVolume } from './pool.ts';
 
 /**
  * The content of a volume that is a device which several nodes can reach.
@@ -19,4 +20,9 @@ export function deviceContent({ access, fsType }: ContextDemand, refusal: (fsTyp
 /** The part of a volume that is seen on its device: all of it, or a directory of its filesystem. */
 export function seenOnDevice({ mount }: Pick<Seen, 'mount'>): 'whole' | 'part' {
   return mount === undefined || mount.root === '/' ? 'whole' : 'part';
+}
+
+/** A volume that is seen on its device. */
+export function seenVolume(id: VolumeId, seen: Pick<Seen, 'mount'>): SeenVolume {
+  return { id, isWhole: seenOnDevice(seen) === 'whole' };
 }

@@ -30,8 +30,8 @@ import type { NfsPoolOptions } from './kinds/nfs/config.ts';
 import { nfsKind } from './kinds/nfs/kind.ts';
 import { nfsNodeKind } from './kinds/nfs/node.ts';
 import { nvmeTcpNodeKind } from './kinds/nvme-tcp/kind.ts';
-import { encryptedByName } from './layers/luks/by-name.ts';
 import { encryptable } from './layers/luks/named/kind.ts';
+import { encryptedByName } from './layers/luks/seen.ts';
 import { type MatchSection, sectionsMatching } from './location/match/criteria.ts';
 import { type Member, readMembers } from './location/match/members.ts';
 import type { OtherPools } from './location/match/one-disk.ts';
@@ -327,7 +327,7 @@ export function placeOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDirec
 
 /** Looks at the pool without a driver, and changes nothing. */
 export async function lookAt<Kind extends KindName>(pool: PoolConfig<Kind>, request: LookRequest): Promise<PoolSight> {
-  const { shownThroughMappers } = await import('./layers/luks/shown.ts');
+  const { shownThroughMappers } = await import('./layers/luks/seen.ts');
   return shownThroughMappers(request.queue, await kinds[pool.kind].look(pool, request));
 }
 

@@ -9,6 +9,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import { publicationsOf } from '../../volume/record.ts';
 import type { ControllerContext } from '../context.ts';
 import { presentVolume } from '../present.ts';
+import { type PageRequest, readPage } from './page.ts';
 
 type VolumeWithStatus = Draft<wire.ControllerGetVolumeResponse>;
 
@@ -18,7 +19,7 @@ async function volumeWithStatus(controller: ControllerContext, volume: FoundVolu
 }
 
 /** The same for several volumes, in their order. */
-export async function volumesWithStatus(
+async function volumesWithStatus(
   controller: ControllerContext,
   volumes: readonly FoundVolume[],
 ): Promise<VolumeWithStatus[]> {
@@ -75,4 +76,20 @@ export async function volumeById(controller: ControllerContext, id: VolumeId): P
     };
   }
   return volumeWithStatus(controller, found);
+}
+
+/** Returns a page of all volumes. */
+export async function listVolumes(
+  controller: ControllerContext,
+  request: PageRequest<VolumeId>,
+): Promise<Draft<wire.ListVolumesResponse>> {
+  const { entries, nextToken } = await readPage(controller.pools, request, (pool, after, limit) =>
+    pool.list(after, limit),
+  );
+  const withStatus = await volumesWithStatus(controller, entries);
+  const isThere = await Promise.all(
+    entries.map(async ({ pool, record }) => (await pool.find(record.id)) !== undefined),
+  );
+  // Leaves out volumes that were deleted meanwhile.
+  return { entries: withStatus.filter((_, at) => isThere[at] === true), next_token: nextToken };
 }

@@ -1,15 +1,16 @@
+import type * as wire from '../../csi/generated/types.ts';
 import type { GroupControllerHandlers } from '../../csi/generated/types.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
-import { AlreadyExists, FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import { AlreadyExists, FailedPrecondition, InvalidArgument, NotFound } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { type GroupId, groupIdFor, memberIdFor, parseGroupId, type VolumeId } from '../../volume/id.ts';
 import { groupControllerCapabilities } from '../capabilities.ts';
+import { requireVolumeId } from '../find.ts';
 import { fingerprint } from '../request.ts';
-import { sortedParameters } from '../volumes/parameters.ts';
+import { checkSnapshotParameters, sortedParameters } from '../volumes/parameters.ts';
 import { requireStillIn, sourceClaim } from '../volumes/sources.ts';
 import { type FoundGroup, findGroup, presentGroup, requireMembers } from './group.ts';
-import { type GroupRequest, parseGroupRequest } from './group-request.ts';
 
 export interface GroupControllerOptions {
   readonly nodeId: string;
@@ -124,4 +125,24 @@ async function commonPool(pools: Pools, ids: readonly VolumeId[]): Promise<Pool>
   throw new FailedPrecondition(
     `Volumes of several pools cannot be snapshotted at one instant (${places.join(', ')}): group volumes of one pool.`,
   );
+}
+
+/** A well-formed CreateVolumeGroupSnapshotRequest. */
+interface GroupRequest {
+  readonly name: string;
+  /** A sorted set: the order in the request has no meaning (GR05). */
+  readonly sourceIds: readonly VolumeId[];
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** @throws InvalidArgument (GR03, GR04), NotFound for an id that cannot be one */
+function parseGroupRequest(request: wire.CreateVolumeGroupSnapshotRequest): GroupRequest {
+  const { name, parameters, source_volume_ids: texts } = request;
+  checkSnapshotParameters(parameters);
+  if (texts.includes('')) throw new InvalidArgument('source_volume_ids has an empty id.');
+  const seen = new Set<string>();
+  // The first duplicate, found in one pass, as the list can be long.
+  const twice = texts.find((text) => seen.size === seen.add(text).size);
+  if (twice !== undefined) throw new InvalidArgument(`source_volume_ids has ${JSON.stringify(twice)} twice.`);
+  return { name, sourceIds: texts.map(requireVolumeId).sort(), parameters };
 }

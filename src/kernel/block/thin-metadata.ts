@@ -1,4 +1,4 @@
-import { crc32c } from './crc32c.ts';
+import { allOnes, crc32c } from './crc32.ts';
 
 /*
  * The format of the metadata device of a thin pool, as Linux has written it since 3.2 (dm-thin-metadata.c, and
@@ -67,7 +67,7 @@ export function chunkOf(value: bigint): bigint {
 
 /** Linux does not invert the sum, and mixes in the salt. */
 export function checksumOf(bytes: Buffer, salt: number): number {
-  return (~crc32c(bytes.subarray(4)) ^ salt) >>> 0;
+  return (crc32c(allOnes, bytes.subarray(4)) ^ salt) >>> 0;
 }
 
 function isWhole(bytes: Buffer, block: bigint, salt: number): boolean {

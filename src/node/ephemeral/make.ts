@@ -2,7 +2,7 @@ import { chmod } from 'node:fs/promises';
 import { populateFromGit } from '../../command/git.ts';
 import type { GitSource } from '../../command/git-source.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { removeDirectoryAt } from '../../kernel/file/path.ts';
 import { mountDetached, placeMount } from '../../kernel/mount/mount.ts';
@@ -15,7 +15,6 @@ import { withTarget } from '../mount/bind-target.ts';
 import { explainMountFailure } from '../mount/mount-volume.ts';
 import type { AttributeState, FilesystemParameter } from '../mount-options.ts';
 import type { PathHandle, Place } from '../path/path-handle.ts';
-import { inTurn } from './git-turns.ts';
 
 /** The place and the mount of a new volume, and its content. */
 export interface Making {
@@ -86,4 +85,22 @@ async function prepare(
 function filesystemOf({ content, id }: VolumeSpec): FilesystemType {
   if (content.type === 'mount') return content.fsType;
   throw new InternalError(`volume ${id} is ephemeral and has no filesystem.`);
+}
+
+/** Git takes memory and the node's network; more at once would only make each of them later. */
+const atOnce = { onThisNode: 4, fromOneHost: 2 };
+
+/** One for each host, for as long as it is asked: of those that never answer, none holds up another. */
+const queues = new Map<string, DiskQueue>();
+
+/** Does the work when it is its turn among all that want something of the same host, or of this node's own disks. */
+async function inTurn<T>({ repository }: GitSource, work: () => Promise<T>): Promise<T> {
+  const host = repository.startsWith('/') ? '' : new URL(repository).host;
+  const queue = queues.get(host) ?? new DiskQueue(`git ${host}`, host === '' ? atOnce.onThisNode : atOnce.fromOneHost);
+  queues.set(host, queue);
+  try {
+    return await queue.run(work);
+  } finally {
+    if (queue.isIdle && queues.get(host) === queue) queues.delete(host);
+  }
 }

@@ -9,7 +9,6 @@ import type { NodeContext } from '../context.ts';
 import { letGoAfter } from '../let-go-after.ts';
 import { bindTarget, missingParent } from '../mount/bind-target.ts';
 import { mountDirectory } from '../mount/mount-directory.ts';
-import { settleBoth } from '../mount/settle-both.ts';
 import { unmountLost } from '../mount/unmount-stack.ts';
 import { completeAttributes, wantedAttributes } from '../mount-options.ts';
 import { otherPaths, showsSameAs } from '../path/mounts.ts';
@@ -180,4 +179,15 @@ async function placesBesides(
 ): Promise<string[]> {
   const paths = [place.path, ...(stagingPlace === undefined ? [] : [stagingPlace.path])];
   return otherPaths(await mounts.read(), shows, { mounts: [staged.mounted?.mount, at.mounted?.mount], paths });
+}
+
+/** Awaits two things that hold something open, at once; if one fails, the other is let go. */
+async function settleBoth<A extends Disposable | undefined, B extends Disposable | undefined>(
+  first: Promise<A>,
+  second: Promise<B>,
+): Promise<[A, B]> {
+  const [a, b] = await Promise.allSettled([first, second]);
+  if (a.status === 'fulfilled' && b.status === 'fulfilled') return [a.value, b.value];
+  for (const settled of [a, b]) if (settled.status === 'fulfilled') settled.value?.[Symbol.dispose]();
+  throw a.status === 'rejected' ? a.reason : b.status === 'rejected' ? b.reason : new Error('unreachable');
 }

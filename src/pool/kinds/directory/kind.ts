@@ -1,6 +1,7 @@
+import { parseVolumeId } from '../../../volume/id.ts';
 import type { PoolKind } from '../../kind.ts';
 import { configuredPlace } from '../../location/place.ts';
-import { directoryByName } from './by-name.ts';
+import type { Seen, SeenVolume } from '../../pool.ts';
 import { type DirectoryOptions, directoryKeys, readDirectoryOptions } from './config.ts';
 
 /** Volumes as directories of a filesystem, bind-mounted; their sizes are held by its project quota. */
@@ -28,3 +29,10 @@ export const directoryKind: PoolKind<DirectoryOptions> = {
     return [];
   },
 };
+
+/** The volume that a mounted directory seems to be of. Volumes lie in `volumes/<id>/data` (`Layout`). */
+function directoryByName({ mount }: Seen): SeenVolume | undefined {
+  const [, name = '', below] = /\/volumes\/(vol-[a-z2-7]{26})\/data(\/.*)?$/.exec(mount?.root ?? '') ?? [];
+  const id = parseVolumeId(name);
+  return id === undefined ? undefined : { id, isWhole: below === undefined };
+}

@@ -4,6 +4,7 @@ import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
+import { seenVolume } from '../../device-content.ts';
 import type { Attached, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { DiskParts } from './disk-backend.ts';
 import { idOfObject } from './names.ts';
@@ -56,9 +57,10 @@ export class DiskAttacher implements Attacher {
     await step('detach/device', () => mapped.remove(calls, mapped.data(name)));
   }
 
-  async volumeSeen({ device, mount }: Seen): Promise<SeenVolume | undefined> {
+  async volumeSeen(seen: Seen): Promise<SeenVolume | undefined> {
+    const { device } = seen;
     const id = device && idOfObject(this.#parts.mapped.objectOf(device) ?? '');
-    return id && { id, isWhole: mount === undefined || mount.root === '/' };
+    return id && seenVolume(id, seen);
   }
 
   async all(): Promise<AttachedDisk[]> {

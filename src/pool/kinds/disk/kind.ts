@@ -1,8 +1,11 @@
+import { mappedDevice } from '../../../kernel/block/device-mapper.ts';
+import { seenVolume } from '../../device-content.ts';
 import type { PoolKind } from '../../kind.ts';
 import { describeMatch } from '../../location/match/read-match.ts';
-import { diskVolumeByName } from './by-name.ts';
+import type { Seen, SeenVolume } from '../../pool.ts';
 import { type DiskOptions, diskKeys, readDiskOptions } from './config.ts';
 import { lookApart } from './match/expand.ts';
+import { idOfObject, objectOfMapped } from './names.ts';
 
 /** A disk or partition that is one volume, for users that want a whole spindle. */
 export const diskKind: PoolKind<DiskOptions> = {
@@ -40,3 +43,11 @@ export const diskKind: PoolKind<DiskOptions> = {
     return checkNode(queue);
   },
 };
+
+/** The volume whose device is seen, on any disk. */
+function diskVolumeByName(seen: Seen): SeenVolume | undefined {
+  const { device } = seen;
+  const mapped = device === undefined ? undefined : mappedDevice(device);
+  const id = mapped && idOfObject(objectOfMapped(mapped) ?? '');
+  return id && seenVolume(id, seen);
+}

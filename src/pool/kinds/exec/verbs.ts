@@ -1,10 +1,40 @@
 import { z } from 'zod';
+import type { VolumeHandle } from '../../../volume/handle.ts';
 import { parseInput } from '../../../volume/parse-input.ts';
 import { Secrets } from '../../../volume/secrets.ts';
 import type { Condition } from '../../pool.ts';
 import type { Answer } from './answer.ts';
 import type { Passed, ProgramCalls } from './calls.ts';
-import { type FlexVolume, flexOptions } from './flexvolume.ts';
+import type { ExecContext } from './context.ts';
+
+/*
+ * The arguments of FlexVolume drivers, as the kubelet and the attach-detach controller passed them
+ * (kubernetes/community, contributors/devel/sig-storage/flexvolume.md).
+ */
+
+interface FlexVolume {
+  readonly handle: VolumeHandle;
+  readonly context: ExecContext;
+  /** Directory of the mounts of all volumes. */
+  readonly mountsDirectory: string;
+}
+
+/**
+ * The JSON of options. What the kubelet called the PersistentVolume's name is the handle here.
+ * @param secrets only for mount
+ */
+function flexOptions({ context, handle, mountsDirectory }: FlexVolume, secrets?: Secrets): string {
+  const own: Record<string, string> = {
+    'kubernetes.io/fsType': context.fsType ?? '',
+    'kubernetes.io/readwrite': context.readOnly ? 'ro' : 'rw',
+    'kubernetes.io/pvOrVolumeName': handle,
+    'kubernetes.io/mountsDir': mountsDirectory,
+  };
+  for (const name of secrets?.names() ?? []) {
+    own[`kubernetes.io/secret/${name}`] = Buffer.from(secrets?.get(name) ?? '').toString('base64');
+  }
+  return JSON.stringify({ ...own, ...context.options });
+}
 
 /** A volume, and the directories in which a program shows it. */
 export interface ExecVolume extends FlexVolume {

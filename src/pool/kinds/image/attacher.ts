@@ -31,10 +31,10 @@ import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
+import { seenVolume } from '../../device-content.ts';
 import type { Attached, AttachedDevice, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { Layout } from '../../records/layout.ts';
 import type { UntimedFiles } from '../../records/untimed-files.ts';
-import { seenVolume } from './by-name.ts';
 import { devicesByPath } from './devices-by-path.ts';
 import { imageOf, openImage } from './image-file.ts';
 

@@ -7,6 +7,7 @@ import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
+import { seenVolume } from '../../device-content.ts';
 import type { Attached, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { OwnLv } from './group/group-state.ts';
 import { openLv } from './lv-device.ts';
@@ -75,10 +76,11 @@ export class LvmAttacher implements Attacher {
     if (group.deviceOf(lvName) === undefined) idle.delete(lvName);
   }
 
-  async volumeSeen({ device, mount }: Seen): Promise<SeenVolume | undefined> {
+  async volumeSeen(seen: Seen): Promise<SeenVolume | undefined> {
+    const { device } = seen;
     const lvName = device === undefined ? undefined : this.#parts.group.nameOfDevice(device);
     const id = parseVolumeId(lvName === undefined ? '' : (idOfLvName(lvName) ?? ''));
-    return id && { id, isWhole: mount === undefined || mount.root === '/' };
+    return id && seenVolume(id, seen);
   }
 
   async all(): Promise<AttachedLv[]> {

@@ -1,9 +1,11 @@
+import { run } from '../../../command/run.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
+import { listProcesses, processState } from '../../../kernel/process/process.ts';
 import { checkMapper } from '../../mapped-device.ts';
-import { type Finding, fail, ok } from '../../sight.ts';
-import { checkActivation, checkMultipath } from './check-grabbers.ts';
-import { findLvm } from './commands/place.ts';
+import { type Finding, fail, ok, warn } from '../../sight.ts';
+import { findLvm, type LvmRunner } from './commands/place.ts';
+import { scanningOf } from './commands/scanning.ts';
 import { isTooOld, versionOf } from './commands/version.ts';
 
 /** Checks LVM, its version and device-mapper, and the programs that may take our logical volumes for theirs. */
@@ -28,4 +30,36 @@ async function checkLvm(queue: DiskQueue): Promise<Finding[]> {
   } catch (error) {
     return [fail(check, explain(error), remedy)];
   }
+}
+
+/* Programs on this node that may take the content of a volume for theirs, for `holdfast doctor`. */
+
+const lvmConf = "Set devices { scan_lvs = 0 } in the node's lvm.conf, or leave these devices out by its global_filter.";
+
+/** By its own configuration, LVM leaves alone what lies in a logical volume, or makes it a part of this node. */
+async function checkActivation({ before, environment, program }: LvmRunner): Promise<Finding> {
+  const check = 'event activation';
+  try {
+    const { stdout } = await run(program, [...before, 'lvmconfig', '--typeconfig', 'full'], { environment });
+    const { activatesByEvent, looksIntoVolumes } = scanningOf(stdout);
+    const when = activatesByEvent ? 'as soon as they are seen' : 'with the next vgchange';
+    if (looksIntoVolumes) {
+      const whose = 'volume groups that tenants make inside raw block volumes are activated';
+      return warn(check, `LVM looks into logical volumes (scan_lvs = 1): ${whose} ${when}`, lvmConf);
+    }
+    return ok(check, `${activatesByEvent ? 'on' : 'off'}; LVM does not look into logical volumes (scan_lvs = 0)`);
+  } catch (error) {
+    return warn(check, explain(error), `It is not known which volumes LVM would activate automatically. ${lvmConf}`);
+  }
+}
+
+/** multipathd takes every disk that it is not configured to leave, also those inside of a logical volume. */
+async function checkMultipath(queue: DiskQueue): Promise<Finding> {
+  const check = 'multipath';
+  for (const pid of await listProcesses(queue)) {
+    if ((await processState(queue, pid))?.command !== 'multipathd') continue;
+    const remedy = 'See that it leaves the disks of volume groups alone (find_multipaths yes).';
+    return warn(check, `multipathd is running (process ${pid})`, remedy);
+  }
+  return ok(check, 'multipathd is not seen running here');
 }

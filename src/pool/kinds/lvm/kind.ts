@@ -1,6 +1,10 @@
+import { mappedDevice } from '../../../kernel/block/device-mapper.ts';
+import { parseVolumeId } from '../../../volume/id.ts';
+import { seenVolume } from '../../device-content.ts';
 import type { PoolKind } from '../../kind.ts';
-import { lvmVolumeByName } from './by-name.ts';
+import type { Seen, SeenVolume } from '../../pool.ts';
 import { type LvmOptions, lvmKeys, readLvmOptions } from './config.ts';
+import { idOfLvName } from './names.ts';
 
 /** Volumes as logical volumes of a volume group, at the speed of its disks. */
 export const lvmKind: PoolKind<LvmOptions> = {
@@ -40,3 +44,16 @@ export const lvmKind: PoolKind<LvmOptions> = {
     return checkNode(queue);
   },
 };
+
+/** The name of a logical volume of ours, at the end of that of its device: see `mappedName`. */
+const lvNameAtEnd = /[^-]-(vol--[a-z2-7]{26}\.[0-9a-f]{8})$/;
+
+/** The volume whose device is seen, in any volume group. */
+function lvmVolumeByName(seen: Seen): SeenVolume | undefined {
+  const { device } = seen;
+  const mapped = device === undefined ? undefined : mappedDevice(device);
+  if (mapped === undefined || !mapped.uuid.startsWith('LVM-')) return undefined;
+  const lvName = lvNameAtEnd.exec(mapped.name)?.[1]?.replaceAll('--', '-') ?? '';
+  const id = parseVolumeId(idOfLvName(lvName) ?? '');
+  return id && seenVolume(id, seen);
+}

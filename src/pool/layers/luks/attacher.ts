@@ -9,6 +9,7 @@ import { mapperName, volumeOfMapper } from '../../../volume/mapper-name.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
+import { seenVolume } from '../../device-content.ts';
 import { settlePausesMs } from '../../mapped-device.ts';
 import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../pool.ts';
 import { below } from './below.ts';
@@ -152,7 +153,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
       if (device !== undefined) return attacher.volumeSeen({ ...seen, device });
       // Its disk was pulled: by its name alone, if the volume is of this pool.
       const { records } = await inner.records.readVolume(id);
-      return records.length === 0 ? undefined : { id, isWhole: seen.mount === undefined || seen.mount.root === '/' };
+      return records.length === 0 ? undefined : seenVolume(id, seen);
     },
     all: async () => topOf(await attacher.all()),
     counts: () => attacher.counts(),

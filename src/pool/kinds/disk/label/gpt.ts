@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { crc32 } from './crc32.ts';
+import { crc32 } from '../../../../kernel/block/crc32.ts';
 import { type DiskShape, entriesBytes, layoutOf } from './layout.ts';
 
 /* The table of partitions of a disk of ours: UEFI specification, 5.2.3 and 5.3. */

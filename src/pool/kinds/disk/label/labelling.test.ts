@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { crc32 } from './crc32.ts';
+import { crc32 } from '../../../../kernel/block/crc32.ts';
 import { gptOf, type Piece } from './gpt.ts';
 import { type DiskEnds, endsOf, judgeDisk, planOf } from './labelling.ts';
 import { type DiskShape, mebibyte } from './layout.ts';

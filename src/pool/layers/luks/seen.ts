@@ -1,7 +1,17 @@
-import { mappedOver } from '../../../kernel/block/device-mapper.ts';
+import { mappedDevice, mappedOver } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { mapperName } from '../../../volume/mapper-name.ts';
+import { mapperName, volumeOfMapper } from '../../../volume/mapper-name.ts';
+import { seenVolume } from '../../device-content.ts';
+import type { Seen, SeenVolume } from '../../pool.ts';
 import type { PoolSight, Shown } from '../../sight.ts';
+
+/** The encrypted volume that something seems to be of, by the name alone that the kernel has for its device. */
+export function encryptedByName(seen: Seen): SeenVolume | undefined {
+  const { device } = seen;
+  const mapper = device === undefined ? undefined : mappedDevice(device);
+  const id = mapper && volumeOfMapper(mapper.name);
+  return id && seenVolume(id, seen);
+}
 
 /** An encrypted volume is reached through its mapper, and through nothing else: asks the kernel alone. */
 export async function shownThroughMappers(queue: DiskQueue, sight: PoolSight): Promise<PoolSight> {
