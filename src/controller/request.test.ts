@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type * as wire from '../csi/generated/types.ts';
 import { InvalidArgument, NotFound, OutOfRange } from '../volume/errors.ts';
-import { fingerprint, parseDemand, parseVolumeRequest } from './request.ts';
+import { fingerprint } from '../volume/flow/object-queue.ts';
+import { parseDemand, parseVolumeRequest } from './request.ts';
 
 const writer: wire.VolumeCapability['access_mode'] = { mode: 'SINGLE_NODE_WRITER' };
 const block: wire.VolumeCapability = { block: {}, access_mode: writer };

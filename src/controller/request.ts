@@ -100,8 +100,3 @@ export function parseDemand(
   }
   return { access: { type: 'mount', fsType: named[0], mountFlags: [] }, modes };
 }
-
-/** Returns the same text for requests that may share one answer. Secrets are not part of it. */
-export function fingerprint(request: object): string {
-  return JSON.stringify(request, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
-}

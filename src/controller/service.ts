@@ -1,6 +1,7 @@
 import type { ControllerHandlers } from '../csi/generated/types.ts';
 import { parseCapacityRange } from '../csi/parse.ts';
 import { sizeMultiple } from '../pool/pool.ts';
+import { fingerprint } from '../volume/flow/object-queue.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { controllerCapabilities } from './capabilities.ts';
 import type { ControllerContext } from './context.ts';
@@ -10,7 +11,7 @@ import { listVolumes, volumeById } from './listing/status.ts';
 import { presentVolume } from './present.ts';
 import { mayBeProvided } from './publication/provided.ts';
 import { publishHandlers, refusePublished } from './publication/publish.ts';
-import { fingerprint, parseVolumeRequest } from './request.ts';
+import { parseVolumeRequest } from './request.ts';
 import { snapshotHandlers } from './snapshots/snapshots.ts';
 import { capacityFor } from './volumes/capacity.ts';
 import { parseUse, requireUse, targetSize } from './volumes/expand.ts';

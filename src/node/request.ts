@@ -90,8 +90,3 @@ export function requireFit(volume: VolumeOnNode, { capability }: Demand): void {
   const reason = excess(volume, capability);
   if (reason !== undefined) throw new FailedPrecondition(`volume ${volume.handle}: ${reason}.`);
 }
-
-/** Equal for requests that may share one answer; secrets are no part of it. */
-export function fingerprint(request: object): string {
-  return JSON.stringify(request, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
-}

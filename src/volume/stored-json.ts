@@ -39,3 +39,8 @@ export function parseStored<T>(schema: z.ZodType<T>, text: string, where: string
 export function unreadable(where: string, reason: string): DataLoss {
   return new DataLoss(`The record ${where} cannot be read (${reason}). Its data is left as it is.`);
 }
+
+/** Records are written for people to read; where there is little room, without what is for people alone. */
+export function compact(json: string): string {
+  return JSON.stringify(JSON.parse(json));
+}

@@ -9,11 +9,11 @@ import {
   NotFound,
   ResourceExhausted,
 } from '../../volume/errors.ts';
+import { fingerprint } from '../../volume/flow/object-queue.ts';
 import { parseVolumeId } from '../../volume/id.ts';
 import { type Publication, publicationsOf, type VolumeRecord } from '../../volume/record.ts';
 import type { ControllerContext } from '../context.ts';
 import { requireVolumeId } from '../find.ts';
-import { fingerprint } from '../request.ts';
 import { contextMismatch } from '../volumes/validate.ts';
 import { isProvided, publishProvided, unpublishProvided } from './provided.ts';
 

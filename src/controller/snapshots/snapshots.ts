@@ -1,6 +1,7 @@
 import type { ControllerHandlers } from '../../csi/generated/types.ts';
 import type { Found } from '../../pool/pools.ts';
 import { AlreadyExists, InternalError, InvalidArgument, NotFound } from '../../volume/errors.ts';
+import { fingerprint } from '../../volume/flow/object-queue.ts';
 import { parseSnapshotId, snapshotIdFor, type VolumeId } from '../../volume/id.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { ControllerContext } from '../context.ts';
@@ -8,7 +9,6 @@ import { requireSnapshotId, requireVolumeId } from '../find.ts';
 import { parsePageRequest } from '../listing/page.ts';
 import { listSnapshots } from '../listing/snapshot-listing.ts';
 import { presentSnapshot } from '../present.ts';
-import { fingerprint } from '../request.ts';
 import { checkSnapshotParameters, sortedParameters } from '../volumes/parameters.ts';
 import { requireStillIn, sourceClaim } from '../volumes/sources.ts';
 

@@ -1,7 +1,7 @@
 import type { ControllerHandlers } from '../../csi/generated/types.ts';
+import { fingerprint } from '../../volume/flow/object-queue.ts';
 import type { ControllerContext } from '../context.ts';
 import { requireVolumeId } from '../find.ts';
-import { fingerprint } from '../request.ts';
 import { parseMutableParameters } from './parameters.ts';
 import { requireProvisioning } from './volume-spec.ts';
 

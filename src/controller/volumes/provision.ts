@@ -1,11 +1,11 @@
 import { type Pool, volumeIdIn } from '../../pool/pool.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../../volume/errors.ts';
-import { volumeNameKey } from '../../volume/flow/object-queue.ts';
+import { fingerprint, volumeNameKey } from '../../volume/flow/object-queue.ts';
 import type { VolumeSource } from '../../volume/record.ts';
 import { defaultVolumeBytes, satisfies, smaller } from '../../volume/size.ts';
 import type { ControllerContext } from '../context.ts';
-import { fingerprint, type VolumeRequest } from '../request.ts';
+import type { VolumeRequest } from '../request.ts';
 import { allowsHere } from '../topology.ts';
 import { type Room, roomFor } from './capacity.ts';
 import { differences } from './replay.ts';

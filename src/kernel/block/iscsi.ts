@@ -1,10 +1,9 @@
-import { realpathSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing } from '../call/errno.ts';
 import type { DeviceNumber } from '../device.ts';
-import { sysfsNames, sysfsText } from '../file/sysfs.ts';
+import { sysfsNames, sysfsTarget, sysfsText } from '../file/sysfs.ts';
 
 /*
  * Sessions of iSCSI as sysfs shows them (drivers/scsi/scsi_transport_iscsi.c). sysfs lies in memory: it is read on the main
@@ -51,7 +50,7 @@ export function iscsiSessions(targetName: string, root = '/sys'): IscsiSession[]
 }
 
 function readSession(directory: string): IscsiSession | undefined {
-  const device = linkTarget(join(directory, 'device'));
+  const device = sysfsTarget(join(directory, 'device'));
   if (device === undefined) return undefined;
   const name = basename(directory);
   return {
@@ -98,14 +97,6 @@ function readLun(address: string, name: string, directory: string): IscsiLun | u
     ...{ lun, address, name, devicePath: `/dev/${name}`, device: { major, minor } },
     sizeBytes: BigInt(sectors) * 512n,
   };
-}
-
-function linkTarget(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch (error) {
-    return ignoreMissing(error);
-  }
 }
 
 function attribute(directory: string, name: string): string | undefined {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
 
 /** Names in a directory of sysfs, which lies in memory; none if it is not there. */
@@ -18,5 +18,14 @@ export function sysfsText(path: string): string | undefined {
     // EINVAL is device-mapper's answer for a device that is being removed, ENOTCONN that of iSCSI without a connection.
     if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'ENODEV', 'EINVAL', 'ENOTCONN')) return undefined;
     throw error;
+  }
+}
+
+/** The path that a link of sysfs leads to; undefined: it is not there. */
+export function sysfsTarget(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    return ignoreMissing(error);
   }
 }

@@ -1,8 +1,8 @@
 import { DataLoss, InternalError } from '../../volume/errors.ts';
-import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
-import { parseVolumeId } from '../../volume/id.ts';
+import { type GroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { parseRecord, serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
+import { compact } from '../../volume/stored-json.ts';
 import type { ReadRecords, RecordStore } from '../backend.ts';
 import type { TrashContents } from '../indexes/trash-entry.ts';
 import { type CloudDisk, type CloudLabels, type LabelNames, shortId } from './cloud.ts';
@@ -132,9 +132,4 @@ export class LabelStore implements RecordStore {
 /** Names of disks may differ from zone to zone alone. */
 function placeOf({ id, zone }: CloudDisk): string {
   return `${shortId(id)} (${zone})`;
-}
-
-/** Records are written for people to read; labels have little room. */
-export function compact(json: string): string {
-  return JSON.stringify(JSON.parse(json));
 }

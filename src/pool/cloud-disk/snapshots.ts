@@ -2,12 +2,12 @@ import { DataLoss, FailedPrecondition, NotFound } from '../../volume/errors.ts';
 import { parseSnapshotId, type SnapshotId } from '../../volume/id.ts';
 import { parseSnapshot, type SnapshotRecord, serializeSnapshot } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
+import { compact } from '../../volume/stored-json.ts';
 import type { Clone, ReadRecords, Recorded, SnapshotDraft } from '../backend.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
 import { type CloudSnapshot, Polling, shortId } from './cloud.ts';
 import type { PoolDisks } from './disks.ts';
 import { readRecordLabels, recordLabels } from './record-labels.ts';
-import { compact } from './record-store.ts';
 
 /** The snapshots of a pool. Clouds take no token for them: before one is taken, earlier tries are looked for. */
 export class PoolSnapshots {

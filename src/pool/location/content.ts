@@ -1,7 +1,14 @@
 import type { Content } from '../../kernel/block/blkid.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { readAtMost } from '../../kernel/file/file.ts';
 
 /** The part of a disk's beginning that must be zeros for it to be blank, besides that it has no signature anywhere. */
 export const beginningBytes = 1 << 20;
+
+export function readBeginning(queue: DiskQueue, device: Descriptor): Promise<Buffer> {
+  return readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
+}
 
 /** The next step with a disk for a pool. */
 export type Verdict =

@@ -14,7 +14,7 @@ import { formatBytes, smaller } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { PoolLog } from '../log.ts';
 import { refuseKnown } from '../records/pool-file.ts';
-import { beginningBytes, isFreshLog, isOwnFormat, judgeLocation, logPlace } from './content.ts';
+import { beginningBytes, isFreshLog, isOwnFormat, judgeLocation, logPlace, readBeginning } from './content.ts';
 import { locateDevice, swapped } from './disk/found-disk.ts';
 import { inUse } from './disk/hold-alone.ts';
 import { takeDisk } from './disk/take-disk.ts';
@@ -206,8 +206,4 @@ async function wasUsed(queue: DiskQueue, device: Descriptor, beginning: Buffer):
   if (place === undefined) return true;
   const lengthBytes = Number(smaller(place.lengthBytes, BigInt(beginningBytes)));
   return !isFreshLog(await readAtMost(queue, device, { lengthBytes, offsetBytes: Number(place.offsetBytes) }));
-}
-
-function readBeginning(queue: DiskQueue, device: Descriptor): Promise<Buffer> {
-  return readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
 }

@@ -21,6 +21,11 @@ export function volumeNameKey(name: string): string {
   return `volume name ${JSON.stringify(name)}`;
 }
 
+/** Returns the same text for requests that may share one answer. Secrets must not be part of it. */
+export function fingerprint(request: object): string {
+  return JSON.stringify(request, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
+}
+
 /** Time that a call waits for another on the same object before it fails with ABORTED (K01). */
 const defaultWaitTimeoutMs = 2_000;
 

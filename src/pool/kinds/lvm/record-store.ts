@@ -10,7 +10,7 @@ import {
   serializeGroup,
   serializeSnapshot,
 } from '../../../volume/snapshot-record.ts';
-import { parseStored } from '../../../volume/stored-json.ts';
+import { compact, parseStored } from '../../../volume/stored-json.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Damaged, ReadRecords, RecordStore } from '../../backend.ts';
 import type { Deletion, TrashContents, TrashEntry } from '../../indexes/trash-entry.ts';
@@ -153,11 +153,6 @@ function documentIn(source: LvSource, lvName: string, name: string, tags: readon
   if (typeof text === 'string') return [text, where];
   const what = text === null ? 'a part of it is missing' : 'it is missing';
   throw new DataLoss(`The ${name} ${where} cannot be read (${what}). Its data is left as it is.`);
-}
-
-/** Records are written for people to read; tags have little room. */
-function compact(json: string): string {
-  return JSON.stringify(JSON.parse(json));
 }
 
 /** Records in the tags of logical volumes: one commit of the volume group writes what belongs together. */

@@ -9,6 +9,7 @@ import { softly } from '../../../kernel/nfs/options.ts';
 import { Unavailable } from '../../../volume/errors.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
+import { absent } from '../../location/find.ts';
 import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
 import { readPoolFile } from '../../records/pool-file.ts';
@@ -75,13 +76,6 @@ const sizeFinding = warn(
   'an NFS server is not asked to hold the sizes of volumes: a volume can take all that the export has',
   'Set quotas on the server, or give each tenant an export (docs/nfs.md).',
 );
-
-function absent(path: string): Pick<LocationSight, 'state' | 'advice'> {
-  return {
-    state: 'absent',
-    advice: `${path} holds no pool yet: the driver makes it at its first start (holdfast serve).`,
-  };
-}
 
 /** Checks that this node's kernel has the client. */
 export async function checkNfsClient(queue: DiskQueue): Promise<Finding[]> {

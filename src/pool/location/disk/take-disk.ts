@@ -2,10 +2,9 @@ import { constants } from 'node:fs';
 import { type DeviceLimits, dropCache, limitsOfDevice } from '../../../kernel/block/block.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAtMost } from '../../../kernel/file/file.ts';
 import { FailedPrecondition, type HoldfastError } from '../../../volume/errors.ts';
 import type { PoolLog } from '../../log.ts';
-import { beginningBytes, isZeros } from '../content.ts';
+import { isZeros, readBeginning } from '../content.ts';
 import { factsOf, whoHasItOpen, whyUnseen } from './candidate.ts';
 import { type FoundDisk, requireStill } from './found-disk.ts';
 import { type Lenience, whyNotFree } from './free-disk.ts';
@@ -115,7 +114,7 @@ async function requireSight(taking: Taking<unknown>, found: FoundDisk): Promise<
 }
 
 async function hasBlankBeginning(queue: DiskQueue, device: Descriptor): Promise<boolean> {
-  return isZeros(await readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 }));
+  return isZeros(await readBeginning(queue, device));
 }
 
 function refuse(

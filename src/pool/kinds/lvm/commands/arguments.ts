@@ -124,6 +124,7 @@ export function extendGroupArguments(vgName: string, devicePaths: readonly strin
   return ['vgextend', vgName, ...devicePaths];
 }
 
-function added(tags: readonly string[]): string[] {
+/** The words that give a logical volume these tags. */
+export function added(tags: readonly string[]): string[] {
   return tags.flatMap((tag) => ['--addtag', tag]);
 }

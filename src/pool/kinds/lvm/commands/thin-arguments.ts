@@ -1,3 +1,5 @@
+import { added } from './arguments.ts';
+
 /*
  * The commands of LVM for thin volumes, as arguments of lvm(8). Thin pools and volumes know no --setautoactivation: the mark
  * to be skipped keeps event activation from them.
@@ -65,8 +67,4 @@ export function extendMetadataArguments(vgName: string, lvName: string, bytes: b
 
 export function activateAllArguments(vgName: string, lvNames: readonly string[]): string[] {
   return ['lvchange', '--yes', '--activate', 'y', ...active, ...lvNames.map((name) => `${vgName}/${name}`)];
-}
-
-function added(tags: readonly string[]): string[] {
-  return tags.flatMap((tag) => ['--addtag', tag]);
 }

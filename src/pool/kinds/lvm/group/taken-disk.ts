@@ -3,7 +3,7 @@ import { zeroOut } from '../../../../kernel/block/zeroing.ts';
 import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { readAtMost, syncFile } from '../../../../kernel/file/file.ts';
-import { beginningBytes } from '../../../location/content.ts';
+import { beginningBytes, readBeginning } from '../../../location/content.ts';
 import { type FoundDisk, locateDevice, requireStill } from '../../../location/disk/found-disk.ts';
 import { takeDisk } from '../../../location/disk/take-disk.ts';
 import type { PoolLog } from '../../../log.ts';
@@ -81,10 +81,6 @@ async function clearBegun(queue: DiskQueue, found: FoundDisk, device: Descriptor
   }
 }
 
-function readFront(queue: DiskQueue, device: Descriptor): Promise<Buffer> {
-  return readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
-}
-
 /** By the kernel's memory: no disk is asked. */
 export function identityOf({ name, place }: FoundDisk): DiskIdentity {
   return { name: name ?? '', sizeBytes: place.part?.sizeBytes ?? place.disk.sizeBytes };
@@ -92,7 +88,7 @@ export function identityOf({ name, place }: FoundDisk): DiskIdentity {
 
 async function holdsOnlyOurs(queue: DiskQueue, device: Descriptor, sizeBytes: bigint, begun: Begun): Promise<boolean> {
   const tailAt = sizeBytes > BigInt(beginningBytes) ? sizeBytes - BigInt(beginningBytes) : 0n;
-  const front = await readFront(queue, device);
+  const front = await readBeginning(queue, device);
   const tail = await readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: Number(tailAt) });
   return isBegun(front, tail, begun);
 }
