@@ -9,7 +9,7 @@ import { type CallOptions, streamCall, unaryCall, type Work } from '../../csi/pi
 import { withoutSecrets } from '../../csi/without-secrets.ts';
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
-import { claimOf, type WaitingClaim } from '../kubernetes/claims.ts';
+import { type WaitingClaim, waitingClaim } from '../kubernetes/claims.ts';
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import { type Route, routeById } from '../routing/by-id.ts';
 import {
@@ -27,6 +27,7 @@ import type { FleetState } from './fleet-state.ts';
 import { forward, forwardInTurn } from './forward.ts';
 import { listSnapshots, listVolumes } from './listing.ts';
 import { requireOwn } from './made.ts';
+import { isNotFound } from './passed-on.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface FleetParts {
@@ -137,10 +138,6 @@ function refuseMoved({ movedTo }: FleetParts, ids: readonly string[], node: stri
     const target = movedTo(id, node);
     if (target !== undefined) throw new Unavailable(`${id} has just moved from ${node} to ${target}; try again.`);
   }
-}
-
-function isNotFound(error: unknown): boolean {
-  return error instanceof HoldfastError && error.code === 'NOT_FOUND';
 }
 
 type RouteToNode = Extract<Route, { readonly to: 'node' }>;
@@ -305,7 +302,7 @@ async function place(
   try {
     return routeCreation(state, placement);
   } catch (error) {
-    const claim = claimOf(placement.name, parameters);
+    const claim = waitingClaim(placement.name, parameters);
     if (!(error instanceof SourceElsewhere) || sendClaim === undefined || claim === undefined) throw error;
     const { node } = error;
     // A claim that was sent to a node that is permanently gone would wait there for ever.

@@ -3,6 +3,7 @@ import { withoutSecrets } from '../../csi/without-secrets.ts';
 import { HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { Route } from '../routing/by-id.ts';
 import { type Forward, Refused } from './forwarded-calls.ts';
+import { isNotFound } from './passed-on.ts';
 import type { Sessions } from './sessions.ts';
 
 /** An incoming call with the facts of its contract. */
@@ -59,10 +60,6 @@ export async function forwardInTurn(sessions: Sessions, nodes: readonly string[]
 export interface FirstAnswer {
   readonly node: string;
   readonly response: Buffer;
-}
-
-function isNotFound(error: Error): boolean {
-  return error instanceof HoldfastError && error.code === 'NOT_FOUND';
 }
 
 function asError(reason: unknown): Error {

@@ -11,6 +11,11 @@ export class PassedOn extends HoldfastError {
   }
 }
 
+/** Also of an error that was passed on. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'NOT_FOUND';
+}
+
 /** The node is there, but the link of this call has ended: the caller may repeat it. */
 export class LinkLost extends Unavailable {}
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Claim, claimOf } from '../../volume/claim.ts';
 import { readAnswer } from './answer.ts';
 import { ApiRefusal, type KubernetesApi } from './api.ts';
 
@@ -20,18 +21,18 @@ const claim = z.looseObject({
 
 const [notFound, conflict] = [404, 409];
 
-export interface WaitingClaim {
-  readonly namespace: string;
-  readonly name: string;
+export interface WaitingClaim extends Claim {
   /** The volume of the request; the provisioner names it by the claim's UID. */
   readonly volumeName: string;
 }
 
 /** The claim that the request is for; undefined: the provisioner does not name it (--extra-create-metadata). */
-export function claimOf(volumeName: string, parameters: Readonly<Record<string, string>>): WaitingClaim | undefined {
-  const namespace = parameters['csi.storage.k8s.io/pvc/namespace'];
-  const name = parameters['csi.storage.k8s.io/pvc/name'];
-  return namespace === undefined || name === undefined ? undefined : { namespace, name, volumeName };
+export function waitingClaim(
+  volumeName: string,
+  parameters: Readonly<Record<string, string>>,
+): WaitingClaim | undefined {
+  const found = claimOf({ parameters });
+  return found && { ...found, volumeName };
 }
 
 /**

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { pause } from '../../../volume/flow/pause.ts';
 import type { KubernetesApi } from '../../kubernetes/api.ts';
 import { type ForgottenNodes, objectionMs, readForgotten, takeBack } from '../../kubernetes/forgotten.ts';
 import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
@@ -35,7 +35,7 @@ export class ForgottenKeeper {
 
   /** Runs until the signal is aborted. Resolves when the notes have been read for the first time. */
   async start(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && !(await this.#tryLook())) await pause(signal);
+    while (!signal.aborted && !(await this.#tryLook())) await pause(pauseMs(), signal);
     void this.#lookOn(signal);
   }
 
@@ -74,7 +74,7 @@ export class ForgottenKeeper {
 
   async #lookOn(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await pause(signal);
+      await pause(pauseMs(), signal);
       if (signal.aborted) return;
       await this.#tryLook();
     }
@@ -92,6 +92,6 @@ export class ForgottenKeeper {
   }
 }
 
-async function pause(signal: AbortSignal): Promise<void> {
-  await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+function pauseMs(): number {
+  return lookMs * (0.5 + Math.random() / 2);
 }
