@@ -40,7 +40,7 @@ export function unreadable(where: string, reason: string): DataLoss {
   return new DataLoss(`The record ${where} cannot be read (${reason}). Its data is left as it is.`);
 }
 
-/** Records are written for people to read; where there is little room, without what is for people alone. */
+/** Records are written with blanks and line ends, for people; tags and labels have little room. */
 export function compact(json: string): string {
   return JSON.stringify(JSON.parse(json));
 }
