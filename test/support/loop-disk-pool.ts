@@ -11,6 +11,7 @@ import { DiskBackend } from '../../src/pool/kinds/disk/disk-backend.ts';
 import type { DiskLabel } from '../../src/pool/kinds/disk/label/disk-label.ts';
 import type { Extent } from '../../src/pool/kinds/disk/label/layout.ts';
 import { type Payload, parsePayload, serializePayload } from '../../src/pool/kinds/disk/label/payload.ts';
+import { LabelTurns } from '../../src/pool/kinds/disk/label/turns.ts';
 import type { MappedParts } from '../../src/pool/kinds/disk/mapped.ts';
 import { openOver } from '../../src/pool/open.ts';
 import { Wiper } from '../../src/pool/wipe/wiper.ts';
@@ -58,29 +59,34 @@ export class LoopDisk {
   }
 
   label(): DiskLabel {
-    const disk = this;
-    let known = disk.payload;
-    const read = () => {
-      known = disk.payload;
-      return known;
-    };
+    let known = this.payload;
+    const turns = new LabelTurns(async () => {
+      if (this.failsReads) throw new Error('the disk fails');
+      known = this.payload;
+    });
     return {
       get payload() {
         return known;
       },
       obstacle: undefined,
       lost: new AbortController().signal,
-      refresh: async () => {
-        if (disk.failsReads) throw new Error('the disk fails');
-        read();
-      },
-      async change(edit) {
-        disk.#write(edit(read()));
-        const fails = disk.failsNext;
-        disk.failsNext = false;
-        if (fails) throw new Error('the disk fails');
-        read();
-      },
+      refresh: () => turns.inTurn(() => turns.read()),
+      settled: () =>
+        turns.inTurn(async () => {
+          await turns.settle();
+          return known;
+        }),
+      change: (edit) =>
+        turns.inTurn(async () => {
+          await turns.write(async () => {
+            const payload = edit(this.payload);
+            this.#write(payload);
+            const fails = this.failsNext;
+            this.failsNext = false;
+            if (fails) throw new Error('the disk fails');
+            known = payload;
+          });
+        }),
       probe: async () => undefined,
       leave: async () => undefined,
       [Symbol.asyncDispose]: async () => undefined,

@@ -1628,9 +1628,9 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a fence that a failed write has put on a disk counts',
     ...disks,
-    file: 'src/pool/kinds/disk/transfer.ts',
-    text: '      await label.refresh();\n      this.#isDoubtful = false;\n',
-    replacement: '      this.#isDoubtful = false;\n',
+    file: 'src/pool/kinds/disk/label/turns.ts',
+    text: '    if (this.#isDoubtful) await this.read();\n',
+    replacement: '',
     only: 'has failed',
   },
   {
@@ -1645,7 +1645,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a draft that a failed write has put on a disk goes with its move',
     ...disks,
     file: 'src/pool/kinds/disk/transfer.ts',
-    text: '    // A write that failed may have reached the disk.\n    await label.refresh();\n',
+    text: '    // A write that failed may have reached the disk.\n    await label.settled();\n',
     replacement: '',
     only: 'leaves nothing on a disk',
   },

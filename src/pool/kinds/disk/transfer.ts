@@ -18,8 +18,6 @@ import { whyTaken } from './space.ts';
 /** The volume of a disk that moves into another pool, or comes from there. Marks and notes lie in the label: each is one write of it. */
 export class DiskTransfer implements Transfer {
   readonly #parts: DiskParts;
-  /** A write of a mark has failed: either is on the disk, and that one counts. */
-  #isDoubtful = false;
 
   constructor(parts: DiskParts) {
     this.#parts = parts;
@@ -30,22 +28,13 @@ export class DiskTransfer implements Transfer {
   }
 
   async readMark(id: SnapshotId | VolumeId): Promise<string | undefined> {
-    const { label } = this.#parts;
     if (!isVolumeId(id)) return undefined;
-    if (this.#isDoubtful) {
-      await label.refresh();
-      this.#isDoubtful = false;
-    }
-    return volumeOf(label.payload, id)?.mark;
+    // A mark whose write has failed counts if it is on the disk.
+    return volumeOf(await this.#parts.label.settled(), id)?.mark;
   }
 
   async writeMark(id: SnapshotId | VolumeId, text: string): Promise<void> {
-    try {
-      await changeObject(this.#parts.label, id, 'volume', (object) => ({ ...object, mark: text }));
-    } catch (error) {
-      this.#isDoubtful = true;
-      throw error;
-    }
+    await changeObject(this.#parts.label, id, 'volume', (object) => ({ ...object, mark: text }));
   }
 
   async markInTrash(ref: TrashRef): Promise<string | undefined> {
@@ -177,7 +166,7 @@ class IncomingDisk implements IncomingBytesDraft {
   async discard(): Promise<readonly TrashRef[]> {
     const { calls, label, mapped } = this.#parts;
     // A write that failed may have reached the disk.
-    await label.refresh();
+    await label.settled();
     const object = this.#find();
     if (object === undefined) return this.#given();
     const { incoming, name } = object;

@@ -10,8 +10,10 @@ export interface DiskLabel extends AsyncDisposable {
   readonly obstacle: HoldfastError | undefined;
   /** Aborted once another node or program is known to have written it: work on the disk that has begun stops. */
   readonly lost: AbortSignal;
-  /** Reads the stored state again, and makes it durable: after a failed write it differs from the state in memory. */
+  /** Reads the stored state again, and makes it durable. */
   refresh(): Promise<void>;
+  /** The stored state, durably: it is read again if the last write has failed, as either is stored then. */
+  settled(): Promise<Payload>;
   /** Durable when it returns. If it throws, either is stored. */
   change(edit: (payload: Payload) => Payload): Promise<void>;
   /** Tries the disk itself. @throws DiskLost, before it writes, if another node or program has written the label */

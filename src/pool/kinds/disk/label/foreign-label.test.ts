@@ -36,6 +36,7 @@ function poolWith(state: Found, lost: AbortSignal = new AbortController().signal
     obstacle: undefined,
     lost,
     refresh: refuse,
+    settled: refuse,
     change: refuse,
     probe: refuse,
     leave: refuse,

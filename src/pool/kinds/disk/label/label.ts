@@ -15,6 +15,7 @@ import type { LabelledDisk } from './labeller.ts';
 import { layoutOf } from './layout.ts';
 import type { Payload } from './payload.ts';
 import { probeAt, stampBytes } from './slots.ts';
+import { LabelTurns } from './turns.ts';
 
 /** The label that was read with the disk: it may be older than what its device has. */
 export function payloadIn({ found, front, shape }: LabelledDisk, poolName: string): Payload {
@@ -33,8 +34,7 @@ export class Label implements DiskLabel {
   readonly #lock: Descriptor;
   readonly #device: Descriptor;
   readonly #copies: LabelCopies;
-  /** Changes come one after another: each begins with what the one before it has left. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new LabelTurns(() => this.#copies.read());
   #probes = 0;
 
   private constructor(copies: LabelCopies, lock: Descriptor, device: Descriptor) {
@@ -100,18 +100,27 @@ export class Label implements DiskLabel {
   }
 
   refresh(): Promise<void> {
-    return this.#afterLast(() => this.#copies.read());
+    return this.#turns.inTurn(() => this.#turns.read());
+  }
+
+  settled(): Promise<Payload> {
+    return this.#turns.inTurn(async () => {
+      await this.#turns.settle();
+      return this.payload;
+    });
   }
 
   change(edit: (payload: Payload) => Payload): Promise<void> {
-    return this.#afterLast(async () => {
+    return this.#turns.inTurn(async () => {
       // Another node that sees the disk may have written it: what that did is not to be undone.
-      await this.#copies.read();
+      await this.#turns.read();
       const { payload: before } = this.#copies.known;
       const payload = edit(before);
       if (payload === before) return;
-      await this.#copies.write(payload, false);
-      await this.#copies.write(payload, true);
+      await this.#turns.write(async () => {
+        await this.#copies.write(payload, false);
+        await this.#copies.write(payload, true);
+      });
     });
   }
 
@@ -140,15 +149,9 @@ export class Label implements DiskLabel {
 
   /** After a crash between the two writes of a change, or where one copy is damaged: there are two again. */
   #mirror(): Promise<void> {
-    return this.#afterLast(async () => {
+    return this.#turns.inTurn(async () => {
       const { isMirrored, payload } = this.#copies.known;
       if (!isMirrored) await this.#copies.write(payload, true);
     });
-  }
-
-  #afterLast<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work);
-    this.#last = turn.catch(() => undefined);
-    return turn;
   }
 }

@@ -11,6 +11,7 @@ import type { DiskLabel } from './disk-label.ts';
 import type { LabelOptions } from './label.ts';
 import type { FilesystemName, Note, NoteFile } from './note-file.ts';
 import type { Payload } from './payload.ts';
+import { LabelTurns } from './turns.ts';
 
 const probeBytes = 4096;
 
@@ -27,10 +28,7 @@ export class NoteLabel implements DiskLabel {
   readonly #device: Descriptor;
   readonly #poolName: string;
   #note: Note;
-  /** A write has failed: either is in the file. */
-  #isDoubtful = false;
-  /** Changes come one after another: each begins with what the one before it has left. */
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new LabelTurns(() => this.#read());
 
   private constructor(file: NoteFile, poolName: string, note: Note, lock: Descriptor, device: Descriptor) {
     this.#file = file;
@@ -79,13 +77,20 @@ export class NoteLabel implements DiskLabel {
   }
 
   refresh(): Promise<void> {
-    return this.#afterLast(() => this.#read());
+    return this.#turns.inTurn(() => this.#turns.read());
+  }
+
+  settled(): Promise<Payload> {
+    return this.#turns.inTurn(async () => {
+      await this.#turns.settle();
+      return this.payload;
+    });
   }
 
   /** The volume may change, but no new one is made on the disk: it has no label of ours. */
   change(edit: (payload: Payload) => Payload): Promise<void> {
-    return this.#afterLast(async () => {
-      if (this.#isDoubtful) await this.#read();
+    return this.#turns.inTurn(async () => {
+      await this.#turns.settle();
       const { filesystem, payload: before } = this.#note;
       const payload = edit(before);
       if (payload === before) return;
@@ -97,7 +102,7 @@ export class NoteLabel implements DiskLabel {
 
   /** The disk has a volume from now on. */
   adopt(payload: Payload, filesystem: FilesystemName | undefined): Promise<void> {
-    return this.#afterLast(() => this.#write({ filesystem, payload }));
+    return this.#turns.inTurn(() => this.#write({ filesystem, payload }));
   }
 
   /** @returns where it is noted that another pool has adopted a disk of this name @throws DataLoss */
@@ -126,24 +131,16 @@ export class NoteLabel implements DiskLabel {
     await this.#lock[Symbol.asyncDispose]();
   }
 
-  async #write(note: Note): Promise<void> {
-    this.#isDoubtful = true;
-    if (note.payload.object === undefined) await this.#file.remove();
-    else await this.#file.write(note);
-    this.#note = note;
-    this.#isDoubtful = false;
+  #write(note: Note): Promise<void> {
+    return this.#turns.write(async () => {
+      if (note.payload.object === undefined) await this.#file.remove();
+      else await this.#file.write(note);
+      this.#note = note;
+    });
   }
 
   async #read(): Promise<void> {
-    this.#isDoubtful = true;
     const { filesystem, payload } = this.#note;
     this.#note = (await this.#file.read()) ?? { filesystem, payload: { ...payload, object: undefined } };
-    this.#isDoubtful = false;
-  }
-
-  #afterLast<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work);
-    this.#last = turn.catch(() => undefined);
-    return turn;
   }
 }
