@@ -2,12 +2,11 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { singleNodeModes } from '../../volume/capability.ts';
 import { InvalidArgument, ResourceExhausted } from '../../volume/errors.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
-import type { VolumeRecord } from '../../volume/record.ts';
 import { inZone } from '../../volume/topology.ts';
 import type { Backend, Extras, Snapshotter } from '../backend.ts';
 import { ElsewhereAttacher } from '../network-disk/elsewhere.ts';
-import type { VolumeContext } from '../node-side.ts';
 import type { ClusterReach, TopologyRequirement, Traits } from '../pool.ts';
+import { writeCloudVolume } from './context.ts';
 import { type CloudPlace, PoolDisks } from './disks.ts';
 import { CloudProvisioner } from './provisioner.ts';
 import { CloudPublisher } from './publisher.ts';
@@ -24,8 +23,6 @@ export interface CloudBackendOptions extends CloudPlace {
   readonly zoneKeys: readonly string[];
   /** For volumes whose claim says nothing of zones; undefined: those are refused. */
   readonly defaultZone: string | undefined;
-  /** The context of a volume, without its kind. */
-  contextOf(diskId: string, record: VolumeRecord): VolumeContext;
 }
 
 /** Disks of a cloud, with their records in their labels. No process owns them: each call asks the cloud. */
@@ -60,9 +57,11 @@ export class CloudBackend implements Backend {
     this.cluster = {
       id: options.poolId,
       // A volume that is being deleted has neither: a list of volumes must not fail for it.
-      contextOf(record) {
-        const disk = disks.lastSeen(record.id);
-        return disk === undefined ? {} : options.contextOf(disk.id, record);
+      contextOf({ id, parameters, source }) {
+        const disk = disks.lastSeen(id);
+        if (disk === undefined) return {};
+        const mkfsOptions = parameters['mkfsOptions'] ?? '';
+        return writeCloudVolume({ volumeId: disk.id, mkfsOptions, isRestored: source !== undefined });
       },
       publisher: new CloudPublisher(disks),
       topologyOf(record) {

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Claim, Notice } from '../../kubernetes/claim-events.ts';
 import type { RecordedVolume } from '../../kubernetes/persistent-volumes.ts';
@@ -6,6 +5,7 @@ import type { SecretNotes } from '../../kubernetes/secret-notes.ts';
 import { type Absence, settleAbsences } from '../../routing/absences.ts';
 import type { ClaimTeller } from '../claim-teller.ts';
 import type { FleetState } from '../fleet-state.ts';
+import { keepLooking } from './keep-looking.ts';
 
 export interface AbsenceKeeperOptions {
   readonly state: FleetState;
@@ -56,15 +56,9 @@ export class AbsenceKeeper {
   }
 
   /** Runs until the signal is aborted. */
-  async run(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
-      if (signal.aborted) return;
-      await this.look().catch((error: unknown) => {
-        const reason = error instanceof Error ? error.message : 'unknown';
-        this.#options.log.warn({ reason }, 'cannot write the notes of nodes that are away');
-      });
-    }
+  run(signal: AbortSignal): Promise<void> {
+    const failed = 'cannot write the notes of nodes that are away';
+    return keepLooking(signal, { lookMs, look: () => this.look(), log: this.#options.log, failed });
   }
 
   /** Compares the notes with the state once. The next look retries work that cannot be done now. @throws Unavailable */

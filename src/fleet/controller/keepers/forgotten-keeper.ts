@@ -4,6 +4,7 @@ import type { KubernetesApi } from '../../kubernetes/api.ts';
 import { type ForgottenNodes, objectionMs, readForgotten, takeBack } from '../../kubernetes/forgotten.ts';
 import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
 import type { FleetState } from '../fleet-state.ts';
+import { intervalMs } from './keep-looking.ts';
 
 export interface ForgottenKeeperOptions {
   readonly api: KubernetesApi;
@@ -35,7 +36,7 @@ export class ForgottenKeeper {
 
   /** Runs until the signal is aborted. Resolves when the notes have been read for the first time. */
   async start(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && !(await this.#tryLook())) await pause(pauseMs(), signal);
+    while (!signal.aborted && !(await this.#tryLook())) await pause(intervalMs(lookMs), signal);
     void this.#lookOn(signal);
   }
 
@@ -74,7 +75,7 @@ export class ForgottenKeeper {
 
   async #lookOn(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await pause(pauseMs(), signal);
+      await pause(intervalMs(lookMs), signal);
       if (signal.aborted) return;
       await this.#tryLook();
     }
@@ -90,8 +91,4 @@ export class ForgottenKeeper {
       return false;
     }
   }
-}
-
-function pauseMs(): number {
-  return lookMs * (0.5 + Math.random() / 2);
 }

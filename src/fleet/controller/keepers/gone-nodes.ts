@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import { pause } from '../../../volume/flow/pause.ts';
 import type { KubernetesApi } from '../../kubernetes/api.ts';
 import { forgetSecondsOf, isNodeThere } from '../../kubernetes/classes.ts';
 import type { RecordedVolume } from '../../kubernetes/persistent-volumes.ts';
@@ -9,6 +9,7 @@ import { SecretNotes } from '../../kubernetes/secret-notes.ts';
 import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
 import { countGone, forgettable, type Gone, type Seen, seenNow } from '../../routing/gone.ts';
 import type { FleetState } from '../fleet-state.ts';
+import { keepLooking } from './keep-looking.ts';
 
 export interface GoneNodesOptions {
   readonly api: KubernetesApi;
@@ -56,17 +57,13 @@ export class GoneNodes {
   }
 
   /** Runs until the signal is aborted. */
-  async run(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const ends = AbortSignal.any([signal, this.#wake.signal]);
-      await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal: ends }).catch(() => undefined);
+  run(signal: AbortSignal): Promise<void> {
+    const failed = 'cannot update how long nodes have been gone';
+    const looking = { lookMs, look: () => this.look(), log: this.#options.log, failed };
+    return keepLooking(signal, looking, async (ms) => {
+      await pause(ms, AbortSignal.any([signal, this.#wake.signal]));
       this.#wake = new AbortController();
-      if (signal.aborted) return;
-      await this.look().catch((error: unknown) => {
-        const reason = error instanceof Error ? error.message : 'unknown';
-        this.#options.log.warn({ reason }, 'cannot update how long nodes have been gone');
-      });
-    }
+    });
   }
 
   /** Updates the counts once. @throws Unavailable */

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { ApiRefusal, type KubernetesApi } from '../../kubernetes/api.ts';
@@ -6,6 +5,7 @@ import { SecretNotes } from '../../kubernetes/secret-notes.ts';
 import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
 import { setTaint, type TaintEffect } from '../../kubernetes/taints.ts';
 import type { FleetState } from '../fleet-state.ts';
+import { keepLooking } from './keep-looking.ts';
 
 export interface QuarantineKeeperOptions {
   readonly api: KubernetesApi;
@@ -50,15 +50,9 @@ export class QuarantineKeeper {
   }
 
   /** Runs until the signal is aborted. */
-  async run(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
-      if (signal.aborted) return;
-      await this.look().catch((error: unknown) => {
-        const reason = error instanceof Error ? error.message : 'unknown';
-        this.#options.log.warn({ reason }, 'cannot update the taints of nodes with a pool in quarantine');
-      });
-    }
+  run(signal: AbortSignal): Promise<void> {
+    const failed = 'cannot update the taints of nodes with a pool in quarantine';
+    return keepLooking(signal, { lookMs, look: () => this.look(), log: this.#options.log, failed });
   }
 
   /** Compares nodes and notes once. The next look retries work that cannot be done now. @throws Unavailable */

@@ -1,7 +1,6 @@
 import { zoneKey } from '../../../volume/topology.ts';
 import { CloudBackend } from '../../cloud-disk/backend.ts';
 import { type CloudPace, usualPace } from '../../cloud-disk/cloud.ts';
-import { writeCloudVolume } from '../../cloud-disk/context.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import type { EbsPoolOptions } from './config.ts';
 import { Ec2Client } from './ec2/client.ts';
@@ -44,12 +43,6 @@ export async function openEbsBackend(options: EbsOpenOptions): Promise<ReadyBack
     parameters: ebsParameters,
     zoneKeys: [zoneKey],
     defaultZone: zone,
-    contextOf: (volumeId, { parameters, source }) =>
-      writeCloudVolume({
-        volumeId,
-        mkfsOptions: parameters['mkfsOptions'] ?? '',
-        isRestored: source !== undefined,
-      }),
   });
   return { backend, facts: { region, pool_id: poolId } };
 }

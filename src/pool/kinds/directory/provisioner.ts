@@ -1,10 +1,7 @@
-import { rmdir, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { readProject } from '../../../kernel/file/project-id.ts';
-import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
 import { DataLoss, HoldfastError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
@@ -12,6 +9,7 @@ import type { Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
+import { removeDirectory } from '../../records/remove-directory.ts';
 import type { DirectoryParts } from './directory-backend.ts';
 import { DirectoryVolumeDraft } from './drafts.ts';
 import { projectFileName } from './projects.ts';
@@ -63,16 +61,7 @@ export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements
   /** The note of its project goes last: as long as it is there, no other volume gets that project. */
   async destroy(ref: TrashRef): Promise<void> {
     const { projects, queue } = this.parts;
-    try {
-      await emptyDirectory(queue, ref, (name) => name === projectFileName);
-      await projects?.release(ref);
-      await queue.run(() => unlink(join(ref, projectFileName))).catch(ignoreMissing);
-      await queue.run(() => rmdir(ref));
-    } catch (error) {
-      // A plain file in tmp/, with which a start tried the disk out.
-      if (isErrno(error, 'ENOTDIR')) await queue.run(() => unlink(ref)).catch(ignoreMissing);
-      else ignoreMissing(error);
-    }
+    await removeDirectory(queue, ref, { name: projectFileName, before: async () => projects?.release(ref) });
   }
 
   async #isThere(id: Recorded['record']['id']): Promise<boolean> {

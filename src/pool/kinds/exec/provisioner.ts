@@ -1,7 +1,6 @@
-import { readFile, rmdir, unlink } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
-import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
+import { ignoreMissing } from '../../../kernel/call/errno.ts';
 import { isVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
 import { parseSnapshot, type SnapshotRecord } from '../../../volume/snapshot-record.ts';
@@ -11,6 +10,7 @@ import { over } from '../../layers/over.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
 import { isThere } from '../../records/gone.ts';
+import { removeDirectory } from '../../records/remove-directory.ts';
 import type { ExecParts } from './backend.ts';
 import { ExecDraft, ExecSnapshotDraft, Tries } from './drafts.ts';
 
@@ -68,13 +68,7 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
       if (!mayDelete) this.#leave(record);
     }
     this.#tries.forget(ref);
-    try {
-      await emptyDirectory(queue, ref, () => false);
-      await queue.run(() => rmdir(ref));
-    } catch (error) {
-      if (isErrno(error, 'ENOTDIR')) await queue.run(() => unlink(ref)).catch(ignoreMissing);
-      else ignoreMissing(error);
-    }
+    await removeDirectory(queue, ref);
   }
 
   #leave({ createdAt, id, name }: VolumeRecord | SnapshotRecord): void {

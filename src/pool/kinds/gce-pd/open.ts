@@ -1,7 +1,6 @@
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import { CloudBackend } from '../../cloud-disk/backend.ts';
 import { type CloudPace, usualPace } from '../../cloud-disk/cloud.ts';
-import { writeCloudVolume } from '../../cloud-disk/context.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { GceClient } from './compute/client.ts';
 import { TokenSource } from './compute/credentials.ts';
@@ -44,12 +43,6 @@ export async function openGceBackend(options: GceOpenOptions): Promise<ReadyBack
     parameters: gceParameters,
     zoneKeys: gceZoneKeys,
     defaultZone: zone,
-    contextOf: (volumeId, { parameters, source }) =>
-      writeCloudVolume({
-        volumeId,
-        mkfsOptions: parameters['mkfsOptions'] ?? '',
-        isRestored: source !== undefined,
-      }),
   });
   return { backend, facts: { project, pool_id: poolId } };
 }

@@ -1,10 +1,9 @@
-import { mkdir, readFile, rename, rmdir, unlink } from 'node:fs/promises';
+import { mkdir, readFile, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { syncDirectory } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
-import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
 import { DataLoss, HoldfastError, InvalidArgument } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
@@ -12,6 +11,7 @@ import type { Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
+import { removeDirectory } from '../../records/remove-directory.ts';
 import type { NfsParts } from './backend.ts';
 import { NfsVolumeDraft } from './drafts.ts';
 import { keptName, type OnDelete, onDeletes } from './on-delete.ts';
@@ -50,16 +50,7 @@ export class NfsProvisioner extends FileRemoval<NfsParts> implements Provisioner
   async grow(): Promise<void> {}
 
   async destroy(ref: TrashRef): Promise<void> {
-    const { queue } = this.parts;
-    if (await this.#keep(ref)) return;
-    try {
-      await emptyDirectory(queue, ref, () => false);
-      await queue.run(() => rmdir(ref));
-    } catch (error) {
-      // A plain file in tmp/, with which a start tried the disk out.
-      if (isErrno(error, 'ENOTDIR')) await queue.run(() => unlink(ref)).catch(ignoreMissing);
-      else ignoreMissing(error);
-    }
+    if (!(await this.#keep(ref))) await removeDirectory(this.parts.queue, ref);
   }
 
   /** @returns whether it is not to be removed, and is where the pool has no more to do with it */
