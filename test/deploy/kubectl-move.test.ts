@@ -175,7 +175,7 @@ describe('kubectl holdfast move', () => {
     plays('node-b', 'running copying node-b', 'running waiting node-b', 'done - node-b');
     const [typed] = await Promise.all([type(['default/whole', '--to', 'node-b', '--when-idle']), releases('whole')]);
     assert.equal(typed.status, 0, typed.stderr);
-    assert.match(typed.stdout, /default\/whole is on node-b\./);
+    assert.match(typed.stdout, /default\/whole is on node-b\.\n$/);
     const [only, ...others] = await placesOf('whole');
     assert.deepEqual(others, []);
     assert.deepEqual([only?.node, only?.policy, only?.handle], ['node-b', 'Delete', 'vol-x']);
@@ -258,6 +258,10 @@ describe('kubectl holdfast move', () => {
     const typing = type(['default/patient', '--to', 'node-b', '--yes'], 60, kubectl);
     const [typed] = await Promise.all([typing, releases('patient')]);
     assert.equal(typed.status, 0, typed.stderr);
+    assert.match(
+      typed.stdout,
+      /default\/patient is on node-b\.\nFrom the deletion of its pod on, it could not be used for \d+ s\.\n$/,
+    );
     assert.match(typed.stderr, /cannot list the pods of default/);
     assert.match(typed.stderr, /cannot delete the pod/);
     const ended = await server.kubectl.run(['get', 'pod', 'db', '-o', 'jsonpath={.metadata.deletionTimestamp}']);
