@@ -61,5 +61,6 @@ export function openTestDisk(
 
 /** The disks that a program in the virtual machine was given, by their serial numbers. */
 export function guestDisks(): ReadonlyMap<string, string> {
-  return new Map(process.argv.slice(2).map((word) => word.split('=', 2) as [string, string]));
+  const disks = process.argv.slice(2).filter((word) => word.includes('='));
+  return new Map(disks.map((word) => word.split('=', 2) as [string, string]));
 }

@@ -22,7 +22,10 @@ const disks: readonly DiskOptions[] = [
 /** Nothing names it. */
 const nameless: DiskOptions = { name: 'nameless', sizeBytes: 24 * mebibyte };
 
-/** Runs programs of this directory in a machine with blank disks, each of which they are told by its name. @returns their last words */
+/**
+ * Runs programs of this directory, each with the words behind its name, in a machine with blank disks, which it gets as NAME=DEVICE.
+ * @returns their last words
+ */
 export function succeedInGuest(...programs: readonly string[]): Promise<string> {
   return runInGuest(programs, []);
 }
@@ -68,9 +71,9 @@ async function runInGuest(programs: readonly string[], others: readonly DiskOpti
   const directory = await bundleForGuest();
   const said: string[] = [];
   for (const program of programs) {
-    const { code, stderr, stdout } = await vm.attempt(`${process.execPath} ${directory}${program}.mjs ${words}`, {
-      timeoutMs,
-    });
+    const [name, ...chosen] = program.split(' ');
+    const command = [process.execPath, `${directory}${name}.mjs`, ...chosen, words].join(' ');
+    const { code, stderr, stdout } = await vm.attempt(command, { timeoutMs });
     assert.equal(code, 0, `${stdout}\n${stderr}\n${vm.console()}`);
     said.push(`${program}: ${/^ℹ pass .*$/m.exec(stdout)?.[0] ?? stdout.slice(-200)}`);
   }

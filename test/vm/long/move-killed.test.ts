@@ -2,7 +2,9 @@ import { describe, test } from 'node:test';
 import { succeedsInGuest } from '../lvm/guest.ts';
 
 describe('snapshots that follow their volume from one thin pool to another', () => {
-  test('are whole and there once, wherever their driver is killed', async (t) => {
-    t.diagnostic(await succeedsInGuest('moves-killed-in-guest.mjs'));
-  });
+  for (const part of ['before', 'after', 'cancel']) {
+    test(`are whole and there once, wherever their driver is killed (${part})`, async (t) => {
+      t.diagnostic(await succeedsInGuest('moves-killed-in-guest.mjs', part));
+    });
+  }
 });
