@@ -24,7 +24,7 @@ const isLong = usage.read({ options: { long: { type: 'boolean', default: false }
 
 /** Interfaces that the author of a kind writes. */
 const facets = [
-  'Backend RecordStore Provisioner Attacher Snapshotter SpaceSource LayoutSpace TemplateSpace Extras Adoption Thickness Repairer',
+  'Backend RecordReader RecordStore Provisioner Attacher Snapshotter SpaceSource LayoutSpace TemplateSpace Extras Adoption Thickness Repairer',
   'Draft VolumeDraft SnapshotDraft Clone RepairDraft',
 ].flatMap((names) => names.split(' '));
 

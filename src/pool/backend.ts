@@ -50,8 +50,8 @@ export interface Backend {
   readonly extras: Extras;
   /** For kinds whose volumes every node of the cluster can reach. */
   readonly cluster?: ClusterReach | undefined;
-  /** The logical block size of a new volume's device. */
-  blockSizeOf(spec: Pick<VolumeSpec, 'content' | 'mkfsArguments'>): number;
+  /** The logical block size of a new volume's device. Unset: it has none. */
+  blockSizeOf?(spec: Pick<VolumeSpec, 'content' | 'mkfsArguments'>): number;
   /** Writes a little, durably, in this queue; fails or hangs as the disk does. */
   probe(queue: DiskQueue, watch: HealthWatch): Promise<void>;
   /** Leaves everything as it is, as a kill -9 would, but for what this process alone holds. Waits for nothing. */
@@ -77,17 +77,23 @@ export interface ReadRecords<Id, Kind> {
   readonly damaged: Damaged<Id>[];
 }
 
-/** Where the truth lies: files beside the data, tags of a volume group. A record and its data come and go as one. */
-export interface RecordStore {
-  readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>>;
-  readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>>;
-  readGroups(): Promise<ReadRecords<GroupId, GroupRecord>>;
-  /** One record again; none if what it is of is not there. */
-  readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>>;
-  readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>>;
-  readGroup(id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>>;
+/** Records of all types. */
+export interface Records {
+  readonly volumes: ReadRecords<VolumeId, VolumeRecord>;
+  readonly snapshots: ReadRecords<SnapshotId, SnapshotRecord>;
+  readonly groups: ReadRecords<GroupId, GroupRecord>;
+}
+
+/** Reads records, and changes nothing: no driver needs to run. */
+export interface RecordReader {
+  /** All records. With an id: as they are now, and at least the one of that object, unless it is not there. */
+  read(id?: VolumeId | SnapshotId | GroupId): Promise<Records>;
   /** The content of the trash, all of it or that of one id. */
   readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents>;
+}
+
+/** Where the truth lies: files beside the data, tags of a volume group. A record and its data come and go as one. */
+export interface RecordStore extends RecordReader {
   /** Replaces the record of a volume as a whole, however full the pool is. */
   writeVolume(record: VolumeRecord): Promise<void>;
   /** From then on the group and its members exist. */
@@ -100,12 +106,9 @@ export interface RecordStore {
   writeAge(note: string): Promise<void>;
 }
 
-/** Reads records, and changes nothing: no driver needs to run. */
-export type RecordReader = Pick<RecordStore, 'readVolumes' | 'readSnapshots' | 'readGroups' | 'readTrash'>;
-
 /** A volume or snapshot being made: it is neither visible nor in use until its commit. */
-export interface Draft {
-  readonly id: VolumeId | SnapshotId;
+export interface Draft<Id extends VolumeId | SnapshotId = VolumeId | SnapshotId> {
+  readonly id: Id;
   /** True once its commit has begun: it may exist. */
   readonly isCommitted: boolean;
   /** A name for it, without content. */
@@ -136,8 +139,7 @@ export interface DraftOptions extends Pick<VolumeSpec, 'layout' | 'wipe' | 'zone
   readonly isResumable: boolean;
 }
 
-export interface VolumeDraft extends Draft {
-  readonly id: VolumeId;
+export interface VolumeDraft extends Draft<VolumeId> {
   /** Refuses early, before anything is written, what a layer would refuse later: e.g. a missing key. */
   check?(record: VolumeRecord, request: Pick<NewData, 'secrets'> & { readonly isClone: boolean }): Promise<void>;
   /** Its data, blank or formatted, and its record. */
@@ -148,8 +150,7 @@ export interface VolumeDraft extends Draft {
   withDevice?<T>(blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T>;
 }
 
-export interface SnapshotDraft extends Draft {
-  readonly id: SnapshotId;
+export interface SnapshotDraft extends Draft<SnapshotId> {
   complete(record: SnapshotRecord): Promise<void>;
 }
 
@@ -187,10 +188,8 @@ export interface Provisioner {
   removeUnknown?(id: VolumeId | SnapshotId): Promise<void>;
   /** The volume is as if it had never been deleted. */
   restore(entry: TrashEntry): Promise<void>;
-  /** Replaces the note about the deletion of something in the trash. */
-  mark(ref: TrashRef, deletion: Deletion): Promise<void>;
-  /** From then on it cannot be brought back. */
-  unmark(ref: TrashRef): Promise<void>;
+  /** Replaces the note about the deletion of something in the trash. undefined: from then on it cannot be brought back. */
+  mark(ref: TrashRef, deletion: Deletion | undefined): Promise<void>;
   isMarked(ref: TrashRef): Promise<boolean>;
   /** Gone is fine. */
   destroy(ref: TrashRef, how: Destruction): Promise<void>;
@@ -258,10 +257,10 @@ export interface Attacher {
   counts(): Promise<ReadonlyMap<string, number>>;
   /** Detaches volumes that are not visible: a driver was killed before it had shown them. */
   detachOrphans(): Promise<VolumeId[]>;
-  /** Its data has grown. */
-  grown(id: VolumeId): Promise<void>;
+  /** Its data has grown. Unset: its devices have, too. */
+  grown?(id: VolumeId): Promise<void>;
   /** Its data is another one, or gone. */
-  forget(id: VolumeId): void;
+  forget?(id: VolumeId): void;
   /** For a disk that cannot be asked: what the kernel alone knows. */
   readonly rescue: Pick<Attacher, 'attached' | 'detach' | 'volumeSeen'>;
 }
@@ -286,10 +285,8 @@ export interface StorageSpace {
   readonly whyFull?: string | undefined;
 }
 
-/** Names data of a volume or snapshot, or in the trash, to its backend. */
-export type DataRef = string;
-
-export type Counted = { readonly volumeId: VolumeId } | { readonly data: DataRef };
+/** Names data: the id of a volume or snapshot, or its place in the trash. */
+export type DataRef = VolumeId | SnapshotId | TrashRef;
 
 /** The questions of the space ledger (docs/space.md). */
 export interface SpaceSource {
@@ -302,33 +299,28 @@ export interface SpaceSource {
   /** Part of the reserve that is held on the disk; it goes when records need it. */
   readonly reservedBytes: bigint;
   storage(): Promise<StorageSpace>;
-  /** Puts pending writes on the disk, so that they count. */
-  sync(): Promise<void>;
+  /** Puts pending writes on the disk, so that they count (`StorageSpace.isCountedLate`). */
+  sync?(): Promise<void>;
   /** Waits until the space of destroyed data is free. */
-  settle(): Promise<void>;
-  dataOfVolume(id: VolumeId): DataRef;
-  dataOfSnapshot(id: SnapshotId): DataRef;
-  dataInTrash(ref: TrashRef): DataRef;
-  /** The id of its owner. */
+  settle?(): Promise<void>;
+  /** The id of the owner of something in the trash. */
   idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined;
   /** Space is taken in multiples of this; undefined: of a block. */
   readonly unitBytes?: bigint | undefined;
-  /** Set: where blocks lie is too much to ask, and only the records tell what may be shared. */
-  readonly hasMaps?: false;
-  /** Called when `allocatedBytes` of a volume, or of other data, may say something new. The ledger sets it. */
-  onCounted?: ((counted: Counted) => void) | undefined;
+  /** Called when `allocatedBytes` of the data may say something new. The ledger sets it. */
+  onCounted?: ((data: DataRef) => void) | undefined;
   /** A deleted volume lies in the trash, and takes what it took. */
-  moved?(from: DataRef, to: DataRef): void;
+  moved?(from: VolumeId, to: TrashRef): void;
   /** Nothing of the data is left. */
   forget?(data: DataRef): void;
   /** The data was changed since it was counted last: counts it again, and waits a moment for that. */
   recount?(data: DataRef): Promise<void>;
   /** Missing data takes nothing. */
   allocatedBytes(data: DataRef): Promise<bigint>;
-  /** The part of it that others share. */
-  sharing(data: DataRef): Promise<{ readonly sharedBytes: bigint; readonly unsharedBytes: bigint }>;
-  /** Where its blocks lie. */
-  places(data: DataRef): AsyncIterable<readonly Place[]>;
+  /** The part of it that others share. Unset: only the records tell what may be shared. */
+  sharing?(data: DataRef): Promise<{ readonly sharedBytes: bigint; readonly unsharedBytes: bigint }>;
+  /** Where its blocks lie. Unset: that is too much to ask. */
+  places?(data: DataRef): AsyncIterable<readonly Place[]>;
   readonly templates?: TemplateSpace | undefined;
   /** For kinds whose volumes may take more than their size, by how they lie on several disks. */
   readonly layouts?: LayoutSpace | undefined;

@@ -240,7 +240,7 @@ test('where no journal keeps the order, the names in a draft are synced before i
   await pool.close();
   const syncs = new NotedSync();
   const backend = await openTestBackend(scratch, queue, syncs);
-  const [source] = (await backend.records.readVolumes()).records;
+  const [source] = (await backend.records.read()).volumes.records;
   assert.equal(source?.id, id);
   for (const name of ['new', 'clone']) {
     const record: VolumeRecord = { ...source, id: volumeIdFor('node', 'test', name), name };

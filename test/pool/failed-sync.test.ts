@@ -71,9 +71,7 @@ function failures(filesystem: 'xfs' | 'btrfs', synced: readonly ('volumes' | 'tr
 
   /** What the pool says is what lies on its disk. */
   async function assertAgreement(): Promise<void> {
-    const volumes = await records.readVolumes();
-    const snapshots = await records.readSnapshots();
-    const groups = await records.readGroups();
+    const { groups, snapshots, volumes } = await records.read();
     const { kept } = await records.readTrash();
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     assert.deepEqual(await pool.list(undefined, undefined), volumes.records.sort(byId));

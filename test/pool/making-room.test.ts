@@ -39,7 +39,7 @@ class WipedPool {
     };
     const provisioner: Partial<Provisioner> = {
       destroysSlowly: true,
-      unmark: async () => undefined,
+      mark: async () => undefined,
       destroy: (ref) =>
         new Promise((resolve) => {
           const end = () => {

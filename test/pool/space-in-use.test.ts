@@ -39,18 +39,11 @@ class Filesystem {
         ...{ filesystemBytes: 1n << 40n, freeBytes: this.freeBytes, takenBytes: 0n },
         ...{ isCountedLate: false, isOutOfInodes: false },
       }),
-      sync: async () => undefined,
-      settle: async () => undefined,
-      dataOfVolume: (id) => id,
-      dataOfSnapshot: (id) => id,
-      dataInTrash: (ref) => ref,
       idInTrash: () => undefined,
       allocatedBytes: async (data) => {
         this.looks.push(data);
         return this.allocated.get(data) ?? 0n;
       },
-      sharing: async () => ({ sharedBytes: 0n, unsharedBytes: 0n }),
-      places: () => assert.fail('no maps here'),
     };
     const trash = { entries: () => [], expendable: () => [], of: () => [], going: [] };
     const ended = async () => undefined;

@@ -162,7 +162,7 @@ function overDevices({ attacher, queue }: Backend, detaching: Traits['detaching'
       return undefined;
     },
     async grown(id) {
-      await attacher.grown(id);
+      await attacher.grown?.(id);
       for (const each of await attached(id)) {
         if (each.kind === 'device') execFileSync('losetup', ['--set-capacity', each.devicePath]);
       }

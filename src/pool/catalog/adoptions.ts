@@ -53,7 +53,7 @@ export class Adoptions {
     await this.#parts.generations.forget(id);
     const ref = await unsettled.change([id], () => adoption.release(record, path));
     index.delete(id);
-    backend.attacher.forget(id);
+    backend.attacher.forget?.(id);
     trash.destroy(ref);
     return path;
   }

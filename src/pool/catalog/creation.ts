@@ -20,6 +20,9 @@ interface CloneSource {
   readonly volumeId: VolumeId | undefined;
 }
 
+/** In the record of a volume that has no device: its field is a number. */
+const notedBlockBytes = 4096;
+
 /** Makes volumes: as drafts that are not visible. Before the commit nothing exists, after it everything does. */
 export class Creation {
   readonly #parts: CatalogParts;
@@ -34,7 +37,7 @@ export class Creation {
     await generations.refuseMoved(spec.id);
     const cloned = source === undefined ? undefined : await this.#find(source);
     const record = recordOf(spec, source, {
-      blockSizeBytes: cloned?.from.record.blockSizeBytes ?? backend.blockSizeOf(spec),
+      blockSizeBytes: cloned?.from.record.blockSizeBytes ?? backend.blockSizeOf?.(spec) ?? notedBlockBytes,
       encryption: encryptionOf(spec, cloned, backend.traits),
     });
     const isCopy = cloned !== undefined && backend.traits.snapshots === 'copy';

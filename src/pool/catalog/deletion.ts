@@ -38,7 +38,7 @@ export class Deletion {
       backend.provisioner.removeVolume(id, deletion, mayBeMarked),
     );
     index.delete(id);
-    backend.attacher.forget(id);
+    backend.attacher.forget?.(id);
     if (deletion !== undefined && isKept) trash.keep({ ...deletion, ref, record });
     else await destroyUnreadable(this.#parts, ref, record);
   }
@@ -75,7 +75,7 @@ export class Deletion {
     return Promise.all(
       trash.entries().map(async (entry) => {
         const { deletedAt, record, ref } = entry;
-        const usedBytes = await backend.space.allocatedBytes(backend.space.dataInTrash(ref)).catch(() => 0n);
+        const usedBytes = await backend.space.allocatedBytes(ref).catch(() => 0n);
         return { record, deletedAt, purgeAt: purgeTime(entry, trash.poolAgeMs), usedBytes };
       }),
     );

@@ -21,9 +21,7 @@ export async function lookAtRecords(
   pool: PoolSettings,
   { reader, source, wanted }: RecordsLook,
 ): Promise<Pick<PoolContents, 'records' | 'snapshots' | 'damaged' | 'capacity' | 'disk' | 'usedBytes'>> {
-  const volumes = await reader.readVolumes();
-  const snapshots = await reader.readSnapshots();
-  const groups = await reader.readGroups();
+  const { groups, snapshots, volumes } = await reader.read();
   const snapshotIndex = new SnapshotIndex(snapshots, groups);
   const trash = await reader.readTrash();
   const space = new SpaceLedger({
@@ -68,7 +66,7 @@ async function usedBytesOf(
     const leftMs = giveUpAtMs - performance.now();
     if (leftMs <= 0) break;
     // A volume that cannot be measured is in the list anyway.
-    const measured = source.allocatedBytes(source.dataOfVolume(id)).catch(() => undefined);
+    const measured = source.allocatedBytes(id).catch(() => undefined);
     const bytes = await withTimeout(leftMs, measured);
     if (typeof bytes === 'bigint') used.set(id, bytes);
   }

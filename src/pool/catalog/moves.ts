@@ -151,7 +151,7 @@ export class Moves implements PoolMoves {
       step('move/settle', () => backend.provisioner.removeVolume(id, deletion)),
     );
     index.delete(id);
-    backend.attacher.forget(id);
+    backend.attacher.forget?.(id);
     if (!isKept) return trash.destroy(ref);
     trash.keep({ ...deletion, ref, record });
     trash.keepWhole(ref);
@@ -213,7 +213,7 @@ export class Moves implements PoolMoves {
 
   async recount(id: VolumeId): Promise<void> {
     const { space } = this.#parts.backend;
-    await space.recount?.(space.dataOfVolume(id));
+    await space.recount?.(id);
   }
 
   get hasChanges(): boolean {

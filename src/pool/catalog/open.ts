@@ -39,8 +39,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
   for (const id of handedOver) {
     log.warn({ pool: name, volume_id: id }, 'took up an adoption or a release that a killed driver had begun');
   }
-  const index = await readIndex(backend, options);
-  const snapshotIndex = await readSnapshotIndex(backend, options);
+  const { index, snapshotIndex } = await readIndexes(backend, options);
   const onError = (ref: string, error: unknown) =>
     log.error({ pool: name, path: ref, err: error }, 'cannot destroy a deleted volume or snapshot; it is tried again');
   const trash = new Trash({ backend, queue, onError });
@@ -73,19 +72,16 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
   return new Catalog(parts, options).begin();
 }
 
-async function readIndex({ records: store }: Backend, { log, name }: CatalogOptions): Promise<CatalogParts['index']> {
-  const volumes = await store.readVolumes();
+async function readIndexes(
+  backend: Backend,
+  { log, name }: CatalogOptions,
+): Promise<Pick<CatalogParts, 'index' | 'snapshotIndex'>> {
+  const { groups, snapshots, volumes } = await backend.records.read();
   for (const { id, reason } of volumes.damaged)
     log.error({ pool: name, volume_id: id, reason }, 'a volume record is damaged');
-  return new RecordIndex('volume', volumes);
-}
-
-async function readSnapshotIndex({ records: store }: Backend, { log, name }: CatalogOptions): Promise<SnapshotIndex> {
-  const snapshots = await store.readSnapshots();
-  const groups = await store.readGroups();
-  const damaged = [...snapshots.damaged, ...groups.damaged];
-  for (const { id, reason } of damaged) log.error({ pool: name, id, reason }, 'a snapshot record is damaged');
-  return new SnapshotIndex(snapshots, groups);
+  for (const { id, reason } of [...snapshots.damaged, ...groups.damaged])
+    log.error({ pool: name, id, reason }, 'a snapshot record is damaged');
+  return { index: new RecordIndex('volume', volumes), snapshotIndex: new SnapshotIndex(snapshots, groups) };
 }
 
 /** Finishes or removes what a killed driver left half done. */

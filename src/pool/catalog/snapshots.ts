@@ -74,8 +74,7 @@ export class Snapshots {
     }
     const { space } = this.#parts.backend;
     const copies = takings.map(async ({ draft, source }) => {
-      const data = space.dataOfVolume(source.id);
-      const wholeBytes = space.layouts?.copyBytes(data) ?? (await space.allocatedBytes(data));
+      const wholeBytes = space.layouts?.copyBytes(source.id) ?? (await space.allocatedBytes(source.id));
       // A resumed copy needs no space for the part that an earlier try has copied.
       return larger(0n, wholeBytes - (await draft.takenBytes()));
     });

@@ -28,7 +28,7 @@ class SlowKind {
 async function openExpired(destroy: () => Promise<void>): Promise<Trash> {
   const deletion = { deletedAt: '2026-01-01T00:00:00Z', purgeAt: '2026-01-02T00:00:00Z', poolAgeMs: 0 };
   const entry = { ...deletion, ref: 'old', record: { id: 'vol-old' } } as unknown as TrashEntry;
-  const provisioner: Partial<Provisioner> = { destroy, unmark: turn, leftDrafts: async () => [] };
+  const provisioner: Partial<Provisioner> = { destroy, mark: turn, leftDrafts: async () => [] };
   const records: Partial<RecordStore> = {
     readTrash: async () => ({ kept: [entry], unkept: [], unreadable: [] }),
     readAge: async () => `${`${365 * 24 * 3600_000}`.padStart(15)} ${new Date().toISOString()}\n`,

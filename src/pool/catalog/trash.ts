@@ -258,7 +258,7 @@ export class Trash {
     const { provisioner } = this.#options.backend;
     this.#end(entry);
     try {
-      await step('remove/unmark', () => provisioner.unmark(entry.ref));
+      await step('remove/unmark', () => provisioner.mark(entry.ref, undefined));
     } catch (error) {
       // If it still has its mark nothing has changed; the same is assumed if the disk does not tell.
       // Otherwise it goes at the next start.

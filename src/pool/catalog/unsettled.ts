@@ -77,11 +77,11 @@ export class Unsettled {
     const volumeId = parseVolumeId(id);
     const snapshotId = parseSnapshotId(id);
     if (groupId !== undefined) {
-      snapshotIndex.groups.restate(groupId, await backend.records.readGroup(groupId));
+      snapshotIndex.groups.restate(groupId, (await backend.records.read(groupId)).groups);
       await backend.records.sync(groupId);
     }
     if (volumeId !== undefined) {
-      index.restate(volumeId, await backend.records.readVolume(volumeId));
+      index.restate(volumeId, (await backend.records.read(volumeId)).volumes);
       await this.#settleWithTrash(volumeId);
     }
     if (snapshotId !== undefined) {
@@ -94,11 +94,11 @@ export class Unsettled {
 
   async #settleSnapshot(id: SnapshotId): Promise<void> {
     const { backend, snapshotIndex, trash } = this.#options;
-    const read = await backend.records.readSnapshot(id);
-    const [record] = read.records;
+    const { snapshots } = await backend.records.read(id);
+    const record = snapshots.records.find((each) => each.id === id);
     // The group of the record has to be known first.
     if (record?.groupId !== undefined) await this.settle(record.groupId);
-    if (record === undefined || snapshotIndex.hasItsGroup(record)) snapshotIndex.restate(id, read);
+    if (record === undefined || snapshotIndex.hasItsGroup(record)) snapshotIndex.restate(id, snapshots);
     else {
       trash.destroy(await backend.provisioner.removeSnapshot(id));
       snapshotIndex.delete(id);

@@ -59,8 +59,7 @@ export class Volumes {
     if (sizeBytes > record.sizeBytes) {
       await this.#requireGrowable(record, sizeBytes);
       const { layouts } = backend.space;
-      const newBytes =
-        layouts?.growthBytes(backend.space.dataOfVolume(id), storedBytes(grown)) ?? sizeBytes - record.sizeBytes;
+      const newBytes = layouts?.growthBytes(id, storedBytes(grown)) ?? sizeBytes - record.sizeBytes;
       using _space = await space.hold({ newBytes, provisioning: record.provisioning, isGrowth: true });
       try {
         await step('grow/data', () => backend.provisioner.grow(grown));
@@ -71,7 +70,7 @@ export class Volumes {
       index.put(grown);
     }
     // Also on a replay: the first try may have died before its devices knew.
-    await backend.attacher.grown(id);
+    await backend.attacher.grown?.(id);
     return this.require(id);
   }
 
@@ -102,7 +101,7 @@ export class Volumes {
       const grown = { ...record, sizeBytes };
       await step('grow/record', () => backend.records.writeVolume(grown));
       index.put(grown);
-      await backend.attacher.grown(record.id);
+      await backend.attacher.grown?.(record.id);
       finished.push(record.id);
     }
     return finished;
@@ -157,9 +156,8 @@ export class Volumes {
   async #makeThick(record: VolumeRecord, thickness: Thickness): Promise<void> {
     const { backend, space } = this.#parts;
     const { id } = record;
-    const data = backend.space.dataOfVolume(id);
-    const beforeBytes = await backend.space.allocatedBytes(data);
-    const taken = async () => (await backend.space.allocatedBytes(data)) - beforeBytes;
+    const beforeBytes = await backend.space.allocatedBytes(id);
+    const taken = async () => (await backend.space.allocatedBytes(id)) - beforeBytes;
     using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, storedBytes(record) - beforeBytes), taken });
     try {
       await step('modify/data', () => thickness.makeThick(record));

@@ -85,8 +85,6 @@ export class CloudProvisioner implements Provisioner {
     throw noTrash();
   }
 
-  async unmark(): Promise<void> {}
-
   async isMarked(): Promise<boolean> {
     return false;
   }

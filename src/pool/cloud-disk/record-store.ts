@@ -1,9 +1,10 @@
 import { DataLoss, InternalError } from '../../volume/errors.ts';
-import { type GroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
+import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { parseRecord, serializeRecord, type VolumeRecord } from '../../volume/record.ts';
-import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
+import type { GroupRecord } from '../../volume/snapshot-record.ts';
 import { compact } from '../../volume/stored-json.ts';
-import type { ReadRecords, RecordStore } from '../backend.ts';
+import type { ReadRecords, RecordStore, Records } from '../backend.ts';
+import { noRecords } from '../indexes/record-index.ts';
 import type { TrashContents } from '../indexes/trash-entry.ts';
 import { type CloudDisk, type CloudLabels, type LabelNames, shortId } from './cloud.ts';
 import type { CloudPlace, PoolDisks } from './disks.ts';
@@ -53,36 +54,27 @@ export class LabelStore implements RecordStore {
     this.#snapshots = snapshots;
   }
 
-  async readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-    const read: ReadRecords<VolumeId, VolumeRecord> = { records: [], damaged: [] };
+  async read(id?: VolumeId | SnapshotId | GroupId): Promise<Records> {
+    return id === undefined ? this.#readAll() : this.#readOne(id);
+  }
+
+  async #readAll(): Promise<Records> {
+    const read = noRecords();
     for (const [text, disks] of await this.#disks.readAll()) {
       const id = parseVolumeId(text);
-      if (id !== undefined) this.#readInto(read, id, disks);
+      if (id !== undefined) this.#readInto(read.volumes, id, disks);
     }
-    return read;
+    return { ...read, snapshots: await this.#snapshots.readAll() };
   }
 
-  async readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-    const read: ReadRecords<VolumeId, VolumeRecord> = { records: [], damaged: [] };
-    const disk = await this.#disks.find(id);
-    this.#readInto(read, id, disk === undefined ? [] : [disk]);
-    return read;
-  }
-
-  readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-    return this.#snapshots.readAll();
-  }
-
-  readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-    return this.#snapshots.read(id);
-  }
-
-  async readGroups(): Promise<ReadRecords<GroupId, GroupRecord>> {
-    return { records: [], damaged: [] };
-  }
-
-  async readGroup(): Promise<ReadRecords<GroupId, GroupRecord>> {
-    return { records: [], damaged: [] };
+  async #readOne(id: VolumeId | SnapshotId | GroupId): Promise<Records> {
+    const [snapshotId, volumeId] = [parseSnapshotId(id), parseVolumeId(id)];
+    const read = noRecords();
+    if (volumeId !== undefined) {
+      const disk = await this.#disks.find(volumeId);
+      this.#readInto(read.volumes, volumeId, disk === undefined ? [] : [disk]);
+    }
+    return snapshotId === undefined ? read : { ...read, snapshots: await this.#snapshots.read(snapshotId) };
   }
 
   async readTrash(): Promise<TrashContents> {

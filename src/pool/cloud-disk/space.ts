@@ -1,22 +1,19 @@
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../backend.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
-import { SpaceById } from '../space/space-by-id.ts';
 import type { PoolDisks } from './disks.ts';
 
 /** More than there is anywhere: the cloud refuses what it, or the account's quota, has no room for. */
 const unknownBytes = 1n << 60n;
 
 /** The space of a cloud. */
-export class CloudSpace extends SpaceById implements SpaceSource {
+export class CloudSpace implements SpaceSource {
   readonly sharesBlocks = false;
   readonly isForVolumesAlone = true;
-  readonly hasMaps = false;
   readonly reservedBytes = 0n;
   readonly #disks: PoolDisks;
 
   constructor(disks: PoolDisks) {
-    super();
     this.#disks = disks;
   }
 
@@ -29,8 +26,6 @@ export class CloudSpace extends SpaceById implements SpaceSource {
       isOutOfInodes: false,
     };
   }
-
-  async settle(): Promise<void> {}
 
   idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined {
     return parseVolumeId(ref) ?? parseSnapshotId(ref);

@@ -1,6 +1,15 @@
 import { DataLoss } from '../../volume/errors.ts';
-import type { ReadRecords } from '../backend.ts';
+import type { ReadRecords, Records } from '../backend.ts';
 import { SortedIds } from './sorted-ids.ts';
+
+/** None yet, to be added to. */
+export function noRecords(): Records {
+  return {
+    volumes: { records: [], damaged: [] },
+    snapshots: { records: [], damaged: [] },
+    groups: { records: [], damaged: [] },
+  };
+}
 
 /**
  * Records of one type in memory. The pool's lock makes this process the only one that changes them. So the records that
@@ -53,8 +62,8 @@ export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
   /** Replaces it by what the disk says now. */
   restate(id: Id, { damaged, records }: ReadRecords<Id, Kind>): void {
     this.#damaged.delete(id);
-    for (const { reason } of damaged) this.#damaged.set(id, reason);
-    const [record] = records;
+    for (const each of damaged) if (each.id === id) this.#damaged.set(id, each.reason);
+    const record = records.find((each) => each.id === id);
     if (record === undefined) this.delete(id);
     else this.put(record);
   }

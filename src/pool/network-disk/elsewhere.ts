@@ -37,8 +37,4 @@ export class ElsewhereAttacher implements Attacher {
   async detachOrphans(): Promise<VolumeId[]> {
     return [];
   }
-
-  async grown(): Promise<void> {}
-
-  forget(): void {}
 }

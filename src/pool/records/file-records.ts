@@ -12,9 +12,10 @@ import {
   type SnapshotId,
   type VolumeId,
 } from '../../volume/id.ts';
-import { parseRecord, type VolumeRecord } from '../../volume/record.ts';
-import { type GroupRecord, parseGroup, parseSnapshot, type SnapshotRecord } from '../../volume/snapshot-record.ts';
-import type { Damaged, ReadRecords, RecordReader } from '../backend.ts';
+import { parseRecord } from '../../volume/record.ts';
+import { parseGroup, parseSnapshot } from '../../volume/snapshot-record.ts';
+import type { Damaged, ReadRecords, RecordReader, Records } from '../backend.ts';
+import { noRecords } from '../indexes/record-index.ts';
 import type { TrashContents } from '../indexes/trash-entry.ts';
 import type { FileParts } from './file-store.ts';
 import { isThere } from './gone.ts';
@@ -28,35 +29,43 @@ export class FileRecords<Parts extends Pick<FileParts, 'queue' | 'layout'>> impl
     this.parts = parts;
   }
 
-  readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-    const { layout, queue } = this.parts;
-    return readAll(queue, layout.volumes, parseVolumeId, (id) => layout.record(id), parseRecord);
+  async read(id?: VolumeId | SnapshotId | GroupId): Promise<Records> {
+    return id === undefined ? this.#readAll() : this.#readOne(id);
   }
 
-  readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+  async #readAll(): Promise<Records> {
     const { layout, queue } = this.parts;
-    return readAll(queue, layout.snapshots, parseSnapshotId, (id) => layout.snapshotRecord(id), parseSnapshot);
+    const groupIn = (name: string) => parseGroupId(basename(name, '.json'));
+    return {
+      volumes: await readAll(queue, layout.volumes, parseVolumeId, (id) => layout.record(id), parseRecord),
+      snapshots: await readAll(
+        queue,
+        layout.snapshots,
+        parseSnapshotId,
+        (id) => layout.snapshotRecord(id),
+        parseSnapshot,
+      ),
+      groups: await readAll(queue, layout.groups, groupIn, (id) => layout.group(id), parseGroup),
+    };
   }
 
-  readGroups(): Promise<ReadRecords<GroupId, GroupRecord>> {
+  async #readOne(id: VolumeId | SnapshotId | GroupId): Promise<Records> {
     const { layout, queue } = this.parts;
-    const parseName = (name: string) => parseGroupId(basename(name, '.json'));
-    return readAll(queue, layout.groups, parseName, (id) => layout.group(id), parseGroup);
-  }
-
-  readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-    const { layout, queue } = this.parts;
-    return readOne(queue, { id, place: layout.volume(id), path: layout.record(id), parse: parseRecord });
-  }
-
-  readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-    const { layout, queue } = this.parts;
-    return readOne(queue, { id, place: layout.snapshot(id), path: layout.snapshotRecord(id), parse: parseSnapshot });
-  }
-
-  readGroup(id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>> {
-    const { layout, queue } = this.parts;
-    return readOne(queue, { id, place: layout.group(id), path: layout.group(id), parse: parseGroup });
+    const [groupId, snapshotId, volumeId] = [parseGroupId(id), parseSnapshotId(id), parseVolumeId(id)];
+    const read = noRecords();
+    if (volumeId !== undefined) {
+      const path = layout.record(volumeId);
+      await readInto(read.volumes, queue, { id: volumeId, place: layout.volume(volumeId), path, parse: parseRecord });
+    }
+    if (snapshotId !== undefined) {
+      const [path, place] = [layout.snapshotRecord(snapshotId), layout.snapshot(snapshotId)];
+      await readInto(read.snapshots, queue, { id: snapshotId, place, path, parse: parseSnapshot });
+    }
+    if (groupId !== undefined) {
+      const path = layout.group(groupId);
+      await readInto(read.groups, queue, { id: groupId, place: path, path, parse: parseGroup });
+    }
+    return read;
   }
 
   readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents> {
@@ -73,17 +82,18 @@ interface RecordFile<Id, Kind> {
 }
 
 /** @throws what the disk answers */
-async function readOne<Id extends string, Kind extends { readonly id: Id }>(
+async function readInto<Id extends string, Kind extends { readonly id: Id }>(
+  read: ReadRecords<Id, Kind>,
   queue: DiskQueue,
   { id, parse, path, place }: RecordFile<Id, Kind>,
-): Promise<ReadRecords<Id, Kind>> {
-  if (!(await isThere(queue, place))) return { records: [], damaged: [] };
+): Promise<void> {
+  if (!(await isThere(queue, place))) return;
   try {
-    return { records: [await readRecord(queue, id, path, parse)], damaged: [] };
+    read.records.push(await readRecord(queue, id, path, parse));
   } catch (error) {
     const isDamaged = error instanceof DataLoss || (error instanceof Error && isErrno(error, 'ENOENT'));
     if (!isDamaged) throw error;
-    return { records: [], damaged: [{ id, reason: error.message }] };
+    read.damaged.push({ id, reason: error.message });
   }
 }
 

@@ -18,7 +18,7 @@ const forgottenAfterMs = 7 * 24 * 3600_000;
 
 type Removal = Pick<
   Provisioner,
-  'discardDrafts' | 'leftDrafts' | 'removeVolume' | 'removeSnapshot' | 'restore' | 'mark' | 'unmark' | 'isMarked'
+  'discardDrafts' | 'leftDrafts' | 'removeVolume' | 'removeSnapshot' | 'restore' | 'mark' | 'isMarked'
 >;
 
 /** Removes and brings back what lies in directories: one rename each. Its place in the trash is a path. */
@@ -61,14 +61,11 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
     await order.moved(layout.volumes, layout.trash);
   }
 
-  async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
+  async mark(ref: TrashRef, deletion: Deletion | undefined): Promise<void> {
     const { queue, syncs } = this.parts;
-    await replaceFile(queue, syncs, join(ref, deletionFileName), JSON.stringify(deletion));
-  }
-
-  async unmark(ref: TrashRef): Promise<void> {
-    const { queue } = this.parts;
-    await queue.run(() => unlink(join(ref, deletionFileName))).catch(ignoreMissing);
+    const path = join(ref, deletionFileName);
+    if (deletion !== undefined) return replaceFile(queue, syncs, path, JSON.stringify(deletion));
+    await queue.run(() => unlink(path)).catch(ignoreMissing);
     await syncDirectory(queue, ref);
   }
 

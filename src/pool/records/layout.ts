@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
-import { type GroupId, isVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
+import { basename, dirname, join } from 'node:path';
+import {
+  type GroupId,
+  isVolumeId,
+  parseSnapshotId,
+  parseVolumeId,
+  type SnapshotId,
+  type VolumeId,
+} from '../../volume/id.ts';
 import { reservedInodesName } from './reserved-inodes.ts';
 import { reserveFileName } from './reserved-space.ts';
 
@@ -61,6 +68,25 @@ export class Layout {
 
   dataOf(id: VolumeId | SnapshotId): string {
     return isVolumeId(id) ? this.data(id) : this.snapshotData(id);
+  }
+
+  /** @param data the id of a volume or snapshot, or its place in the trash */
+  directoryAt(data: string): string {
+    const id = parseVolumeId(data) ?? parseSnapshotId(data);
+    return id === undefined ? data : this.directoryOf(id);
+  }
+
+  /** The id of the volume or snapshot that lies in a directory; undefined: it is no place of one. */
+  idAt(directory: string): VolumeId | SnapshotId | undefined {
+    const name = basename(directory);
+    switch (dirname(directory)) {
+      case this.volumes:
+        return parseVolumeId(name);
+      case this.snapshots:
+        return parseSnapshotId(name);
+      default:
+        return undefined;
+    }
   }
 
   data(id: VolumeId): string {

@@ -58,10 +58,6 @@ export abstract class MountedAttacher<Parts extends FileParts> implements Attach
     return [];
   }
 
-  async grown(): Promise<void> {}
-
-  forget(): void {}
-
   async #attached(queue: DiskQueue, id: VolumeId): Promise<Attached[]> {
     return (await this.#counts(queue)).has(id) ? [this.attachedAs(id)] : [];
   }

@@ -1,16 +1,14 @@
-import { basename, dirname, join } from 'node:path';
-import { parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
-import type { Counted, DataRef, SpaceSource } from '../backend.ts';
+import { dirname, join } from 'node:path';
+import type { VolumeId } from '../../volume/id.ts';
+import type { DataRef, SpaceSource } from '../backend.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
 import { TreeSizes } from '../space/tree-sizes.ts';
 import { FilesystemSpace, type SpaceParts } from './filesystem-space.ts';
 
-/** The space of volumes that are directories, which are counted now and then. Data is named by the directory that it lies in. */
+/** The space of volumes that are directories, which are counted now and then: where the blocks of a million files lie is too much to ask. */
 export class TreeSpace<Parts extends SpaceParts> extends FilesystemSpace<Parts> implements SpaceSource {
   readonly sharesBlocks: boolean;
-  /** Where the blocks of a million files lie is too much to ask. */
-  readonly hasMaps = false;
-  onCounted: ((counted: Counted) => void) | undefined;
+  onCounted: SpaceSource['onCounted'];
   readonly #sizes: TreeSizes;
 
   constructor(parts: Parts, { sharesBlocks }: { readonly sharesBlocks: boolean }) {
@@ -23,47 +21,27 @@ export class TreeSpace<Parts extends SpaceParts> extends FilesystemSpace<Parts> 
     return this.#sizes.close();
   }
 
-  dataOfVolume(id: VolumeId): DataRef {
-    return this.parts.layout.volume(id);
-  }
-
-  dataOfSnapshot(id: SnapshotId): DataRef {
-    return this.parts.layout.snapshot(id);
-  }
-
-  dataInTrash(ref: TrashRef): DataRef {
-    return ref;
-  }
-
   forget(data: DataRef): void {
-    this.#sizes.forget(treeIn(data));
+    this.#sizes.forget(this.#treeOf(data));
   }
 
   recount(data: DataRef): Promise<void> {
-    return this.#sizes.recount(treeIn(data));
+    return this.#sizes.recount(this.#treeOf(data));
   }
 
-  moved(from: DataRef, to: DataRef): void {
-    this.#sizes.move(treeIn(from), treeIn(to));
+  moved(from: VolumeId, to: TrashRef): void {
+    this.#sizes.move(this.#treeOf(from), this.#treeOf(to));
   }
 
   async allocatedBytes(data: DataRef): Promise<bigint> {
-    return this.#sizes.of(treeIn(data));
+    return this.#sizes.of(this.#treeOf(data));
   }
 
-  /** All of what may be shared. */
-  async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
-    return { sharedBytes: await this.allocatedBytes(data), unsharedBytes: 0n };
+  #treeOf(data: DataRef): string {
+    return join(this.parts.layout.directoryAt(data), 'data');
   }
 
-  async *places(): ReturnType<SpaceSource['places']> {}
-
-  #counted(data: DataRef): void {
-    const volumeId = dirname(data) === this.parts.layout.volumes ? parseVolumeId(basename(data)) : undefined;
-    this.onCounted?.(volumeId === undefined ? { data } : { volumeId });
+  #counted(directory: string): void {
+    this.onCounted?.(this.parts.layout.idAt(directory) ?? directory);
   }
-}
-
-function treeIn(data: DataRef): string {
-  return join(data, 'data');
 }

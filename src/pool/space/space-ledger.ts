@@ -255,7 +255,7 @@ export class SpaceLedger {
 
   async #goingBytes(): Promise<bigint> {
     const { source, trash } = this.#options;
-    const each = await Promise.all(trash.going.map((ref) => source.allocatedBytes(source.dataInTrash(ref))));
+    const each = await Promise.all(trash.going.map((ref) => source.allocatedBytes(ref)));
     return each.reduce((sum, bytes) => sum + bytes, 0n);
   }
 

@@ -1,9 +1,10 @@
+import type { Place } from '../../kernel/file/fiemap.ts';
 import { fewAtOnce } from '../../volume/flow/few-at-once.ts';
 import { parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, smaller } from '../../volume/size.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
-import type { SpaceSource, StorageSpace } from '../backend.ts';
+import type { DataRef, SpaceSource, StorageSpace } from '../backend.ts';
 import type { RecordIndex } from '../indexes/record-index.ts';
 import type { SnapshotIndex } from '../indexes/snapshot-index.ts';
 import type { TrashEntry, TrashRef } from '../indexes/trash-entry.ts';
@@ -96,9 +97,10 @@ export class SpaceObserver {
       else if (sharing === 'template') this.#onceOfTemplate.add(record.id);
     }
     for (const { id } of snapshots) this.#putSnapshot(id);
-    source.onCounted = (counted) => {
-      if ('volumeId' in counted) this.volumes.unsee(counted.volumeId);
-      else for (const space of [this.#snapshots, this.#trashed]) space.unsee(counted.data);
+    source.onCounted = (data) => {
+      const volumeId = parseVolumeId(data);
+      if (volumeId !== undefined) this.volumes.unsee(volumeId);
+      else for (const space of [this.#snapshots, this.#trashed]) space.unsee(data);
     };
     index.onChange = (id, record) => {
       this.#changeRelative(id, record);
@@ -147,10 +149,11 @@ export class SpaceObserver {
     const { source } = this.#sources;
     const startedMs = performance.now();
     try {
-      const written = [...this.volumes.sharing.map((id) => source.dataOfVolume(id)), ...this.#trashed.sharingPaths()];
+      const places = (data: DataRef) => source.places?.(data) ?? nowhere();
+      const written = [...this.volumes.sharing, ...this.#trashed.sharing()];
       this.#shared = await findSharedBlocks([
-        ...written.map((path): SharingImage => ({ isSnapshot: false, places: source.places(path) })),
-        ...this.#snapshots.sharingPaths().map((path) => ({ isSnapshot: true, places: source.places(path) })),
+        ...written.map((data): SharingImage => ({ isSnapshot: false, places: places(data) })),
+        ...this.#snapshots.sharing().map((data) => ({ isSnapshot: true, places: places(data) })),
       ]);
       this.#sharedAt = revision;
     } finally {
@@ -171,7 +174,7 @@ export class SpaceObserver {
   /** Something was destroyed. What it shared blocks with may own them now. */
   gone(ref: TrashRef): void {
     this.#revision++;
-    this.#sources.source.forget?.(this.#sources.source.dataInTrash(ref));
+    this.#sources.source.forget?.(ref);
     const relative = this.#leavingIn(ref);
     if (relative === undefined) {
       // A draft, or what an earlier driver has left: it may have been made from anything.
@@ -242,15 +245,14 @@ export class SpaceObserver {
   }
 
   /** Waits until the blocks of unlinked files are free. */
-  settle(): Promise<void> {
-    return this.#sources.source.settle();
+  async settle(): Promise<void> {
+    await this.#sources.source.settle?.();
   }
 
   /** The space that an image in the trash takes. */
   async lookAt({ record, ref }: TrashEntry): Promise<ImageUse> {
-    const data = this.#sources.source.dataInTrash(ref);
-    if (this.#sharingOf(record) !== 'nothing') return this.#readMap(data, relativeOf(record), false);
-    return { sharedBytes: 0n, allocatedBytes: await this.#allocatedBytes(data) };
+    if (this.#sharingOf(record) !== 'nothing') return this.#readMap(ref, relativeOf(record), false);
+    return { sharedBytes: 0n, allocatedBytes: await this.#allocatedBytes(ref) };
   }
 
   /** The free space is read last: writes meanwhile make the answer smaller, not larger. */
@@ -283,7 +285,7 @@ export class SpaceObserver {
   async #seeAndMap(depth: Depth): Promise<void> {
     const startedMs = performance.now();
     const isThorough = depth === 'exact' || startedMs >= this.#thoroughDueMs;
-    if (isThorough && this.#isCountedLate) await this.#sources.source.sync();
+    if (isThorough && this.#isCountedLate) await this.#sources.source.sync?.();
     await this.#see({ canRaise: isThorough || !this.#isCountedLate, evenInUse: true });
     await this.#map(isThorough, depth === 'exact');
     const endedMs = performance.now();
@@ -305,15 +307,15 @@ export class SpaceObserver {
     // The original of a repaired volume comes without having been a volume under its id.
     for (const { record, ref } of entries) {
       if (!this.#lineage.has(relativeOf(record))) this.#learn(relativeOf(record));
-      if (!this.#trashed.has(ref)) source.moved?.(source.dataOfVolume(record.id), source.dataInTrash(ref));
+      if (!this.#trashed.has(ref)) source.moved?.(record.id, ref);
     }
     this.#trashed.keepOnly(entries.map((entry) => this.#trashedImage(entry)));
     const volumes = fewAtOnce(this.volumes.toSee(evenInUse), async (id) => {
       const tell = this.volumes.beginLook(id);
-      tell(await this.#allocatedBytes(source.dataOfVolume(id)), canRaise || !this.volumes.live.has(id));
+      tell(await this.#allocatedBytes(id), canRaise || !this.volumes.live.has(id));
     });
     const still = [this.#snapshots, this.#trashed].map((space) =>
-      fewAtOnce(space.toSee(), async ({ key, path }) => space.saw(key, await this.#allocatedBytes(path))),
+      fewAtOnce(space.toSee(), async (data) => space.saw(data, await this.#allocatedBytes(data))),
     );
     await Promise.all([volumes, ...still]);
   }
@@ -333,28 +335,23 @@ export class SpaceObserver {
       if (counts.has(id)) continue;
       this.volumes.rest(id, since);
       // Its end is not waited for.
-      void this.#sources.source.recount?.(this.#sources.source.dataOfVolume(id));
+      void this.#sources.source.recount?.(id);
     }
   }
 
   async #map(evenInUse: boolean, evenOfTemplates: boolean): Promise<void> {
-    const { source } = this.#sources;
     await Promise.all([
       fewAtOnce(this.volumes.toMap(evenInUse, evenOfTemplates), async (id) => {
         const tell = this.volumes.beginMap(id);
         const isLive = this.volumes.live.has(id);
-        const { allocatedBytes, sharedBytes } = await this.#readMap(
-          source.dataOfVolume(id),
-          this.#relatives.get(id),
-          isLive,
-        );
+        const { allocatedBytes, sharedBytes } = await this.#readMap(id, this.#relatives.get(id), isLive);
         tell(sharedBytes);
         this.volumes.saw(id, allocatedBytes, evenInUse || !this.#isCountedLate);
       }),
-      fewAtOnce(this.#trashed.toMap(evenInUse), async ({ key, path, relative }) => {
-        const { allocatedBytes, sharedBytes } = await this.#readMap(path, relative, false);
-        this.#trashed.mapped(key, sharedBytes);
-        this.#trashed.saw(key, allocatedBytes);
+      fewAtOnce(this.#trashed.toMap(evenInUse), async ({ data, relative }) => {
+        const { allocatedBytes, sharedBytes } = await this.#readMap(data, relative, false);
+        this.#trashed.mapped(data, sharedBytes);
+        this.#trashed.saw(data, allocatedBytes);
       }),
     ]);
   }
@@ -366,14 +363,14 @@ export class SpaceObserver {
    * minutes later (xfs(5), speculative preallocation). The file takes them, but its map does not have them.
    * @param isLive false: there will be no look when they go, so they count as shared
    */
-  async #readMap(path: string, relative: Relative | undefined, isLive: boolean): Promise<ImageUse> {
+  async #readMap(data: DataRef, relative: Relative | undefined, isLive: boolean): Promise<ImageUse> {
     const { source } = this.#sources;
-    if (source.hasMaps === false) {
-      const allocatedBytes = await this.#allocatedBytes(path);
+    if (source.sharing === undefined) {
+      const allocatedBytes = await this.#allocatedBytes(data);
       return { allocatedBytes, sharedBytes: this.#sharedAtMost(relative, allocatedBytes) };
     }
-    const { sharedBytes, unsharedBytes } = await source.sharing(path);
-    const allocatedBytes = await this.#allocatedBytes(path);
+    const { sharedBytes, unsharedBytes } = await source.sharing(data);
+    const allocatedBytes = await this.#allocatedBytes(data);
     return { allocatedBytes, sharedBytes: isLive ? sharedBytes : larger(sharedBytes, allocatedBytes - unsharedBytes) };
   }
 
@@ -406,22 +403,15 @@ export class SpaceObserver {
   }
 
   #putSnapshot(id: SnapshotId): void {
-    const { source } = this.#sources;
-    this.#snapshots.put({
-      key: id,
-      relative: this.#relatives.get(id),
-      path: source.dataOfSnapshot(id),
-      mayShare: source.sharesBlocks,
-    });
+    const { sharesBlocks } = this.#sources.source;
+    this.#snapshots.put({ data: id, relative: this.#relatives.get(id), mayShare: sharesBlocks });
   }
 
   #trashedImage({ record, ref }: TrashEntry): StillImage {
     const sharing = this.#sharingOf(record);
-    const path = this.#sources.source.dataInTrash(ref);
     return {
-      key: ref,
+      data: ref,
       relative: relativeOf(record),
-      path,
       mayShare: sharing !== 'nothing',
       isOfTemplate: sharing === 'template',
     };
@@ -453,10 +443,13 @@ export class SpaceObserver {
     return isPossible ? 'template' : 'nothing';
   }
 
-  #allocatedBytes(path: string): Promise<bigint> {
-    return this.#sources.source.allocatedBytes(path);
+  #allocatedBytes(data: DataRef): Promise<bigint> {
+    return this.#sources.source.allocatedBytes(data);
   }
 }
+
+/** The blocks of data whose kind does not tell where they lie. */
+async function* nowhere(): AsyncGenerator<readonly Place[], void, void> {}
 
 /** Two files share blocks only if one of them was made from the other, or both from a third. */
 function relativeOf({ createdAt, id, ...record }: VolumeRecord | SnapshotRecord): Relative {

@@ -1,8 +1,8 @@
+import type { DataRef } from '../backend.ts';
 import type { Relative } from './lineage.ts';
 
 /** The known figures of an image that is not written to. */
 interface Figure {
-  readonly path: string;
   readonly relative: Relative | undefined;
   readonly mayShare: boolean;
   readonly isOfTemplate: boolean;
@@ -12,10 +12,9 @@ interface Figure {
   sharedBytes: bigint | undefined;
 }
 
-/** Something that lies still, and where its image is. */
+/** The data of something that lies still. */
 export interface StillImage {
-  readonly key: string;
-  readonly path: string;
+  readonly data: DataRef;
   /** Unset: it is not asked for. */
   readonly relative?: Relative | undefined;
   /** True if anything may share its blocks. */
@@ -26,8 +25,8 @@ export interface StillImage {
 
 /** The space of images that are not written to: snapshots, and those in the trash. Each is looked at once. */
 export class StillSpace {
-  readonly #figures = new Map<string, Figure>();
-  readonly #unseen = new Set<string>();
+  readonly #figures = new Map<DataRef, Figure>();
+  readonly #unseen = new Set<DataRef>();
   #allocatedBytes = 0n;
 
   /** The space of all of them, with the shared blocks. */
@@ -44,86 +43,82 @@ export class StillSpace {
     return sum;
   }
 
-  has(key: string): boolean {
-    return this.#figures.has(key);
+  has(data: DataRef): boolean {
+    return this.#figures.has(data);
   }
 
-  put({ key, isOfTemplate = false, mayShare, path, relative }: StillImage): void {
-    if (this.#figures.has(key)) return;
-    this.#figures.set(key, {
-      path,
+  put({ data, isOfTemplate = false, mayShare, relative }: StillImage): void {
+    if (this.#figures.has(data)) return;
+    this.#figures.set(data, {
       relative,
       mayShare,
       isOfTemplate,
       allocatedBytes: undefined,
       sharedBytes: mayShare ? undefined : 0n,
     });
-    this.#unseen.add(key);
+    this.#unseen.add(data);
   }
 
-  delete(key: string): void {
-    const figure = this.#figures.get(key);
+  delete(data: DataRef): void {
+    const figure = this.#figures.get(data);
     if (figure === undefined) return;
     this.#allocatedBytes -= figure.allocatedBytes ?? 0n;
-    this.#figures.delete(key);
-    this.#unseen.delete(key);
+    this.#figures.delete(data);
+    this.#unseen.delete(data);
   }
 
   /** Forgets images that are not among these, and adds new ones. */
   keepOnly(images: readonly StillImage[]): void {
-    const keys = new Set(images.map(({ key }) => key));
-    for (const key of this.#figures.keys()) if (!keys.has(key)) this.delete(key);
+    const wanted = new Set(images.map(({ data }) => data));
+    for (const data of this.#figures.keys()) if (!wanted.has(data)) this.delete(data);
     for (const image of images) this.put(image);
   }
 
   /** The figures of the image there may be wrong by now. */
-  unsee(path: string): void {
-    for (const [key, figure] of this.#figures) {
-      if (figure.path !== path) continue;
-      if (figure.mayShare) figure.sharedBytes = undefined;
-      this.#unseen.add(key);
-    }
+  unsee(data: DataRef): void {
+    const figure = this.#figures.get(data);
+    if (figure === undefined) return;
+    if (figure.mayShare) figure.sharedBytes = undefined;
+    this.#unseen.add(data);
   }
 
-  toSee(): Pick<StillImage, 'key' | 'path'>[] {
-    return [...this.#unseen].flatMap((key) => {
-      const figure = this.#figures.get(key);
-      return figure === undefined ? [] : [{ key, path: figure.path }];
-    });
+  toSee(): DataRef[] {
+    return [...this.#unseen];
   }
 
-  saw(key: string, allocatedBytes: bigint): void {
-    const figure = this.#figures.get(key);
+  saw(data: DataRef, allocatedBytes: bigint): void {
+    const figure = this.#figures.get(data);
     if (figure === undefined) return;
     this.#allocatedBytes += allocatedBytes - (figure.allocatedBytes ?? 0n);
     figure.allocatedBytes = allocatedBytes;
-    this.#unseen.delete(key);
+    this.#unseen.delete(data);
   }
 
   /**
    * The images whose blocks others may share: only their maps tell how many blocks.
    * @param again also those whose maps were read before
    */
-  toMap(again: boolean): Pick<Figure & StillImage, 'key' | 'path' | 'relative'>[] {
-    return Array.from(this.#figures).flatMap(([key, { isOfTemplate, mayShare, path, relative, sharedBytes }]) =>
-      mayShare && ((again && !isOfTemplate) || sharedBytes === undefined) ? [{ key, path, relative }] : [],
+  toMap(again: boolean): Pick<Figure & StillImage, 'data' | 'relative'>[] {
+    return Array.from(this.#figures).flatMap(([data, { isOfTemplate, mayShare, relative, sharedBytes }]) =>
+      mayShare && ((again && !isOfTemplate) || sharedBytes === undefined) ? [{ data, relative }] : [],
     );
   }
 
-  sharingPaths(): string[] {
-    return Array.from(this.#figures.values()).flatMap(({ isOfTemplate, mayShare, path }) =>
-      mayShare && !isOfTemplate ? [path] : [],
+  /** Those that share blocks with more than a template. */
+  sharing(): DataRef[] {
+    return Array.from(this.#figures).flatMap(([data, { isOfTemplate, mayShare }]) =>
+      mayShare && !isOfTemplate ? [data] : [],
     );
   }
 
-  mapped(key: string, sharedBytes: bigint): void {
-    const figure = this.#figures.get(key);
+  mapped(data: DataRef, sharedBytes: bigint): void {
+    const figure = this.#figures.get(data);
     if (figure !== undefined) figure.sharedBytes = sharedBytes;
   }
 
   /** The bytes that its end would certainly free. */
-  ownedBytes(key: string): bigint {
-    const { allocatedBytes = 0n, sharedBytes } = this.#figures.get(key) ?? {};
+  ownedBytes(data: DataRef): bigint {
+    const { allocatedBytes = 0n, sharedBytes } = this.#figures.get(data) ?? {};
     return sharedBytes === undefined || sharedBytes > allocatedBytes ? 0n : allocatedBytes - sharedBytes;
   }
 }

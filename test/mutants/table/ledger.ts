@@ -214,7 +214,7 @@ export const ledgerMutants: readonly Mutant[] = [
     name: 'a volume in use is counted again when its use ends',
     file: 'src/pool/space/space-observer.ts',
     killer: 'test/pool/directory-space.test.ts',
-    text: '      void this.#sources.source.recount?.(this.#sources.source.dataOfVolume(id));\n',
+    text: '      void this.#sources.source.recount?.(id);\n',
     replacement: '',
   },
   {
@@ -234,7 +234,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'what comes back from the trash may share blocks',
     ...observer,
-    text: "    if (this.#sharingOf(record) !== 'nothing') return this.#readMap(data, relativeOf(record), false);\n",
+    text: "    if (this.#sharingOf(record) !== 'nothing') return this.#readMap(ref, relativeOf(record), false);\n",
     replacement: '',
     only: comesBack,
   },

@@ -265,7 +265,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'memory is made to agree with the disk about a volume',
     ...unsettled,
-    text: '      index.restate(volumeId, await backend.records.readVolume(volumeId));\n',
+    text: '      index.restate(volumeId, (await backend.records.read(volumeId)).volumes);\n',
     replacement: '',
   },
   {
@@ -279,7 +279,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'memory is made to agree with the disk about a group',
     ...unsettled,
-    text: '      snapshotIndex.groups.restate(groupId, await backend.records.readGroup(groupId));\n',
+    text: '      snapshotIndex.groups.restate(groupId, (await backend.records.read(groupId)).groups);\n',
     replacement: '',
   },
   {

@@ -61,11 +61,6 @@ export class DirectoryBackend implements Backend {
     };
   }
 
-  /** It has none; what records want is a number. */
-  blockSizeOf(): number {
-    return 4096;
-  }
-
   async probe(queue: DiskQueue): Promise<void> {
     await writeHealthFile(queue, this.#options.layout.root);
     await this.#options.reserve.acquire(queue);

@@ -18,13 +18,13 @@ export class DirectorySpace extends TreeSpace<DirectorySpaceParts> {
   }
 
   override async allocatedBytes(data: DataRef): Promise<bigint> {
-    const usage = await this.parts.projects?.usageIn(data);
+    const usage = await this.parts.projects?.usageIn(this.parts.layout.directoryAt(data));
     return usage?.usedBytes ?? super.allocatedBytes(data);
   }
 
   /** The usage that df(1) shows in the volume. */
   async quotaUsage(id: VolumeId): Promise<QuotaUsage | undefined> {
-    const usage = await this.parts.projects?.usageIn(this.dataOfVolume(id));
+    const usage = await this.parts.projects?.usageIn(this.parts.layout.volume(id));
     if (usage === undefined || usage.limits.bytes === 0n) return undefined;
     const { freeBytes } = await this.storage();
     const total = usage.limits.bytes;

@@ -90,10 +90,6 @@ export class DiskAttacher implements Attacher {
     return orphans;
   }
 
-  async grown(): Promise<void> {}
-
-  forget(): void {}
-
   #objectOf({ device }: AttachedDisk): string | undefined {
     return this.#parts.mapped.objectOf(device);
   }

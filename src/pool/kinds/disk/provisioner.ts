@@ -83,9 +83,7 @@ export class DiskProvisioner implements Provisioner {
     const object = volumeOf(label.payload, id);
     // It remains to forget it (DV05).
     if (object === undefined) return { ref: id, isKept: false };
-    const removed = (before: StoredObject): StoredObject =>
-      deletion === undefined ? { name: before.name, state: 'removed' } : { ...before, state: 'trash', deletion };
-    await step('remove/trash', () => changeObject(label, object.name, 'volume', removed));
+    await step('remove/trash', () => changeObject(label, object.name, 'volume', whenDeleted(deletion)));
     return { ref: object.name, isKept: deletion !== undefined };
   }
 
@@ -102,13 +100,8 @@ export class DiskProvisioner implements Provisioner {
     }));
   }
 
-  async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
-    if (this.#inTrash(ref)) await changeObject(this.#parts.label, ref, 'trash', (object) => ({ ...object, deletion }));
-  }
-
-  async unmark(ref: TrashRef): Promise<void> {
-    if (!this.#inTrash(ref)) return;
-    await changeObject(this.#parts.label, ref, 'trash', ({ name }) => ({ name, state: 'removed' }));
+  async mark(ref: TrashRef, deletion: Deletion | undefined): Promise<void> {
+    if (this.#inTrash(ref)) await changeObject(this.#parts.label, ref, 'trash', whenDeleted(deletion));
   }
 
   async isMarked(ref: TrashRef): Promise<boolean> {
@@ -205,4 +198,10 @@ function inUseStill(ref: TrashRef): FailedPrecondition {
   return new FailedPrecondition(
     `${ref} was deleted and is still open (see lsblk): its disk is free once it is closed.`,
   );
+}
+
+/** In the trash it is whole; on its way out it has nothing but its name. */
+function whenDeleted(deletion: Deletion | undefined): (before: StoredObject) => StoredObject {
+  if (deletion === undefined) return ({ name }) => ({ name, state: 'removed' });
+  return (before) => ({ ...before, state: 'trash', deletion });
 }

@@ -1,8 +1,9 @@
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
-import type { GroupRecord, SnapshotRecord } from '../../../volume/snapshot-record.ts';
-import type { ReadRecords, RecordReader, RecordStore } from '../../backend.ts';
+import type { GroupRecord } from '../../../volume/snapshot-record.ts';
+import type { ReadRecords, RecordReader, RecordStore, Records } from '../../backend.ts';
+import { noRecords } from '../../indexes/record-index.ts';
 import type { TrashContents } from '../../indexes/trash-entry.ts';
 import type { DiskLabel } from './label/disk-label.ts';
 import { idOf, type Payload, recordOf, storedRecord } from './label/payload.ts';
@@ -43,14 +44,10 @@ function whereOf(poolId: string): string {
   return `in the label of pool ${poolId}`;
 }
 
-const none = { records: [], damaged: [] };
-
 /** For programs that only look. */
 export function readerOf(payload: Payload): RecordReader {
   return {
-    readVolumes: async () => readRecords(payload),
-    readSnapshots: async () => none,
-    readGroups: async () => none,
+    read: async () => ({ ...noRecords(), volumes: readRecords(payload) }),
     readTrash: async () => readLabelTrash(payload),
   };
 }
@@ -63,34 +60,10 @@ export class LabelStore implements RecordStore {
     this.#label = label;
   }
 
-  async readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-    return readRecords(this.#label.payload);
-  }
-
-  async readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-    return { records: [], damaged: [] };
-  }
-
-  async readGroups(): Promise<ReadRecords<GroupId, GroupRecord>> {
-    return { records: [], damaged: [] };
-  }
-
-  /** Called after a failure: the state in memory may be wrong. */
-  async readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-    await this.#label.refresh();
-    const { damaged, records } = readRecords(this.#label.payload);
-    return {
-      records: records.filter((record) => record.id === id),
-      damaged: damaged.filter((each) => each.id === id),
-    };
-  }
-
-  readSnapshot(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-    return this.readSnapshots();
-  }
-
-  readGroup(): Promise<ReadRecords<GroupId, GroupRecord>> {
-    return this.readGroups();
+  /** With an id, after a failure: the state in memory may be wrong. */
+  async read(id?: VolumeId | SnapshotId | GroupId): Promise<Records> {
+    if (id !== undefined) await this.#label.refresh();
+    return { ...noRecords(), volumes: readRecords(this.#label.payload) };
   }
 
   async readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents> {

@@ -1,7 +1,6 @@
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
-import { SpaceById } from '../../space/space-by-id.ts';
 import type { DiskLabel } from './label/disk-label.ts';
 import type { ObjectState, StoredObject } from './label/payload.ts';
 import { idOfObject } from './names.ts';
@@ -21,14 +20,13 @@ export function whyTaken(object: StoredObject): string {
 }
 
 /** All of the disk, or nothing. Data is named by an id, or by the name of what the disk has. */
-export class DiskSpace extends SpaceById implements SpaceSource {
+export class DiskSpace implements SpaceSource {
   readonly sharesBlocks = false;
   readonly reservedBytes = 0n;
   readonly isForVolumesAlone: true = true;
   readonly #label: Pick<DiskLabel, 'obstacle' | 'payload'>;
 
   constructor(label: Pick<DiskLabel, 'obstacle' | 'payload'>) {
-    super();
     this.#label = label;
   }
 
@@ -47,8 +45,6 @@ export class DiskSpace extends SpaceById implements SpaceSource {
       whyFull: object && whyTaken(object),
     };
   }
-
-  async settle(): Promise<void> {}
 
   idInTrash(ref: TrashRef): VolumeId | undefined {
     return idOfObject(ref);

@@ -62,11 +62,6 @@ export class ExecBackend implements Backend {
     this.cluster = { id: options.poolId, contextOf: () => context };
   }
 
-  /** It has none; what records want is a number. */
-  blockSizeOf(): number {
-    return 4096;
-  }
-
   async probe(queue: DiskQueue): Promise<void> {
     await writeHealthFile(queue, this.#options.layout.root);
     await this.#options.reserve.acquire(queue);

@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ignoreMissing } from '../../../kernel/call/errno.ts';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { parseRecord } from '../../../volume/record.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
-import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { FilesystemSpace, type SpaceParts } from '../../records/filesystem-space.ts';
 import type { StorageCalls } from './storage-calls.ts';
 
@@ -15,7 +13,6 @@ const unknownBytes = 1n << 60n;
 export class ExecSpace extends FilesystemSpace<SpaceParts> implements SpaceSource {
   readonly sharesBlocks = false;
   readonly isForVolumesAlone = true;
-  readonly hasMaps = false;
   readonly #storage: Pick<StorageCalls, 'capacity'> | undefined;
 
   /** @param storage undefined: the program is not asked */
@@ -41,21 +38,9 @@ export class ExecSpace extends FilesystemSpace<SpaceParts> implements SpaceSourc
     };
   }
 
-  dataOfVolume(id: VolumeId): DataRef {
-    return this.parts.layout.volume(id);
-  }
-
-  dataOfSnapshot(id: SnapshotId): DataRef {
-    return this.parts.layout.snapshot(id);
-  }
-
-  dataInTrash(ref: TrashRef): DataRef {
-    return ref;
-  }
-
   /** The size of the volume: the program says how much is left for others, so none of it is counted as to be written yet. */
   async allocatedBytes(data: DataRef): Promise<bigint> {
-    const path = join(data, 'volume.json');
+    const path = join(this.parts.layout.directoryAt(data), 'volume.json');
     const text = await this.parts.queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
     try {
       return text === undefined ? 0n : parseRecord(text, path).sizeBytes;
@@ -64,10 +49,4 @@ export class ExecSpace extends FilesystemSpace<SpaceParts> implements SpaceSourc
       return 0n;
     }
   }
-
-  async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
-    return { sharedBytes: 0n, unsharedBytes: await this.allocatedBytes(data) };
-  }
-
-  async *places(): ReturnType<SpaceSource['places']> {}
 }

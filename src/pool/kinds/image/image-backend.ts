@@ -3,7 +3,7 @@ import { statusOf } from '../../../kernel/file/path.ts';
 import type { Backend, Extras, Snapshotter } from '../../backend.ts';
 import type { OpenLocation } from '../../location/location.ts';
 import type { PoolLog } from '../../log.ts';
-import type { Traits } from '../../pool.ts';
+import type { Traits, VolumeSpec } from '../../pool.ts';
 import { type FileParts, FileStore } from '../../records/file-store.ts';
 import { writeHealthFile } from '../../records/health-file.ts';
 import { UntimedFiles } from '../../records/untimed-files.ts';
@@ -86,7 +86,7 @@ export class ImageBackend implements Backend {
     };
   }
 
-  blockSizeOf(spec: Parameters<Backend['blockSizeOf']>[0]): number {
+  blockSizeOf(spec: Pick<VolumeSpec, 'content' | 'mkfsArguments'>): number {
     return blockSizeOf(spec, this.#options.blockSizeBytes);
   }
 

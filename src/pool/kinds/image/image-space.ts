@@ -2,10 +2,8 @@ import { join } from 'node:path';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { type Place, readPlaces, readSharing } from '../../../kernel/file/fiemap.ts';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { maximumVolumeBytes } from '../../../volume/size.ts';
 import type { DataRef, SpaceSource, TemplateSpace } from '../../backend.ts';
-import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { allocatedBytesOf, FilesystemSpace, type SpaceParts } from '../../records/filesystem-space.ts';
 
 export interface ImageSpaceParts extends SpaceParts {
@@ -13,7 +11,7 @@ export interface ImageSpaceParts extends SpaceParts {
   readonly templates: TemplateSpace | undefined;
 }
 
-/** The space that images take of their filesystem. Data is named by its path. */
+/** The space that images take of their filesystem. */
 export class ImageSpace extends FilesystemSpace<ImageSpaceParts> implements SpaceSource {
   get sharesBlocks(): boolean {
     return this.parts.cloning === 'reflink';
@@ -23,27 +21,15 @@ export class ImageSpace extends FilesystemSpace<ImageSpaceParts> implements Spac
     return this.parts.templates;
   }
 
-  dataOfVolume(id: VolumeId): DataRef {
-    return this.parts.layout.data(id);
-  }
-
-  dataOfSnapshot(id: SnapshotId): DataRef {
-    return this.parts.layout.snapshotData(id);
-  }
-
-  dataInTrash(ref: TrashRef): DataRef {
-    return join(ref, 'data');
-  }
-
   allocatedBytes(data: DataRef): Promise<bigint> {
-    return allocatedBytesOf(this.parts.queue, data);
+    return allocatedBytesOf(this.parts.queue, this.#pathOf(data));
   }
 
   /** The image may have been removed by hand, or may be on its way out. */
-  async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
+  async sharing(data: DataRef): ReturnType<NonNullable<SpaceSource['sharing']>> {
     const { queue } = this.parts;
     try {
-      await using image = await openReadOnly(queue, data);
+      await using image = await openReadOnly(queue, this.#pathOf(data));
       return await readSharing(queue, image);
     } catch (error) {
       if (isErrno(error, 'ENOENT')) return { sharedBytes: 0n, unsharedBytes: 0n };
@@ -55,9 +41,13 @@ export class ImageSpace extends FilesystemSpace<ImageSpaceParts> implements Spac
 
   async *places(data: DataRef): AsyncGenerator<readonly Place[], void, void> {
     const { queue } = this.parts;
-    const file = await openReadOnly(queue, data).catch(ignoreMissing);
+    const file = await openReadOnly(queue, this.#pathOf(data)).catch(ignoreMissing);
     if (file === undefined) return;
     await using image = file;
     yield* readPlaces(queue, image);
+  }
+
+  #pathOf(data: DataRef): string {
+    return join(this.parts.layout.directoryAt(data), 'data');
   }
 }

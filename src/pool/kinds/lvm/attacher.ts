@@ -108,11 +108,6 @@ export class LvmAttacher implements Attacher {
     return orphans.flatMap(({ id }) => parseVolumeId(id ?? '') ?? []);
   }
 
-  /** LVM tells the device. */
-  async grown(): Promise<void> {}
-
-  forget(): void {}
-
   #attached({ name }: OwnLv): AttachedLv[] {
     const { group, idle } = this.#parts;
     const mapped = idle.has(name) ? undefined : group.deviceOf(name);

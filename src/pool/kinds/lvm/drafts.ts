@@ -17,7 +17,7 @@ import { wholeBytes } from './layout.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { newLvName } from './names.ts';
-import { snapshotTags, tagsInState, volumeTags } from './record-store.ts';
+import { snapshotTags, tagsWhenDeleted, volumeTags } from './record-store.ts';
 import { stateTag, wipeOf, wipeTags } from './tags.ts';
 import type { ThinPool } from './thin/thin-pool.ts';
 
@@ -127,7 +127,7 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
     if (this.#isCommitting) await group.refresh();
     const lv = group.get(this.lvName);
     if (lv === undefined) return undefined;
-    if (lv.state !== 'draft') await group.retag(lv.name, tagsInState(lv, 'removed'));
+    if (lv.state !== 'draft') await group.retag(lv.name, tagsWhenDeleted(lv, undefined));
     return lv.name;
   }
 

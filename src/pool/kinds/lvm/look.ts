@@ -20,13 +20,7 @@ import { findDevice } from './mapped-lv.ts';
 import { poolLvName } from './names.ts';
 import { readGroup } from './open.ts';
 import { readIdentity } from './pool-volume.ts';
-import {
-  type LvSource,
-  readGroupRecords,
-  readLvTrash,
-  readSnapshotRecords,
-  readVolumeRecords,
-} from './record-store.ts';
+import { type LvSource, readLvTrash, readRecords } from './record-store.ts';
 import { LvmSpace, type SpaceOfGroup } from './space.ts';
 import { lookAtThinPool, thinFinding } from './thin/look.ts';
 import { ThinSpace } from './thin/space.ts';
@@ -82,12 +76,7 @@ async function readContents(
   const thin = await lookAtThinPool(queue, mapper, state);
   const overcommit = pool.own.thinPool?.overcommit ?? 1;
   const space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, { overcommit });
-  const reader: RecordReader = {
-    readVolumes: async () => readVolumeRecords(source),
-    readSnapshots: async () => readSnapshotRecords(source),
-    readGroups: async () => readGroupRecords(source),
-    readTrash: async () => readLvTrash(source),
-  };
+  const reader: RecordReader = { read: async () => readRecords(source), readTrash: async () => readLvTrash(source) };
   const contents = await lookAtRecords(pool, { reader, source: space, wanted });
   const shown = source.inState('volume').flatMap((lv): [VolumeId, Shown[]][] => {
     const id = parseVolumeId(lv.id ?? '');

@@ -84,7 +84,7 @@ export class LvmBackend implements Backend {
     this.attacher = new LvmAttacher(parts);
     this.snapshotter = { draft: (id) => new LvSnapshotDraft(parts, id) };
     this.space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, thin);
-    const takenBytes = async (id: VolumeId) => this.space.allocatedBytes(this.space.dataOfVolume(id));
+    const takenBytes = async (id: VolumeId) => this.space.allocatedBytes(id);
     const trimmer = new FilesystemTrimmer({ name: group.poolName, queue, attacher: this.attacher, takenBytes });
     const changedRanges: Extras['changedRanges'] =
       snapshots && ((request, find) => thinChangedBlocks({ group, snapshots }, request, find));

@@ -18,7 +18,7 @@ import { healthOf, legTroubleOf, syncOf } from './group/health.ts';
 import { wholeBytes } from './layout.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
-import { recordedBytes, tagsInState, volumeTags } from './record-store.ts';
+import { recordedBytes, tagsWhenDeleted, volumeTags } from './record-store.ts';
 import { wipeOf } from './tags.ts';
 import { thinTrouble } from './thin/space.ts';
 import { isIncoming } from './transfer.ts';
@@ -105,8 +105,7 @@ export class LvmProvisioner implements Provisioner {
       await this.#parts.group.requireWhole();
       return { ref: id, isKept: false };
     }
-    const state = deletion === undefined ? 'removed' : 'trash';
-    await step('remove/trash', () => this.#parts.group.retag(lv.name, tagsInState(lv, state, deletion)));
+    await step('remove/trash', () => this.#parts.group.retag(lv.name, tagsWhenDeleted(lv, deletion)));
     return { ref: lv.name, isKept: deletion !== undefined };
   }
 
@@ -116,7 +115,7 @@ export class LvmProvisioner implements Provisioner {
       await this.#parts.group.requireWhole();
       return id;
     }
-    await this.#parts.group.retag(lv.name, tagsInState(lv, 'removed'));
+    await this.#parts.group.retag(lv.name, tagsWhenDeleted(lv, undefined));
     return lv.name;
   }
 
@@ -125,14 +124,9 @@ export class LvmProvisioner implements Provisioner {
     await this.#parts.group.retag(ref, volumeTags(record, wipe));
   }
 
-  async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
+  async mark(ref: TrashRef, deletion: Deletion | undefined): Promise<void> {
     const lv = this.#parts.group.get(ref);
-    if (lv !== undefined) await this.#parts.group.retag(ref, tagsInState(lv, 'trash', deletion));
-  }
-
-  async unmark(ref: TrashRef): Promise<void> {
-    const lv = this.#parts.group.get(ref);
-    if (lv !== undefined) await this.#parts.group.retag(ref, tagsInState(lv, 'removed'));
+    if (lv !== undefined) await this.#parts.group.retag(ref, tagsWhenDeleted(lv, deletion));
   }
 
   async isMarked(ref: TrashRef): Promise<boolean> {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { volumeIdFor } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { OwnLv } from './group/group-state.ts';
-import { recordedBytes, tagsInState, volumeTags } from './record-store.ts';
+import { recordedBytes, tagsWhenDeleted, volumeTags } from './record-store.ts';
 import { stateOf, wipeOf } from './tags.ts';
 
 const record: VolumeRecord = {
@@ -30,8 +30,8 @@ describe('the tags of a logical volume', () => {
     for (const wipe of ['zero', 'none', undefined] as const) {
       const lv = lvWith(volumeTags(record, wipe));
       assert.equal(wipeOf(lv.tags), wipe);
-      assert.equal(wipeOf(tagsInState(lv, 'removed')), wipe);
-      const trashed = lvWith(tagsInState(lv, 'trash', deletion));
+      assert.equal(wipeOf(tagsWhenDeleted(lv, undefined)), wipe);
+      const trashed = lvWith(tagsWhenDeleted(lv, deletion));
       assert.deepEqual([stateOf(trashed.tags), wipeOf(trashed.tags)], ['trash', wipe]);
       assert.equal(wipeOf(volumeTags(record, wipeOf(trashed.tags))), wipe);
     }

@@ -12,7 +12,7 @@ import {
 } from '../../../volume/snapshot-record.ts';
 import { compact, parseStored } from '../../../volume/stored-json.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
-import type { Damaged, ReadRecords, RecordStore } from '../../backend.ts';
+import type { Damaged, ReadRecords, RecordStore, Records } from '../../backend.ts';
 import type { Deletion, TrashContents, TrashEntry } from '../../indexes/trash-entry.ts';
 import { storedDeletion } from '../../records/trash-files.ts';
 import type { GroupState, OwnLv } from './group/group-state.ts';
@@ -60,15 +60,19 @@ export function recordedBytes({ tags }: Pick<OwnLv, 'tags'>): bigint | undefined
   }
 }
 
-/** The same logical volume in another state, with what its record says. */
-export function tagsInState(lv: OwnLv, state: LvState, deletion?: Deletion): string[] {
-  const record = tagsOfDocument(recordName, lv.tags);
-  const deleted = deletion === undefined ? [] : documentTags(deletionName, JSON.stringify(deletion));
-  return [stateTag(state), ...wipeTags(wipeOf(lv.tags)), ...record, ...deleted];
+/** The same logical volume, deleted: in the trash with this note, or on its way out. Its record stays. */
+export function tagsWhenDeleted(lv: OwnLv, deletion: Deletion | undefined): string[] {
+  const state: LvState = deletion === undefined ? 'removed' : 'trash';
+  const note = deletion === undefined ? [] : documentTags(deletionName, JSON.stringify(deletion));
+  return [stateTag(state), ...wipeTags(wipeOf(lv.tags)), ...tagsOfDocument(recordName, lv.tags), ...note];
 }
 
-export function readVolumeRecords(source: LvSource): ReadRecords<VolumeId, VolumeRecord> {
-  return readAll<VolumeId, VolumeRecord>(source, 'volume', parseRecord);
+export function readRecords(source: LvSource): Records {
+  return {
+    volumes: readAll<VolumeId, VolumeRecord>(source, 'volume', parseRecord),
+    snapshots: readAll<SnapshotId, SnapshotRecord>(source, 'snapshot', parseSnapshot),
+    groups: readGroups(source),
+  };
 }
 
 /** The id of the volume whose record is in the tags; undefined: none, or it cannot be read. */
@@ -81,11 +85,7 @@ export function recordIdIn(tags: readonly string[]): VolumeId | undefined {
   }
 }
 
-export function readSnapshotRecords(source: LvSource): ReadRecords<SnapshotId, SnapshotRecord> {
-  return readAll<SnapshotId, SnapshotRecord>(source, 'snapshot', parseSnapshot);
-}
-
-export function readGroupRecords(source: LvSource): ReadRecords<GroupId, GroupRecord> {
+function readGroups(source: LvSource): ReadRecords<GroupId, GroupRecord> {
   const tags = source.get(poolLvName)?.tags ?? [];
   const read: ReadRecords<GroupId, GroupRecord> = { records: [], damaged: [] };
   for (const name of documentNames('group-', tags)) {
@@ -163,32 +163,10 @@ export class TagStore implements RecordStore {
     this.#group = group;
   }
 
-  async readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-    return readVolumeRecords(this.#group);
-  }
-
-  async readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-    return readSnapshotRecords(this.#group);
-  }
-
-  async readGroups(): Promise<ReadRecords<GroupId, GroupRecord>> {
-    return readGroupRecords(this.#group);
-  }
-
-  /** Called after a failure: the state in memory may be wrong. */
-  async readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-    await this.#group.refresh();
-    return only(id, readVolumeRecords(this.#group));
-  }
-
-  async readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-    await this.#group.refresh();
-    return only(id, readSnapshotRecords(this.#group));
-  }
-
-  async readGroup(id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>> {
-    await this.#group.refresh();
-    return only(id, readGroupRecords(this.#group));
+  /** With an id, after a failure: the state in memory may be wrong. */
+  async read(id?: VolumeId | SnapshotId | GroupId): Promise<Records> {
+    if (id !== undefined) await this.#group.refresh();
+    return readRecords(this.#group);
   }
 
   async readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents> {
@@ -228,11 +206,4 @@ export class TagStore implements RecordStore {
       return [...others, ...(text === undefined ? [] : documentTags(name, text))];
     });
   }
-}
-
-function only<Id, Kind extends { readonly id: Id }>(id: Id, read: ReadRecords<Id, Kind>): ReadRecords<Id, Kind> {
-  return {
-    records: read.records.filter((record) => record.id === id),
-    damaged: read.damaged.filter((each) => each.id === id),
-  };
 }

@@ -2,7 +2,6 @@ import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '
 import { larger } from '../../../volume/size.ts';
 import type { DataRef, LayoutSpace, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
-import { SpaceById } from '../../space/space-by-id.ts';
 import type { GroupState, OwnLv } from './group/group-state.ts';
 import { incompleteGroup } from './group/trouble.ts';
 import { largestBytes, neededBytes, takenBytes, wholeBytes } from './layout.ts';
@@ -20,14 +19,13 @@ export interface SpaceOfGroup {
 }
 
 /** The space that logical volumes take of their group: all of their size. Data is named by an id, or by a name in LVM. */
-export class LvmSpace extends SpaceById implements SpaceSource {
+export class LvmSpace implements SpaceSource {
   readonly sharesBlocks: boolean = false;
   readonly reservedBytes = 0n;
   readonly layouts: LayoutSpace | undefined;
   readonly #group: SpaceOfGroup;
 
   constructor(group: SpaceOfGroup) {
-    super();
     this.#group = group;
     this.layouts = {
       neededBytes: (sizeBytes, layout) => neededBytes(layout, sizeBytes, group.state),

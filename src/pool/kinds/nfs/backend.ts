@@ -79,11 +79,6 @@ export class NfsBackend implements Backend {
     this.snapshotter = { draft: (id) => new NfsSnapshotDraft(options, id) };
   }
 
-  /** It has none; what records want is a number. */
-  blockSizeOf(): number {
-    return 4096;
-  }
-
   async probe(queue: DiskQueue, watch: HealthWatch): Promise<void> {
     const { exported, options } = this.#options;
     const answered = watch.waitsFor(`NFS server ${exported.host}`);

@@ -134,7 +134,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
   }
 
   async function grown(id: VolumeId): Promise<void> {
-    await attacher.grown(id);
+    await attacher.grown?.(id);
     for (const lower of await attacher.attached(id)) {
       for (const { name } of await uppersOf(lower)) await resizeMapper(parts, name);
     }
@@ -152,14 +152,14 @@ export function luksAttacher(parts: LuksParts): Attacher {
       const [device] = mapper.backing;
       if (device !== undefined) return attacher.volumeSeen({ ...seen, device });
       // Its disk was pulled: by its name alone, if the volume is of this pool.
-      const { records } = await inner.records.readVolume(id);
-      return records.length === 0 ? undefined : seenVolume(id, seen);
+      const { volumes } = await inner.records.read(id);
+      return volumes.records.some((record) => record.id === id) ? seenVolume(id, seen) : undefined;
     },
     all: async () => topOf(await attacher.all()),
     counts: () => attacher.counts(),
     detachOrphans,
     grown,
-    forget: (id) => attacher.forget(id),
+    forget: (id) => attacher.forget?.(id),
     rescue: {
       async attached(id) {
         const mappers = await queue.rescue((rescue) => findMapped(rescue, (name) => name === mapperName(id)));

@@ -3,6 +3,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { errnoName } from '../../../kernel/call/errno.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { encryptionTypes, luksHeaderBytes } from '../../../volume/encryption.ts';
+import type { VolumeId } from '../../../volume/id.ts';
 import { step } from '../../../volume/step.ts';
 import type {
   Attacher,
@@ -104,8 +105,7 @@ function snapshotter(inner: Snapshotter): Snapshotter {
 function extras(parts: LuksParts, attacher: Attacher, name: string): Extras {
   const { inner, queue } = parts;
   const { changedRanges, repairer, thickness, transfer, trim } = inner.extras;
-  const takenBytes = (id: Parameters<Backend['space']['dataOfVolume']>[0]) =>
-    inner.space.allocatedBytes(inner.space.dataOfVolume(id));
+  const takenBytes = (id: VolumeId) => inner.space.allocatedBytes(id);
   const trimmer = new FilesystemTrimmer({ name, queue, attacher, takenBytes });
   return {
     ...inner.extras,

@@ -107,7 +107,7 @@ describe('the volume group of a pool', () => {
     const store = new TagStore(group);
     const records = [groupRecord('a'), groupRecord('b')];
     await Promise.all(records.map((record) => store.writeGroup(record)));
-    assert.equal((await store.readGroups()).records.length, 2);
+    assert.equal((await store.read()).groups.records.length, 2);
     await Promise.all(records.map(({ id }) => store.removeGroup(id)));
     assert.deepEqual([...(lvm.lvs.get(poolLvName) ?? [])], ['holdfast.pool']);
   });

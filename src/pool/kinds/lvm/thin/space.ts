@@ -60,7 +60,7 @@ export class ThinSpace extends LvmSpace {
   }
 
   /** Which blocks are shared only the metadata tells, which is too long to be read; so it is all, or nothing. */
-  override async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
+  async sharing(data: DataRef): ReturnType<NonNullable<SpaceSource['sharing']>> {
     const lv = this.lvOf(data);
     const takenBytes = await this.allocatedBytes(data);
     const isOwn = lv !== undefined && isAlone(lv, this.#group.all());
