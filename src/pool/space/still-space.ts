@@ -104,7 +104,7 @@ export class StillSpace {
     );
   }
 
-  /** Those that share blocks with more than a template. */
+  /** Data that shares blocks with more than a template. */
   sharing(): DataRef[] {
     return Array.from(this.#figures).flatMap(([data, { isOfTemplate, mayShare }]) =>
       mayShare && !isOfTemplate ? [data] : [],
