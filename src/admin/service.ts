@@ -235,7 +235,7 @@ async function refuseOlderCopy(
   const node = await pool.moves?.whereElse(id);
   if (node !== undefined && node !== lostNode) {
     throw new FailedPrecondition(
-      `volume ${id} has moved to node ${node} since this copy of it: restore it there. If that node will never come back: --node-is-lost ${node}.`,
+      `volume ${id} has moved since this copy of it, and may be on node ${node}: restore it there. If that node will never come back, or is this one under another name: --node-is-lost ${node}.`,
     );
   }
   if ((await pool.moves?.hasLeft(id)) !== true) return;

@@ -1,11 +1,18 @@
 import { Unavailable } from '../volume/errors.ts';
-import type { VolumeId } from '../volume/id.ts';
+import { kindOf, type SnapshotId, type VolumeId } from '../volume/id.ts';
+import type { LostNode } from '../volume/move/rule.ts';
+
+/** An operator says that the other node of a move is lost. */
+export interface LostOrder extends LostNode {
+  /** After that nothing is taken back. */
+  readonly deadline?: Date | undefined;
+}
 
 /**
  * Refuses an order that its caller waits for no more. By then the controller may have let another node take the volume back.
  * @throws Unavailable
  */
-export function requireInTime(id: VolumeId, deadline: Date | undefined): void {
+export function requireInTime(id: SnapshotId | VolumeId, deadline: Date | undefined): void {
   if (deadline === undefined || Date.now() < deadline.getTime()) return;
-  throw new Unavailable(`volume ${id} was not taken back in time, and is as it was: try again.`);
+  throw new Unavailable(`${kindOf(id)} ${id} was not taken back in time, and is as it was: try again.`);
 }

@@ -17,11 +17,10 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
-import type { LostNode } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
-import { requireInTime } from './in-time.ts';
+import { type LostOrder, requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
 import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
@@ -89,12 +88,6 @@ export interface PeerOrder extends PeerMove {
   /** undefined: the pool of the same name, else the default one, else any that can have it. */
   readonly to: string | undefined;
   readonly limitBytesPerSecond: bigint | undefined;
-}
-
-/** An operator says that the other node of a move is lost. */
-export interface LostOrder extends LostNode {
-  /** After that nothing is taken back. */
-  readonly deadline?: Date | undefined;
 }
 
 /** The copy of a volume that a node has. */
@@ -418,7 +411,7 @@ export class Mover {
       return job;
     }
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
-      return (await this.#snapshots.cancel(id)) ?? this.#cancelLeaving(id, lost);
+      return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, lost);
     }
     const isNodeLost = lost !== undefined && lost.lostNode === job.node;
     run?.ending.abort(new Aborted('the move was cancelled.'));

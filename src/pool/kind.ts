@@ -100,6 +100,8 @@ export interface Claim {
 export interface OpenContext {
   /** The driver's own directory, HOLDFAST_DATA. */
   readonly dataDirectory: string;
+  /** The name of this node. */
+  readonly nodeName: string;
   /** The time to wait for another driver to let the pool go. */
   readonly lockTimeoutMs: number;
   /** Once aborted, the lock is not waited for any more. */

@@ -1,7 +1,17 @@
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
-import type { Answer, Arrived, CopyMark, DraftMark, Fence, LostNode, Request, Unusable } from '../volume/move/rule.ts';
+import type {
+  Answer,
+  Arrived,
+  CopyMark,
+  DraftMark,
+  Fence,
+  LostNode,
+  NewFence,
+  Request,
+  Unusable,
+} from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { ChangedRangesRequest } from './pool.ts';
@@ -21,7 +31,7 @@ export interface PoolMoves {
    * @returns its record, which stays the same from then on, and the fence: that of an earlier try, if it still stands
    * @throws FailedPrecondition while it is in use, or if it is no volume that can be used
    */
-  close(id: VolumeId, fence: Omit<Fence, 'isGiven'>): Promise<Closed>;
+  close(id: VolumeId, fence: NewFence): Promise<Closed>;
   /** Ends the fence of a move that was given up. @throws FailedPrecondition if it may have been handed over */
   open(id: VolumeId, moveId: string): Promise<void>;
   /** Hands the volume over to the target that asks. @throws FailedPrecondition if it did not read under this fence */
@@ -106,8 +116,12 @@ export interface PoolSnapshotMoves {
    * @param createdAt the time of that snapshot
    */
   removeOlder(id: SnapshotId, createdAt: string, generation: number): Promise<void>;
-  /** Makes a copy the snapshot again that was handed over. No other pool of this node has it. */
-  takeBack(id: SnapshotId): Promise<void>;
+  /**
+   * Makes a copy the snapshot again that was handed over. No other pool of this node has it.
+   * @param lost the node that may have it, and is lost permanently
+   * @throws FailedPrecondition if another node may have it
+   */
+  takeBack(id: SnapshotId, lost?: LostNode): Promise<void>;
   read(id: SnapshotId): Promise<Descriptor>;
   /** Space is taken in multiples of this. */
   readonly unitBytes: bigint;

@@ -29,12 +29,21 @@ export interface NodePools {
 }
 
 export async function makePools(config: Config, log: Logger, threadsEach: number): Promise<NodePools> {
-  const { cloudEnvironment: environment, dataDirectory, lockTimeoutMs } = config;
+  const { cloudEnvironment: environment, dataDirectory, lockTimeoutMs, nodeId: nodeName } = config;
   const others = othersOf(config.pools, dataDirectory);
   const opener =
     (pool: PoolConfig, ownTimeoutMs: number): PoolOpener =>
     (queue, stopping) =>
-      openPool(pool, { dataDirectory, lockTimeoutMs: ownTimeoutMs, stopping, queue, log, others, environment });
+      openPool(pool, {
+        dataDirectory,
+        nodeName,
+        lockTimeoutMs: ownTimeoutMs,
+        stopping,
+        queue,
+        log,
+        others,
+        environment,
+      });
   const expanded = await expandPools(config.pools, dataDirectory);
   const configured = new Map(expanded.pools.map((pool) => [pool.name, pool]));
   const openers = expanded.pools.map((pool) => [pool.name, opener(pool, lockTimeoutMs)] as const);

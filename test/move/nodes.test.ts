@@ -294,8 +294,11 @@ describe('a move between two nodes', () => {
     }
     const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
     const call = { note: () => undefined };
-    await assert.rejects(admin.restore({ id }, call), /has moved to node b since this copy of it/);
-    await assert.rejects(admin.restore({ id, lostNode: 'c' }, call), /has moved to node b since this copy of it/);
+    await assert.rejects(admin.restore({ id }, call), /has moved since this copy of it, and may be on node b/);
+    await assert.rejects(
+      admin.restore({ id, lostNode: 'c' }, call),
+      /has moved since this copy of it, and may be on node b/,
+    );
     assert.equal(await a.pools.find(id), undefined);
     await admin.restore({ id, lostNode: 'b' }, call);
     assert.equal(await digest(a), before);
@@ -397,7 +400,7 @@ describe('a move between two nodes', () => {
     const fence = { moveId: randomUUID(), fenceId: 'fence' };
     await movesOf(a.pool).close(id, { ...fence, to: 'b' });
     await movesOf(a.pool).give(id, fence);
-    await assert.rejects(a.mover.cancel(id, { lostNode: 'c' }), /was handed over by pool data to node b/);
+    await assert.rejects(a.mover.cancel(id, { lostNode: 'c' }), /was handed over by pool data, and may be on node b/);
     const late = { lostNode: 'b', deadline: new Date(Date.now() - 1) };
     await assert.rejects(a.mover.cancel(id, late), { name: 'Unavailable', message: /was not taken back in time/ });
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');

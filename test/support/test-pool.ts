@@ -11,6 +11,7 @@ export function testSettings(scratch: Pick<Scratch, 'join'>) {
   return {
     name: 'test',
     dataDirectory: scratch.join('data'),
+    nodeName: 'node',
     reserveBytes: undefined,
     overcommit: 1,
     defaultFilesystem: 'ext4',

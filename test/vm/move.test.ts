@@ -6,7 +6,7 @@ describe('volumes that move to another pool, in a kernel with device-mapper', ()
     await withMachine({}, async (vm) => {
       for (const thin of [[], ['thin']]) {
         t.diagnostic(passed(await succeedsInGuest(vm, 'move-in-guest', '/xfs', '/dev/vdb', ...thin)));
-        await vm.run('lvm vgs --noheadings -o vg_name | xargs lvm vgremove --force --force --yes && rm -rf /xfs/move');
+        await vm.run('lvm vgs --noheadings -o vg_name | xargs lvm vgremove --force --force --yes && rm -rf /xfs/move*');
       }
     });
   });

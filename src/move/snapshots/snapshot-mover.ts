@@ -10,6 +10,7 @@ import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
+import { type LostOrder, requireInTime } from '../in-time.ts';
 import { endedJob, isLongPast, type LeftSnapshot, type MoveJob, MoveJobs, type SnapshotsOfJob } from '../job.ts';
 import { BytesPerSecond } from '../pace.ts';
 import { movesOf, patiently } from '../source.ts';
@@ -156,9 +157,10 @@ export class SnapshotMover {
 
   /**
    * Gives it up: snapshots that have moved stay there, and all others are where they were.
+   * @param lost the node that may have them: a copy here becomes the snapshot
    * @returns undefined if none of this volume is moving
    */
-  async cancel(id: VolumeId): Promise<SnapshotsJob | undefined> {
+  async cancel(id: VolumeId, lost?: LostOrder): Promise<SnapshotsJob | undefined> {
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
     await this.#removeDeleted(id);
@@ -169,7 +171,7 @@ export class SnapshotMover {
     await run?.done;
     try {
       for (const name of job?.snapshots.pools ?? []) this.#requireKnown(name);
-      for (const each of await fencedIn(open, id)) await this.#undo(each);
+      for (const each of await fencedIn(open, id)) await this.#undo(each, lost);
       const startedAt = new Date().toISOString();
       // The run may have noted more of them that have moved.
       const last: SnapshotsJob = run?.job ??
@@ -385,7 +387,7 @@ export class SnapshotMover {
     }
   }
 
-  #undo({ pool, record: { id } }: Held): Promise<void> {
+  #undo({ pool, record: { id } }: Held, lost?: LostOrder): Promise<void> {
     const { objects, pools } = this.#options;
     const source = movesOf(pool).snapshots;
     return patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
@@ -408,7 +410,8 @@ export class SnapshotMover {
         // A pool that is not open may have it.
         const closed = pools.firstClosed();
         if (closed !== undefined) this.#requireKnown(closed);
-        await source.takeBack(id);
+        requireInTime(id, lost?.deadline);
+        await source.takeBack(id, lost);
       } else if (mark.fence !== undefined) await source.open(id);
     });
   }

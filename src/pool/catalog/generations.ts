@@ -25,15 +25,18 @@ export class Generations {
   /** For each directory, the texts of its notes by their file names, or why one cannot be read. */
   static readonly #known = new Map<string, Promise<Map<string, string | Error>>>();
   readonly #directory: string;
+  readonly #node: string;
   readonly #queue: DiskQueue;
   readonly #syncs = new DirectorySync();
 
-  private constructor(directory: string, queue: DiskQueue) {
+  private constructor(directory: string, node: string, queue: DiskQueue) {
     this.#directory = directory;
+    this.#node = node;
     this.#queue = queue;
   }
 
-  static async open(dataDirectory: string, queue: DiskQueue): Promise<Generations> {
+  /** @param node the name of this one */
+  static async open(dataDirectory: string, node: string, queue: DiskQueue): Promise<Generations> {
     const directory = join(dataDirectory, 'moved');
     const before = Generations.#known.get(directory);
     // At once: notes that are written meanwhile come on top.
@@ -46,7 +49,7 @@ export class Generations {
       else Generations.#known.delete(directory);
       throw error;
     }
-    return new Generations(directory, queue);
+    return new Generations(directory, node, queue);
   }
 
   /** 0: it never moved. @throws DataLoss if the note cannot be read */
@@ -63,9 +66,10 @@ export class Generations {
       text = await this.#queue.run(() => readFile(path, 'utf8'));
       known.set(fileNameOf(id), text);
     }
-    if (text === undefined) return { generation: 0 };
+    const node = this.#node;
+    if (text === undefined) return { generation: 0, node };
     const { at, generation } = parseStored(storedNote, text, path);
-    return { generation, ...(at !== undefined && { at }) };
+    return { generation, node, ...(at !== undefined && { at }) };
   }
 
   /** Durable when it returns. @param at the other node that the volume goes to */

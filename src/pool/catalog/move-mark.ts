@@ -7,7 +7,13 @@ const storedMark = z.strictObject({
   format: z.literal(1),
   generation: z.int().nonnegative(),
   fence: z
-    .strictObject({ moveId: z.string(), fenceId: z.string(), isGiven: z.boolean(), to: z.string().optional() })
+    .strictObject({
+      moveId: z.string(),
+      fenceId: z.string(),
+      isGiven: z.boolean(),
+      to: z.string().optional(),
+      by: z.string().optional(),
+    })
     .optional(),
 });
 

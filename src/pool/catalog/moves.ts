@@ -14,6 +14,7 @@ import {
   type Fence,
   giveCopy,
   type LostNode,
+  type NewFence,
   openCopy,
   type Request,
   settlesCopy,
@@ -76,7 +77,7 @@ export class Moves implements PoolMoves {
     if (why === 'old' || why === 'given') throw unusable(this.#parts.name, id, why);
   }
 
-  async close(id: VolumeId, fence: Omit<Fence, 'isGiven'>): Promise<Closed> {
+  async close(id: VolumeId, fence: NewFence): Promise<Closed> {
     const { backend, generations, name } = this.#parts;
     const record = this.#require(id);
     await backend.provisioner.verify({ kind: 'volume', record });
@@ -123,7 +124,7 @@ export class Moves implements PoolMoves {
 
   async give(id: SnapshotId | VolumeId, request: Request): Promise<Answer> {
     const { generations, name } = this.#parts;
-    const given = giveCopy(await this.#markOf(id), await generations.read(id), request);
+    const given = giveCopy(await this.#markOf(id), await generations.noted(id), request);
     if (given === undefined) {
       throw new FailedPrecondition(
         `${kindOf(id)} ${id} of pool ${name} is not handed over: it is not fenced for this move any more. Start the move again.`,
@@ -357,7 +358,7 @@ export class Moves implements PoolMoves {
   }
 
   /** The fence of a snapshot: nothing has to be kept away from it. */
-  async fence(id: SnapshotId, fence: Omit<Fence, 'isGiven'>): Promise<Fence> {
+  async fence(id: SnapshotId, fence: NewFence): Promise<Fence> {
     const { generations, name } = this.#parts;
     const mark = await this.#markOf(id);
     const closed = closeCopy(mark, await generations.read(id), fence);
@@ -534,7 +535,7 @@ class IncomingTreeVolume extends IncomingVolume implements IncomingTree {
 
 function wentElsewhere(id: SnapshotId | VolumeId, poolName: string, node: string): FailedPrecondition {
   return new FailedPrecondition(
-    `${kindOf(id)} ${id} was handed over by pool ${poolName} to node ${node}, and may be there. If that node will never come back: --node-is-lost ${node}.`,
+    `${kindOf(id)} ${id} was handed over by pool ${poolName}, and may be on node ${node}. If that node will never come back, or is this one under another name: --node-is-lost ${node}.`,
   );
 }
 

@@ -19,6 +19,8 @@ export interface CatalogOptions extends CatalogSettings {
   readonly name: string;
   /** The driver's own directory, HOLDFAST_DATA. */
   readonly dataDirectory: string;
+  /** The name of this node. */
+  readonly nodeName: string;
   /** undefined: a share of the storage (`defaultReserveBytes`). */
   readonly reserveBytes: bigint | undefined;
   /** 1: never provision more than there is. */
@@ -60,7 +62,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
     ...{ name, backend, log, undeleteSeconds: options.undeleteSeconds, index, snapshotIndex, space, trash },
     freezer: new Freezer({ ...options, queue }),
     unsettled: new Unsettled({ backend, index, snapshotIndex, trash }),
-    generations: await Generations.open(options.dataDirectory, queue),
+    generations: await Generations.open(options.dataDirectory, options.nodeName, queue),
     untouched: new WeakSet(),
   };
   try {

@@ -11,6 +11,8 @@ import {
   type Fence,
   isFenceFor,
   isRemovable,
+  type LostNode,
+  type NewFence,
   type Request,
   settlesCopy,
   snapshotMoveId,
@@ -31,10 +33,10 @@ import { destroyUnreadable } from './unreadable.ts';
 /** The marks of all copies, and their content (`moves.ts`). */
 export interface Copies extends Pick<PoolMoves, 'changedRanges' | 'hasChanges' | 'read'> {
   stateOf(id: SnapshotId): Promise<CopyState>;
-  fence(id: SnapshotId, fence: Omit<Fence, 'isGiven'>): Promise<Fence>;
+  fence(id: SnapshotId, fence: NewFence): Promise<Fence>;
   open(id: SnapshotId, moveId: string): Promise<void>;
   give(id: SnapshotId, request: Request): Promise<Answer>;
-  takeBack(id: SnapshotId): Promise<void>;
+  takeBack(id: SnapshotId, lost?: LostNode): Promise<void>;
   /** The reason why the pool cannot have something with that content; undefined: it can. */
   whyNot(object: Pick<SnapshotRecord, 'content' | 'encryption'>): string | undefined;
 }
@@ -155,8 +157,8 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     if (ref !== undefined) await destroyUnreadable(this.#parts, ref, { id, encryption: record?.encryption });
   }
 
-  async takeBack(id: SnapshotId): Promise<void> {
-    await this.#copies.takeBack(id);
+  async takeBack(id: SnapshotId, lost?: LostNode): Promise<void> {
+    await this.#copies.takeBack(id, lost);
     await this.#note(id);
   }
 

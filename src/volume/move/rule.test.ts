@@ -7,6 +7,7 @@ import {
   closeCopy,
   commitDraft,
   disclaim,
+  type Given,
   giveCopy,
   isRemovable,
   type Noted,
@@ -21,7 +22,8 @@ import {
 
 /*
  * Two ends, each with a pool's disk and its node's disk, move one volume there and back. All orders of all events are
- * searched: messages come late, twice, or never; either process dies between any two steps; a disk comes back as it was.
+ * searched: messages come late, twice, or never; either process dies between any two steps; a disk comes back as it was, or is
+ * put into another node.
  */
 
 interface Copy {
@@ -67,6 +69,10 @@ interface State {
   readonly net: readonly Message[];
   /** A disk as it was at some time, and may be again. */
   readonly saved?: { readonly end: End; readonly disk?: Disk; readonly note?: Noted } | undefined;
+  /** The disk of this end is in another node, which is neither of the two. */
+  readonly away?: End | undefined;
+  /** The note of that other node, while the disk is not there. */
+  readonly noteAway?: Noted | undefined;
   readonly fences: number;
   readonly latest: number;
   readonly deaths: number;
@@ -89,6 +95,10 @@ interface World {
   readonly isSnapshot?: boolean;
   /** A disk is replaced by an empty one. */
   readonly loses?: boolean;
+  /** A disk is put into another node, where the operator takes its copy back, and comes back from there. */
+  readonly goesAway?: boolean;
+  /** Marks do not say which node has handed a copy over, as those of earlier drivers. */
+  readonly isUnnamed?: boolean;
   readonly moves: readonly { readonly id: string; readonly from: End; readonly to: End }[];
   readonly maxFences: number;
   readonly maxWrites: number;
@@ -105,8 +115,42 @@ function send(net: readonly Message[], message: Message): readonly Message[] {
   return [...texts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each);
 }
 
-function noted(world: World, state: State, end: End, note: Noted): State['notes'] {
-  return world.isOneNode ? [note, note] : with_(state.notes, end, note);
+function noted(world: World, { away, notes }: State, end: End, note: Omit<Noted, 'node'>): State['notes'] {
+  const whole = { ...note, node: notes[end].node };
+  return world.isOneNode && away === undefined ? [whole, whole] : with_(notes, end, whole);
+}
+
+/** The disk of an end goes into another node, or comes back from there. */
+function* moveDisk(world: World, state: State, end: End): Generator<readonly [event: string, state: State]> {
+  const { away, deaths, notes, noteAway, process, staged } = state;
+  const other = end === 0 ? 1 : 0;
+  if (!world.goesAway || staged[end] || deaths >= world.maxDeaths) return;
+  const moved = { ...state, deaths: deaths + 1, process: with_(process, end, process[end] + 1) };
+  if (away === undefined) {
+    const note = noteAway ?? { generation: 0, node: 'away' };
+    yield [`disk ${end} goes away`, { ...moved, away: end, notes: with_(notes, end, note) }];
+  } else if (away === end && world.isOneNode) {
+    yield [
+      `disk ${end} comes back`,
+      {
+        ...moved,
+        ...{ away: undefined, noteAway: notes[end], notes: with_(notes, end, notes[other]) },
+        process: [process[other], process[other]],
+      },
+    ];
+  }
+}
+
+/** False if the volume itself is in another node: the operator knows that it is not lost. */
+function maySayLost({ away, disks }: State, end: End): boolean {
+  return away === undefined || away === end || disks[away].copy === undefined;
+}
+
+function given(world: World, mark: CopyMark, note: Noted, request: Request): Given | undefined {
+  const answer = giveCopy(mark, note, request);
+  if (world.isUnnamed !== true || answer?.mark.fence === undefined) return answer;
+  const { by: _by, ...fence } = answer.mark.fence;
+  return { ...answer, mark: { ...answer.mark, fence } };
 }
 
 /** True if the id is that of this move, or of one of its fences. */
@@ -132,7 +176,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
   const put = (end: End, disk: Disk): State['disks'] => with_(disks, end, disk);
   const died = (end: End): State['process'] => {
     const one = with_(process, end, process[end] + 1);
-    return world.isOneNode ? [one[end], one[end]] : one;
+    return world.isOneNode && state.away === undefined ? [one[end], one[end]] : one;
   };
 
   for (const end of ends) {
@@ -145,9 +189,11 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       yield [`write ${end}`, { ...state, latest: latest + 1, disks: put(end, { ...disk, copy }) }];
     }
     if (deaths < world.maxDeaths) yield [`die ${end}`, { ...state, deaths: deaths + 1, process: died(end) }];
+    yield* moveDisk(world, state, end);
+    const mayTake = world.takesBack && maySayLost(state, end);
     // On one node: the other pool, which is open, has no copy. One that comes back is older by the node's note.
-    const isAlone = disks[end === 0 ? 1 : 0].copy === undefined;
-    if (world.takesBack && disk.copy !== undefined && isAlone && fences < world.maxFences) {
+    const isAlone = disks[end === 0 ? 1 : 0].copy === undefined || state.away === end;
+    if (mayTake && disk.copy !== undefined && isAlone && fences < world.maxFences) {
       const mark = takeBack(disk.copy.mark, notes[end]);
       if (mark !== undefined) {
         const before = {
@@ -159,7 +205,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         yield [`take back ${end}`, { ...before, disks: put(end, { ...disk, copy: { ...disk.copy, mark } }) }];
       }
     }
-    if (world.takesBack && disk.copy === undefined && disk.trash !== undefined) {
+    if (mayTake && disk.copy === undefined && disk.trash !== undefined) {
       const { mark } = disk.trash;
       const note = notes[end].generation < mark.generation ? { generation: mark.generation } : notes[end];
       if (whereElse(mark, notes[end]) === undefined) {
@@ -200,7 +246,9 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     const [source, target] = [disks[from], disks[to]];
     const { copy } = source;
     const { draft } = target;
-    if (copy !== undefined && !staged[from] && fences < world.maxFences) {
+    // Another node knows nothing of the move; its operator can end the fence.
+    const [isSourceHere, isTargetHere] = [state.away !== from, state.away !== to];
+    if (copy !== undefined && !staged[from] && fences < world.maxFences && isSourceHere) {
       const mark = closeCopy(copy.mark, notes[from].generation, {
         ...{ moveId: world.isSnapshot ? `${moveId} ${fences}` : moveId, fenceId: `f${fences}` },
         ...(!world.isOneNode && { to: `${to}` }),
@@ -219,18 +267,19 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         yield [`open ${moveId}`, { ...state, disks: put(from, { ...source, copy: { ...copy, mark } }) }];
       }
       const { fence } = copy.mark;
-      if (fence !== undefined && isOf(moveId, fence.moveId)) {
+      if (fence !== undefined && isOf(moveId, fence.moveId) && isSourceHere) {
         const fenced = { type: 'fenced', moveId: fence.moveId, fenceId: fence.fenceId } as const;
         yield [`tell ${moveId}`, { ...state, net: send(net, fenced) }];
       }
     }
     const draftOf = world.isSnapshot ? copy?.mark.fence?.moveId : moveId;
+    if (!isTargetHere) continue;
     if (draft === undefined && target.copy === undefined && draftOf !== undefined) {
       yield [`draft ${moveId}`, { ...state, disks: put(to, { ...target, draft: { moveId: draftOf } }) }];
     }
     if (draft !== undefined && isOf(moveId, draft.moveId)) {
       yield [`discard ${moveId}`, { ...state, disks: put(to, { ...target, draft: undefined }) }];
-      const content = copy ?? source.trash;
+      const content = isSourceHere ? (copy ?? source.trash) : undefined;
       if (draft.under !== undefined && content !== undefined) {
         const { version } = content;
         if (draft.first === undefined) {
@@ -274,7 +323,12 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         const sent = send(net, { type: 'disclaimed', moveId, word });
         yield [`disclaim ${moveId}`, { ...state, notes: notes_, net: sent }];
       }
-      if (message.type === 'disclaimed' && copy?.mark.fence?.moveId === moveId && fences < world.maxFences) {
+      if (
+        message.type === 'disclaimed' &&
+        copy?.mark.fence?.moveId === moveId &&
+        fences < world.maxFences &&
+        isSourceHere
+      ) {
         const mark = takeBack(copy.mark, notes[from], message.word);
         if (mark !== undefined) {
           const before = {
@@ -290,10 +344,10 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         const under = { moveId: message.moveId, under: message.fenceId };
         yield [`hear ${message.fenceId}`, { ...state, disks: put(to, { ...target, draft: under }) }];
       }
-      if (message.type === 'ask' && copy !== undefined) {
-        const given = giveCopy(copy.mark, notes[from].generation, message);
-        if (given === undefined) continue;
-        const { mark, validGeneration } = given;
+      if (message.type === 'ask' && copy !== undefined && isSourceHere) {
+        const handed = given(world, copy.mark, notes[from], message);
+        if (handed === undefined) continue;
+        const { mark, validGeneration } = handed;
         if (notes[from].generation !== validGeneration) {
           const at = mark.fence?.to === undefined ? {} : { at: mark.fence.to };
           const note = { generation: validGeneration, ...at };
@@ -321,23 +375,28 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         const disks_ = put(to, { trash: target.trash, copy: { mark, version } });
         yield [`commit ${moveId}`, { ...state, disks: disks_, process: process_ }];
       }
-      if (message.type === 'done' && copy !== undefined && settlesCopy(copy.mark, message)) {
+      if (message.type === 'done' && copy !== undefined && isSourceHere && settlesCopy(copy.mark, message)) {
         yield [`settle ${moveId}`, { ...state, disks: put(from, { ...source, copy: undefined, trash: copy }) }];
       }
     }
   }
 }
 
-const first: State = {
-  disks: [{ copy: { mark: unmarked, version: 0 } }, {}],
-  notes: [{ generation: 0 }, { generation: 0 }],
-  staged: [false, false],
-  process: [0, 0],
-  net: [],
-  fences: 0,
-  latest: 0,
-  deaths: 0,
-};
+function firstOf({ isOneNode }: World): State {
+  return {
+    disks: [{ copy: { mark: unmarked, version: 0 } }, {}],
+    notes: [
+      { generation: 0, node: '0' },
+      { generation: 0, node: isOneNode ? '0' : '1' },
+    ],
+    staged: [false, false],
+    process: [0, 0],
+    net: [],
+    fences: 0,
+    latest: 0,
+    deaths: 0,
+  };
+}
 
 interface Searched {
   readonly states: Map<string, State>;
@@ -347,6 +406,7 @@ interface Searched {
 
 /** Visits all states. @param check throws if a state is wrong; the error then has the events that lead to it */
 function search(world: World, check: (state: State) => void): Searched {
+  const first = firstOf(world);
   const start = JSON.stringify(first);
   const states = new Map([[start, first]]);
   const before = new Map<string, string[]>();
@@ -502,6 +562,27 @@ describe('one copy at a time, and it is whole', () => {
     });
   }
 
+  for (const isSnapshot of [false, true]) {
+    const what = isSnapshot ? 'a snapshot' : 'a volume';
+    const away = { isSnapshot, goesAway: true, takesBack: true, maxWrites: 0, maxDeaths: 2, moves: [there] };
+
+    test(`${what} on one node, where a disk is put into another node, whose operator takes its copy back`, () => {
+      const { states } = search({ ...usual, ...away, isOneNode: true, moves: [there, back] }, requireOne);
+      assert.ok(states.size > 1000, `${states.size} states`);
+    });
+
+    test(`${what} between two nodes, where a disk is put into a third one, whose operator takes its copy back`, () => {
+      search({ ...usual, ...away, isOneNode: false }, requireOne);
+    });
+
+    test(`${what} would be there twice if the mark did not name the node that has handed it over`, () => {
+      assert.throws(
+        () => search({ ...usual, ...away, isOneNode: true, isUnnamed: true }, requireOne),
+        /two copies can be used.*\ndisk 0 goes away\n(take back|undelete) 0\n/s,
+      );
+    });
+  }
+
   test('a snapshot on one node, where the operator takes a copy back, and an old disk comes back', () => {
     const changes = { isSnapshot: true, isOneNode: true, oldDisks: true, takesBack: true, maxWrites: 0 };
     search({ ...usual, ...changes, moves: [there] }, requireOne);
@@ -513,23 +594,60 @@ describe('one copy at a time, and it is whole', () => {
 });
 
 test('a copy that is taken back is of a later generation than the one that it was handed over to, notes or no notes', () => {
-  const given = giveCopy({ generation: 3, fence: { moveId: 'm', fenceId: 'f', isGiven: false } }, 3, {
-    moveId: 'm',
-    fenceId: 'f',
-  });
-  assert.ok(given);
-  for (const noted of [0, 3, given.validGeneration]) {
-    assert.ok((takeBack(given.mark, { generation: noted })?.generation ?? 0) > given.validGeneration);
+  const request = { moveId: 'm', fenceId: 'f' };
+  const handed = giveCopy(
+    { generation: 3, fence: { ...request, isGiven: false } },
+    { generation: 3, node: 'a' },
+    request,
+  );
+  assert.ok(handed);
+  for (const generation of [0, 3, handed.validGeneration]) {
+    assert.ok((takeBack(handed.mark, { generation, node: 'a' })?.generation ?? 0) > handed.validGeneration);
   }
 });
 
 test('a word that gives up an earlier hand-over takes nothing back of a later one', () => {
-  const given: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
-  const noted: Noted = { generation: 3, at: 'b' };
-  assert.equal(whereElse(given, noted), 'b');
-  for (const word of [undefined, 2, 3]) assert.equal(takeBack(given, noted, word), undefined);
-  assert.ok((takeBack(given, noted, disclaim(given, 0))?.generation ?? 0) > 3);
-  assert.equal(takeBack(given, noted, { lostNode: 'c' }), undefined);
+  const copy: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  const noted: Noted = { generation: 3, at: 'b', node: 'a' };
+  assert.equal(whereElse(copy, noted), 'b');
+  for (const word of [undefined, 2, 3]) assert.equal(takeBack(copy, noted, word), undefined);
+  assert.ok((takeBack(copy, noted, disclaim(copy, 0))?.generation ?? 0) > 3);
+  assert.equal(takeBack(copy, noted, { lostNode: 'c' }), undefined);
   // However often the lost node has had it moved on.
-  assert.ok((takeBack(given, noted, { lostNode: 'b' })?.generation ?? 0) > 100_000);
+  assert.ok((takeBack(copy, noted, { lostNode: 'b' })?.generation ?? 0) > 100_000);
+});
+
+describe('a copy that was handed over to another pool of its node', () => {
+  const request = { moveId: 'm', fenceId: 'f' };
+  const closed: CopyMark = { generation: 2, fence: { ...request, isGiven: false } };
+  const handed = giveCopy(closed, { generation: 2, node: 'a' }, request) ?? assert.fail();
+
+  test('may be on that node, seen from another one, and is taken back there by the word that it is lost', () => {
+    assert.equal(whereElse(handed.mark, { generation: 3, node: 'a' }), undefined);
+    for (const generation of [0, 2]) {
+      const noted = { generation, node: 'b' };
+      assert.equal(whereElse(handed.mark, noted), 'a');
+      for (const word of [undefined, { lostNode: 'b' }]) assert.equal(takeBack(handed.mark, noted, word), undefined);
+      assert.ok((takeBack(handed.mark, noted, { lostNode: 'a' })?.generation ?? 0) > 100_000);
+    }
+  });
+
+  test('is the copy of its node under another name as long as that has its notes', () => {
+    assert.equal(whereElse(handed.mark, { generation: 3, node: 'renamed' }), undefined);
+    assert.equal(takeBack(handed.mark, { generation: 3, node: 'renamed' })?.generation, 4);
+  });
+
+  test('says which node has handed it over first, also if that hands it over again under another name', () => {
+    const again = giveCopy(handed.mark, { generation: 3, node: 'renamed' }, request);
+    assert.deepEqual(again, handed);
+    const earlier: CopyMark = { generation: 2, fence: { ...request, isGiven: true } };
+    assert.equal(whereElse(earlier, { generation: 0, node: 'b' }), undefined);
+    assert.deepEqual(giveCopy(earlier, { generation: 3, node: 'a' }, request), handed);
+  });
+
+  test('names no node beside the one that it went to', () => {
+    const to: CopyMark = { generation: 2, fence: { ...request, isGiven: false, to: 'c' } };
+    const { fence } = giveCopy(to, { generation: 2, node: 'a' }, request)?.mark ?? {};
+    assert.deepEqual(fence, { ...request, isGiven: true, to: 'c' });
+  });
 });

@@ -19,6 +19,10 @@
  * A copy that was handed over to another node is taken back only once that node has noted a later generation than the one
  * that it would commit (`disclaim`): no late answer makes it commit, and no disk that comes back has a copy to be used.
  *
+ * A disk may be put into another node, with a copy on it that was handed over to another pool of the node that it was in. The
+ * note of the hand-over stays there. So the mark names that node, and the copy counts as one that went to another node
+ * (`whereElse`).
+ *
  * A snapshot that follows its volume moves by the same rule. It never changes, so it is read under its fence as before, and
  * it can be removed (`isRemovable`): nothing is handed over of a copy that is gone. Each of its fences is a move with a
  * separate id, so that no word of an earlier snapshot of the same name counts for a later one. The id says to which pool it goes:
@@ -41,7 +45,12 @@ export interface Fence {
   readonly isGiven: boolean;
   /** The node that it moves to; undefined: to another pool of its node. */
   readonly to?: string | undefined;
+  /** The node that has handed it over to another one of its pools. Earlier drivers did not say. */
+  readonly by?: string | undefined;
 }
+
+/** A fence before it stands. */
+export type NewFence = Omit<Fence, 'by' | 'isGiven'>;
 
 /** The note of a node, on another disk than the copies. */
 export interface Noted {
@@ -49,6 +58,8 @@ export interface Noted {
   readonly generation: number;
   /** The other node that has it, or may have; undefined: this one. */
   readonly at?: string | undefined;
+  /** The name of the node that has the note. */
+  readonly node: string;
 }
 
 export const unmarked: CopyMark = { generation: 0 };
@@ -79,15 +90,13 @@ export function isRemovable(mark: CopyMark, validGeneration: number): boolean {
 export function whereElse(mark: CopyMark, noted: Noted): string | undefined {
   // The note is written first, so that of this hand-over is there, or a later one, or the note was lost.
   if (noted.generation > mark.generation) return noted.at;
-  return mark.fence?.isGiven === true ? mark.fence.to : undefined;
+  const { by, isGiven, to } = mark.fence ?? { isGiven: false };
+  if (!isGiven) return undefined;
+  return to ?? (by === noted.node ? undefined : by);
 }
 
 /** The fence of a move. The caller has seen that the copy is not in use, and keeps others away until the mark is durable. */
-export function closeCopy(
-  mark: CopyMark,
-  validGeneration: number,
-  fence: Omit<Fence, 'isGiven'>,
-): CopyMark | undefined {
+export function closeCopy(mark: CopyMark, validGeneration: number, fence: NewFence): CopyMark | undefined {
   if (whyUnusable(mark, validGeneration) !== undefined) return undefined;
   return { generation: mark.generation, fence: { ...fence, isGiven: false } };
 }
@@ -124,13 +133,18 @@ export interface Given {
 }
 
 /** Hands the copy over. The same request again gets the same answer; undefined: it gets nothing. */
-export function giveCopy(mark: CopyMark, validGeneration: number, request: Request): Given | undefined {
+export function giveCopy(
+  mark: CopyMark,
+  { generation: validGeneration, node }: Noted,
+  request: Request,
+): Given | undefined {
   const { fence, generation } = mark;
   const next = generation + 1;
   if (fence?.moveId !== request.moveId || fence.fenceId !== request.fenceId) return undefined;
   // A death between the two steps, or a target that missed the answer: the node has noted this very hand-over.
   if (validGeneration > next) return undefined;
-  return { validGeneration: next, mark: { generation, fence: { ...fence, isGiven: true } } };
+  const by = fence.to === undefined ? { by: fence.by ?? node } : {};
+  return { validGeneration: next, mark: { generation, fence: { ...fence, ...by, isGiven: true } } };
 }
 
 /** The word of an end that it has a copy, which is not a draft any more. */

@@ -55,6 +55,26 @@ export const moveMutants: readonly Mutant[] = [
     replacement: "return fence.isGiven ? 'given' : undefined;",
   },
   {
+    name: 'a copy that another pool of another node may have is not taken back there',
+    ...rule,
+    text: 'return to ?? (by === noted.node ? undefined : by);',
+    replacement: 'return to;',
+  },
+  {
+    name: 'the mark of a copy says which node has handed it over to another pool',
+    ...rule,
+    text: 'const by = fence.to === undefined ? { by: fence.by ?? node } : {};',
+    replacement: 'const by = {};',
+  },
+  {
+    name: 'a pool knows the name of its node',
+    file: 'src/pool/catalog/open.ts',
+    text: 'Generations.open(options.dataDirectory, options.nodeName, queue)',
+    replacement: "Generations.open(options.dataDirectory, 'node', queue)",
+    killer: 'test/move/other-node.test.ts',
+    only: 'directory, in the trash',
+  },
+  {
     name: 'a snapshot that was handed over is not removed where it was',
     ...rule,
     text: "return why === undefined || why === 'closed';",
@@ -176,7 +196,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot that was handed over is taken back when its move is given up',
     ...snapshots,
-    text: 'await source.takeBack(id);',
+    text: 'await source.takeBack(id, lost);',
     replacement: '',
   },
   {
@@ -453,8 +473,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'the mark of a copy says that it was handed over',
     ...rule,
-    text: 'fence: { ...fence, isGiven: true } } };',
-    replacement: 'fence } };',
+    text: 'fence: { ...fence, ...by, isGiven: true } } };',
+    replacement: 'fence: { ...fence, ...by } } };',
   },
   {
     name: 'an answer commits only what was read under its fence',

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { adminService } from '../../../src/admin/service.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { Mover, type MoveSight } from '../../../src/move/mover.ts';
 import { Pools } from '../../../src/pool/pools.ts';
@@ -27,25 +28,29 @@ const isThin = options.thinPool !== undefined;
 class Node implements AsyncDisposable {
   readonly pools: Pools;
   readonly mover: Mover;
+  readonly #objects: ObjectQueue;
 
-  private constructor(pools: Pools, mover: Mover) {
+  private constructor(pools: Pools, mover: Mover, objects: ObjectQueue) {
     this.pools = pools;
     this.mover = mover;
+    this.#objects = objects;
   }
 
-  static async open(scratch: Scratch): Promise<Node> {
-    const dataDirectory = scratch.join('data');
+  /** @param nodeName another one: it has its own images and notes, and the disk of the group */
+  static async open(scratch: Scratch, nodeName = 'node'): Promise<Node> {
+    const dataDirectory = scratch.join(nodeName === 'node' ? 'data' : `data-${nodeName}`);
+    const common = { nodeName, dataDirectory };
+    const images = join(directory, nodeName === 'node' ? 'move' : `move-${nodeName}`);
     const pools = new Pools(
       new Map([
         [
           'images',
-          (queue: DiskQueue) =>
-            openIn(join(directory, 'move'), scratch, { name: 'images', queue, undeleteSeconds: 60 }),
+          (queue: DiskQueue) => openIn(images, scratch, { ...common, name: 'images', queue, undeleteSeconds: 60 }),
         ],
         [
           'group',
           (queue: DiskQueue) =>
-            openLvmWithLayer(scratch, groupFor(scratch, disks), { ...options, name: 'group', queue }),
+            openLvmWithLayer(scratch, groupFor(scratch, disks), { ...options, ...common, name: 'group', queue }),
         ],
       ]),
       'images',
@@ -53,10 +58,16 @@ class Node implements AsyncDisposable {
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
     const queue = new DiskQueue('node', 2);
-    const shared = { pools, objects: new ObjectQueue(), dataDirectory, queue };
-    const mover = new Mover({ ...shared, movesSnapshots: true, log: quiet });
+    const objects = new ObjectQueue();
+    const mover = new Mover({ pools, objects, dataDirectory, queue, movesSnapshots: true, log: quiet });
     await mover.resume();
-    return new Node(pools, mover);
+    return new Node(pools, mover, objects);
+  }
+
+  async restore(id: VolumeId, lostNode?: string): Promise<void> {
+    const { mover, pools } = this;
+    const admin = adminService({ mover, nodeId: 'node', pools, objects: this.#objects });
+    await admin.restore({ id, lostNode }, { note: () => undefined });
   }
 
   sight(id: VolumeId): MoveSight {
@@ -185,6 +196,37 @@ describe(`a move between images and ${isThin ? 'thin ' : ''}logical volumes`, ()
       }
       assert.deepEqual(await node.pools.get('group').listSnapshots(undefined, undefined), []);
       await images.remove(id);
+    });
+  }
+
+  for (const encryption of [undefined, 'luks2'] as const) {
+    test(`leaves a copy, ${encryption ?? 'not encrypted'}, that is no volume unasked where the disk is put into another node`, async () => {
+      using scratch = new Scratch('move');
+      const spec = { ...volumeSpec(`left ${encryption}`), encryption };
+      const { id } = spec;
+      const content = randomBytes(4 << 20);
+      {
+        await using node = await Node.open(scratch);
+        const group = node.pools.get('group');
+        await group.create(spec);
+        {
+          await using mounted = await mountedDevice(group, id, scratch);
+          writeFileSync(join(mounted.path, 'file'), content);
+        }
+        await node.move(id, 'images');
+      }
+      await using node = await Node.open(scratch, 'another');
+      for (const lost of [undefined, 'another']) {
+        await assert.rejects(node.restore(id, lost), /may be on node node: .* --node-is-lost node\.$/);
+      }
+      await node.restore(id, 'node');
+      const group = node.pools.get('group');
+      {
+        await using mounted = await mountedDevice(group, id, scratch);
+        assert.ok(readFileSync(join(mounted.path, 'file')).equals(content));
+      }
+      await eventually(async () => assert.deepEqual(await group.inUse(id), []));
+      await group.remove(id);
     });
   }
 
