@@ -5,19 +5,12 @@ export class OutputEnd {
   readonly #limitBytes: number;
   #memory = Buffer.alloc(0);
   #usedBytes = 0;
-  #writtenBytes = 0;
 
   constructor(limitBytes: number) {
     this.#limitBytes = limitBytes;
   }
 
-  /** Answers if the program wrote more than the limit. */
-  get isCut(): boolean {
-    return this.#writtenBytes > this.#limitBytes;
-  }
-
   add(chunk: Buffer): void {
-    this.#writtenBytes += chunk.length;
     const last = chunk.subarray(-this.#limitBytes);
     if (this.#usedBytes + last.length > this.#memory.length) this.#makeRoomFor(last.length);
     this.#usedBytes += last.copy(this.#memory, this.#usedBytes);

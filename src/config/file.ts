@@ -40,7 +40,7 @@ export interface ConfigFile {
 }
 
 /** The keys that can be different on some nodes. */
-export const nodeKeys: readonly string[] = [
+const nodeKeys: readonly string[] = [
   'pools',
   'defaultPool',
   'programs',

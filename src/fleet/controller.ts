@@ -229,7 +229,7 @@ async function monitor(
 }
 
 /** The audience of a node's token. */
-export function audienceOf(driverName: string): string {
+function audienceOf(driverName: string): string {
   return `${driverName}/controller`;
 }
 

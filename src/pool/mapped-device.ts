@@ -37,7 +37,7 @@ export async function checkMapper(queue: DiskQueue): Promise<Finding> {
 }
 
 /** Opens a device by the kernel's own name, such as /dev/dm-3. @throws FailedPrecondition if the node's devices are not seen */
-export async function openMappedNode(queue: DiskQueue, devicePath: string, flags: number): Promise<Descriptor> {
+async function openMappedNode(queue: DiskQueue, devicePath: string, flags: number): Promise<Descriptor> {
   try {
     return await openFile(queue, devicePath, flags | constants.O_NONBLOCK);
   } catch (error) {

@@ -82,7 +82,7 @@ export class PoolVolume implements VolumeAccess {
 }
 
 /** A volume as its record has it. */
-export function recordedVolume(record: VolumeRecord): VolumeOnNode {
+function recordedVolume(record: VolumeRecord): VolumeOnNode {
   const { accessModes, content, encryption, id, provisioning, publication, sizeBytes } = record;
   return { handle: id, accessModes, content, encryption, provisioning, publication, sizeBytes, context: {} };
 }

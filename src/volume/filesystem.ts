@@ -6,7 +6,7 @@ export const filesystemTypes = ['ext4', 'xfs', 'btrfs'] as const;
 export type FilesystemType = (typeof filesystemTypes)[number];
 
 /** Names that a server's filesystem has in a request: such a volume is a directory, and nothing is formatted. */
-export const servedTypes = ['nfs', 'nfs4'] as const;
+const servedTypes = ['nfs', 'nfs4'] as const;
 export type ServedType = (typeof servedTypes)[number];
 
 export interface FilesystemTraits {

@@ -163,7 +163,7 @@ export const cloudStepNames = [
 ] as const;
 
 /** Steps of volumes on NFS, beside those of all; killed around each of them in the virtual machine. */
-export const nfsStepNames = ['create/name'] as const;
+const nfsStepNames = ['create/name'] as const;
 
 /** Steps of volumes that programs of the user's make reachable. */
 export const programStepNames = ['exec/note', 'exec/run', 'exec/forget'] as const;

@@ -29,7 +29,7 @@ const capabilities: readonly Capability[] = [
 ];
 
 /** Which of the capabilities this process has, from the text of /proc/self/status. */
-export function checkCapabilities(processStatus: string): Finding[] {
+function checkCapabilities(processStatus: string): Finding[] {
   return capabilities.map(({ name, bit, status, without }) => {
     if (hasCapability(processStatus, bit)) return ok(name, 'held');
     return { check: name, status, detail: `missing: ${without}`, remedy: remedyFor(name, processStatus) };
@@ -50,7 +50,7 @@ function remedyFor(name: string, processStatus: string): string {
 }
 
 /** The programs the driver runs. */
-export async function checkTools(searchPath: string): Promise<Finding[]> {
+async function checkTools(searchPath: string): Promise<Finding[]> {
   const missing = await missingTools(searchPath);
   const found = tools.filter((tool) => !missing.includes(tool)).map(({ program }) => program);
   const forInline = await missingTools(searchPath, inlineTools);
@@ -72,7 +72,7 @@ function install({ debianPackage }: Tool): string {
 }
 
 /** Checks that pods can see mounts below the kubelet's directory. */
-export async function checkKubeletDirectory(queue: DiskQueue, { kubeletDirectory }: Config): Promise<Finding> {
+async function checkKubeletDirectory(queue: DiskQueue, { kubeletDirectory }: Config): Promise<Finding> {
   const check = 'kubelet directory';
   try {
     const { mountId } = await statusOf(queue, kubeletDirectory);

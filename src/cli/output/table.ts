@@ -105,7 +105,7 @@ export function widened(widths: readonly number[], row: readonly string[]): numb
   return row.map((cell, index) => Math.max(widths[index] ?? 0, columnsOf(cell)));
 }
 
-export function rowLine(columns: readonly Column[], widths: readonly number[], row: readonly string[]): string {
+function rowLine(columns: readonly Column[], widths: readonly number[], row: readonly string[]): string {
   return columns
     .map(({ align }, index) => {
       const cell = row[index] ?? '';

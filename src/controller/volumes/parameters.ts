@@ -198,7 +198,7 @@ function parseOneOf<T extends string>(name: string, text: string | undefined, kn
   );
 }
 
-export function parseEncryption(text: string | undefined): EncryptionType | undefined {
+function parseEncryption(text: string | undefined): EncryptionType | undefined {
   if (text === undefined || text === 'none') return undefined;
   const type = encryptionTypes.find((known) => known === text);
   if (type !== undefined) return type;

@@ -147,7 +147,7 @@ function requireText(texts: Readonly<Record<string, string>>): void {
 }
 
 /** @throws InvalidArgument */
-export function addressIn(text: string): { readonly host: string; readonly port: number } {
+function addressIn(text: string): { readonly host: string; readonly port: number } {
   const at = text.lastIndexOf(':');
   const host = text.slice(0, at).replace(/^\[|\]$/g, '');
   const port = Number(text.slice(at + 1));

@@ -1,5 +1,3 @@
-import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
-
 /** The router's knowledge of the nodes; it sends no requests. */
 
 /** A node that has the driver, as Kubernetes or the node itself reports. */
@@ -46,5 +44,3 @@ export interface FleetView {
   snapshotsNamed(name: string): readonly Named[];
   groupsNamed(name: string): readonly Named[];
 }
-
-export type ObjectId = VolumeId | SnapshotId | GroupId;

@@ -43,7 +43,7 @@ export interface ViewOptions extends ChangedFleet {
 }
 
 /** The audience of a viewer's token. */
-export function viewAudienceOf(driverName: string): string {
+function viewAudienceOf(driverName: string): string {
   return `${driverName}/view`;
 }
 

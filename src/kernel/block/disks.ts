@@ -48,7 +48,7 @@ const noDisks = /^(loop|ram|zram|dm-|md|bcache|nbd|rbd|drbd|zd|sr|fd|mtdblock|ub
 const linkDirectory = '/dev/disk/by-id';
 
 /** Answers if a block device of this name is a disk, and not built on something else. */
-export function isDiskName(name: string): boolean {
+function isDiskName(name: string): boolean {
   return !noDisks.test(name);
 }
 
@@ -82,7 +82,7 @@ export function namesakesOf({ identity, name }: Pick<Disk, 'identity' | 'name'>,
 }
 
 /** @returns undefined if it is gone, or is one of several paths to a disk, which no one opens (`hidden`) */
-export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | undefined> {
+async function readDisk(queue: DiskQueue, name: string): Promise<Disk | undefined> {
   const directory = `/sys/block/${name}`;
   const read = (attribute: string) => readText(queue, `${directory}/${attribute}`);
   const device = parseDeviceNumber(await read('dev'));

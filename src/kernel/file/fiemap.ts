@@ -106,7 +106,7 @@ export async function readSharing(
 }
 
 /** A page of extents, and the start of the next page; undefined: it was the last one. */
-export function decodePlaces(map: Buffer): { readonly places: Place[]; readonly nextBytes: bigint | undefined } {
+function decodePlaces(map: Buffer): { readonly places: Place[]; readonly nextBytes: bigint | undefined } {
   const count = map.readUInt32LE(20);
   const places: Place[] = [];
   let nextBytes: bigint | undefined;

@@ -13,7 +13,7 @@ const openatCall = libcCall<readonly [Lent, string, number, number]>(
 /** The number of nested directories that are open at a time. */
 const openAtOnce = 32;
 /** Limit of nested directories: each takes a little memory. */
-export const deepestTree = 10_000;
+const deepestTree = 10_000;
 const ELOOP = 40;
 const ESTALE = 116;
 

@@ -23,7 +23,7 @@ export interface NfsExport {
 }
 
 /** Time for a server's name, a connection and an answer: a dead server is reported after it. */
-export const askTimeoutMs = 5_000;
+const askTimeoutMs = 5_000;
 
 export const nfsType = 'nfs4';
 /** The kernel's name for NFS 3. */
@@ -39,7 +39,7 @@ export function serverOf({ host }: NfsExport, { port = defaultNfsPort, version }
 }
 
 /** @throws Unavailable in a few seconds if the server does not answer. @param subject the volume or pool, for the message */
-export async function requireServer(subject: string, server: NfsServer): Promise<ReachedServer> {
+async function requireServer(subject: string, server: NfsServer): Promise<ReachedServer> {
   const answer = await askServer(server, askTimeoutMs);
   if (isReached(answer)) return answer;
   throw new Unavailable(`${subject}: NFS server ${server.host} ${answer.why}.`);
@@ -49,7 +49,7 @@ export async function requireServer(subject: string, server: NfsServer): Promise
  * The parameters of one mount for fsconfig(2), which mount.nfs(8) would make. Each mount has its own cache and superblock:
  * without that, options of the first mount would hold for all, and a forced unmount of one would hurt the others.
  */
-export function nfsParameters(
+function nfsParameters(
   { address, clientAddress }: ReachedServer,
   { parameters, port, version3 = [] }: NfsOptions,
   version: NfsVersion,
@@ -109,7 +109,7 @@ async function requireLocks(subject: string, { version3 = [] }: NfsOptions): Pro
 }
 
 /** Explains the kernel's refusal of a mount. Its words are not passed on: they may have an option in them (X02). */
-export function explainNfs(
+function explainNfs(
   error: unknown,
   { exported: { host, share }, subject }: Pick<NfsMount, 'exported' | 'subject'>,
   { clientAddress }: Pick<ReachedServer, 'clientAddress'>,

@@ -13,7 +13,7 @@ import { step } from '../../volume/step.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 
 /** Opens the node of a device, to be shown elsewhere. */
-export async function openDeviceNode(queue: DiskQueue, devicePath: string): Promise<Descriptor> {
+async function openDeviceNode(queue: DiskQueue, devicePath: string): Promise<Descriptor> {
   await using directory = await openDirectory(queue, dirname(devicePath));
   return await openBeneath(queue, directory, basename(devicePath));
 }

@@ -15,7 +15,7 @@ const longestPauseMs = 8_000;
 const hiddenMs = 60_000;
 
 /** The server refused: the sentence is for people. */
-export class Refusal extends Error {
+class Refusal extends Error {
   readonly status: number;
 
   constructor(status: number, message: string) {

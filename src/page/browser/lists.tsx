@@ -18,7 +18,7 @@ function NodeLink({ node }: { node: string }) {
   );
 }
 
-export function nodeChip(state: Node['state']) {
+function nodeChip(state: Node['state']) {
   if (state === 'linked') return <Chip kind="good">linked</Chip>;
   return state === 'away' ? <Chip kind="bad">away</Chip> : <Chip kind="busy">telling</Chip>;
 }

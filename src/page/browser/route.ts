@@ -5,7 +5,7 @@ export type Route = Readonly<Record<string, string>>;
 
 const listeners = new Set<() => void>();
 
-export function routeNow(): Route {
+function routeNow(): Route {
   return Object.fromEntries(new URLSearchParams(location.search));
 }
 

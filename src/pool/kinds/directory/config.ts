@@ -6,7 +6,7 @@ import { type SystemDiskUse, systemDiskUses } from '../../location/disk/system-d
  * The role of project quota. required: without it the pool is not opened. whenAvailable: it holds the sizes of volumes
  * where the filesystem has it switched on. none: it is not used.
  */
-export const quotaUses = ['required', 'whenAvailable', 'none'] as const;
+const quotaUses = ['required', 'whenAvailable', 'none'] as const;
 export type QuotaUse = (typeof quotaUses)[number];
 
 /** The options that only directory pools have. */

@@ -14,8 +14,8 @@ import type { Layout } from '../../records/layout.ts';
 export const projectFileName = 'project';
 
 /** The kubelet counts from 1048577 up, others from 1. */
-export const firstProject = 1_200_000_000;
-export const projectCount = 1 << 24;
+const firstProject = 1_200_000_000;
+const projectCount = 1 << 24;
 
 const noLimits = { bytes: 0n, inodes: 0n };
 

@@ -10,7 +10,7 @@ import { idOf, type Payload, recordOf, storedRecord } from './label/payload.ts';
 import { changeObject } from './objects.ts';
 
 /** The records in a label, wherever it was read. */
-export function readRecords({ object, poolId }: Payload): ReadRecords<VolumeId, VolumeRecord> {
+function readRecords({ object, poolId }: Payload): ReadRecords<VolumeId, VolumeRecord> {
   const read: ReadRecords<VolumeId, VolumeRecord> = { records: [], damaged: [] };
   const id = object?.state === 'volume' ? idOf(object) : undefined;
   if (object === undefined || id === undefined) return read;
@@ -25,7 +25,7 @@ export function readRecords({ object, poolId }: Payload): ReadRecords<VolumeId, 
   return read;
 }
 
-export function readLabelTrash({ object, poolId }: Payload, id?: VolumeId | SnapshotId): TrashContents {
+function readLabelTrash({ object, poolId }: Payload, id?: VolumeId | SnapshotId): TrashContents {
   const contents: TrashContents = { kept: [], unkept: [], unreadable: [] };
   if (object === undefined || (id !== undefined && idOf(object) !== id)) return contents;
   const { deletion, name: ref, state } = object;

@@ -2,10 +2,10 @@ import { type SectionReader, shown, WrongValue } from '../../../settings/section
 import { absolutePath, duration, oneOf, text, yesOrNo } from '../../../settings/values.ts';
 
 /** flexvolume: arguments, as the kubelet called FlexVolume drivers. json: a request on standard input. */
-export const protocols = ['flexvolume', 'json'] as const;
+const protocols = ['flexvolume', 'json'] as const;
 
 /** The result of a program's work: a mounted directory, or a block device that the driver mounts. */
-export const presentations = ['directory', 'device'] as const;
+const presentations = ['directory', 'device'] as const;
 
 /** A program of the user's, from the configuration. */
 export interface ProgramConfig {

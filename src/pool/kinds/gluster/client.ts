@@ -31,7 +31,7 @@ export const clientPaths: readonly string[] = [
 ];
 const systemdRunPaths = ['/usr/bin/systemd-run', '/bin/systemd-run'];
 
-export const missingClient =
+const missingClient =
   'this node has no GlusterFS client: install it there (glusterfs-client; Fedora, RHEL: glusterfs-fuse). In a container the driver must see the processes of the node (hostPID: true)';
 
 /** The programs of this node that run clients. */

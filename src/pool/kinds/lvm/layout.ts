@@ -113,7 +113,7 @@ export function byRoom({ physicalVolumes }: Pick<Disks, 'physicalVolumes'>): Phy
 }
 
 /** The roomiest two that have no disk in common: two partitions of one are lost together. */
-export function legsOf(usable: readonly PhysicalVolume[]): PhysicalVolume[] {
+function legsOf(usable: readonly PhysicalVolume[]): PhysicalVolume[] {
   let best: readonly PhysicalVolume[] = [];
   for (const [index, first] of usable.entries()) {
     const second = usable.slice(index + 1).find(({ disks }) => !disks.some((disk) => first.disks.includes(disk)));

@@ -9,7 +9,7 @@ const prefix = 'holdfast.';
 const longestTag = 1024;
 
 /** The role of a logical volume: its one tag without a document. One without any is not ours. */
-export const lvStates = ['pool', 'thin', 'draft', 'volume', 'snapshot', 'trash', 'removed'] as const;
+const lvStates = ['pool', 'thin', 'draft', 'volume', 'snapshot', 'trash', 'removed'] as const;
 export type LvState = (typeof lvStates)[number];
 
 export function stateTag(state: LvState): string {

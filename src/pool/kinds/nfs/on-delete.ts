@@ -10,8 +10,6 @@ export type OnDelete = (typeof onDeletes)[number];
 /** Directories in the pool's own for volumes that were not removed. */
 const keptIn = { archive: 'archived', retain: 'retained' } as const;
 
-export const keptDirectories: readonly string[] = Object.values(keptIn);
-
 /** The name for a volume's directory that people find it by: its claim, if that is known, and its id. */
 export function keptName(
   onDelete: Exclude<OnDelete, 'delete'>,

@@ -10,7 +10,7 @@ import { step } from '../../../volume/step.ts';
 import type { Layout } from '../../records/layout.ts';
 
 /** Directory in the pool's own with the names that people gave to volumes. Made when it is first needed. */
-export const namesName = 'names';
+const namesName = 'names';
 
 /**
  * Names of volumes, for people at the server: links to the directories of volumes, at paths that classes choose (`subDir`).

@@ -8,7 +8,7 @@ const cryptsetupsOfPool = cryptsetupsAtOnce - 1;
 const formatsAtOnce = 8;
 
 /** A limited number of places, for the whole driver. */
-export class Places {
+class Places {
   readonly #limit: number;
   readonly #taken = new Set<object>();
   readonly #waiting: { readonly owner: object; readonly enter: (isTaken: boolean) => void }[] = [];

@@ -3,7 +3,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 
 /** A disk that was attached for another CSI driver or by an operator is blank until that one begins to use it. */
-export const othersFirstMs = 60_000;
+const othersFirstMs = 60_000;
 
 export interface DiskAge {
   /** Time for which it has been seen unchanged. */

@@ -5,7 +5,7 @@ import { type DiskShape, entriesBytes, layoutOf } from './layout.ts';
 /* The table of partitions of a disk of ours: UEFI specification, 5.2.3 and 5.3. */
 
 /** The type of our one partition, which no other program has. It stands for the format of what lies in it. */
-export const partitionTypeGuid = '8f3c2a5e-6d1b-4c59-9e27-486f6c644673';
+const partitionTypeGuid = '8f3c2a5e-6d1b-4c59-9e27-486f6c644673';
 
 const signature = Buffer.from('EFI PART');
 const revision = 0x00010000;

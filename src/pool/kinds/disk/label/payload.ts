@@ -8,7 +8,7 @@ import { storedDeletion } from '../../../records/trash-files.ts';
 import { idOfObject } from '../names.ts';
 import type { SlotFormat } from './slots.ts';
 
-export const objectStates = ['draft', 'volume', 'trash', 'removed'] as const;
+const objectStates = ['draft', 'volume', 'trash', 'removed'] as const;
 /** draft: it is being made. trash: it can be brought back. removed: it is wiped, and then gone. */
 export type ObjectState = (typeof objectStates)[number];
 

@@ -206,7 +206,7 @@ export function readCredentialFile(path: string, text: string): CredentialFile {
 }
 
 /** A JSON Web Token by which a service account asks for a token (RFC 7523). */
-export function signedClaims(account: ServiceAccount, nowMs: number): string {
+function signedClaims(account: ServiceAccount, nowMs: number): string {
   const seconds = Math.floor(nowMs / 1000);
   const header = { alg: 'RS256', typ: 'JWT', ...(account.private_key_id && { kid: account.private_key_id }) };
   const claims = { iss: account.client_email, scope, aud: account.token_uri, iat: seconds, exp: seconds + 3600 };
