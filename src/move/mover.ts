@@ -442,9 +442,7 @@ export class Mover {
     const { peers } = this.#options;
     const left = lost === undefined ? await peers?.cancelLeaving(id) : undefined;
     if (left !== undefined) return left;
-    const freed = await this.#free(id, lost);
-    await peers?.takenBack(id);
-    return freed;
+    return this.#free(id, lost);
   }
 
   /**
@@ -752,7 +750,7 @@ export class Mover {
    * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
    */
   async #free(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob> {
-    const { objects } = this.#options;
+    const { objects, peers } = this.#options;
     this.#requireOpen(id);
     return objects.claim([{ object: id }], 'the end of a move', async () => {
       const copies = await statesOf(await this.#having(id), id);
@@ -773,6 +771,7 @@ export class Mover {
         await movesOf(pool).takeBack(id, lost);
       }
       if (moveId !== '') await removeSnapshots(pool, { id, moveId });
+      await peers?.takenBack(id);
       const startedAt = new Date().toISOString();
       const { name } = valid?.pool ?? pool;
       return { moveId, id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };

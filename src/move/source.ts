@@ -166,6 +166,8 @@ export interface PoolSourceParts {
   readonly to?: string | undefined;
   readonly objects: ObjectQueue;
   readonly signal: AbortSignal;
+  /** Asked before the move leaves a fence or a snapshot: it may have ended while that waited for others. */
+  readonly requireRunning?: (() => void) | undefined;
 }
 
 /** A pool of this node that a volume leaves. */
@@ -214,7 +216,10 @@ export class PoolSource implements MoveSource {
     const { id, moveId, pool } = this.#parts;
     if (await this.hasSnapshot(target)) return;
     const spec = { id: target, name: `${moveSnapshotName(moveId)}${target}`, sourceId: id, parameters: {} };
-    await patiently(this.#parts, [id, target], () => pool.takeSnapshots([spec])).catch((error) => {
+    await patiently(this.#parts, [id, target], async () => {
+      this.#parts.requireRunning?.();
+      await pool.takeSnapshots([spec]);
+    }).catch((error) => {
       throw error instanceof ResourceExhausted ? new SourceFull(error.message) : error;
     });
   }
@@ -237,21 +242,42 @@ export class PoolSource implements MoveSource {
     if (traits.detaching === 'automatic' && (await this.#isUsed())) return undefined;
     try {
       const { fenceId, moveId } = fence;
-      return await patiently(this.#parts, [id], () =>
-        this.#moves.close(id, { moveId, fenceId, ...(to !== undefined && { to }) }),
-      );
+      return await patiently(this.#parts, [id], async () => {
+        this.#parts.requireRunning?.();
+        return this.#moves.close(id, { moveId, fenceId, ...(to !== undefined && { to }) });
+      });
     } catch (error) {
       if (error instanceof FailedPrecondition && (await this.#moves.stateOf(id)).why === undefined) return undefined;
       throw error;
     }
   }
 
-  async open(): Promise<void> {
+  open(): Promise<void> {
+    return patiently(this.#parts, [this.#parts.id], () => this.#open());
+  }
+
+  async #open(): Promise<void> {
     const { id, moveId, pool } = this.#parts;
-    await patiently(this.#parts, [id], async () => {
-      if ((await pool.find(id)) === undefined) return;
-      const { mark } = await this.#moves.stateOf(id);
-      if (mark.fence?.moveId === moveId) await this.#moves.open(id, moveId);
+    if ((await pool.find(id)) === undefined) return;
+    const { mark } = await this.#moves.stateOf(id);
+    if (mark.fence?.moveId === moveId) await this.#moves.open(id, moveId);
+  }
+
+  /** Ends the move here: nothing of it is left, and no late request comes between that and the note of it. */
+  giveUp<T>(note: () => Promise<T>): Promise<T> {
+    return patiently(this.#parts, [this.#parts.id], async () => {
+      await this.#open();
+      await this.removeSnapshots();
+      return note();
+    });
+  }
+
+  /** The last thing that a target asks for, also when it gives the move up. @param note that the move has ended: there is no fence */
+  removeLast(note: () => Promise<void>): Promise<void> {
+    return patiently(this.#parts, [this.#parts.id], async () => {
+      await this.removeSnapshots();
+      const sight = await this.look();
+      if (sight !== undefined && sight.state.mark.fence === undefined) await note();
     });
   }
 

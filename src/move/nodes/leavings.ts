@@ -218,7 +218,16 @@ export class Leavings {
     const { objects, pools } = this.#options;
     const job = this.#jobOf(id, moveId);
     const pool = job === undefined ? (await pools.find(id))?.pool : leftPool(pools, job);
-    return pool && new PoolSource({ pool, id, moveId, to: node, objects, signal });
+    const requireRunning = () => this.#requireRunning({ id, moveId, node });
+    return pool && new PoolSource({ pool, id, moveId, to: node, objects, signal, requireRunning });
+  }
+
+  /** The end of a move is noted in a claim of its volume, and this asked in one. @throws NotAdmitted */
+  #requireRunning({ id, moveId, node }: PeerMove): void {
+    const admission = this.#admitted.get(id);
+    const isAdmitted = admission?.moveId === moveId && admission.node === node;
+    if (isAdmitted && this.#jobOf(id, moveId)?.state === 'running') return;
+    throw new NotAdmitted(`the move of volume ${id} has ended, or was ordered again.`);
   }
 
   /** A stream for a move that was just let in. It ends with the admission or, if it reads the volume itself, with the fence. */
@@ -287,7 +296,7 @@ export class Leavings {
     return this.#abandon(job, undefined);
   }
 
-  /** The target is lost, and the copy was taken back. */
+  /** The target is lost, and the copy was taken back. The caller has claimed it. */
   async takenBack(id: VolumeId): Promise<void> {
     const job = this.#known.get(id);
     this.#admitted.delete(id);
@@ -335,10 +344,11 @@ export class Leavings {
     const { id, moveId } = job;
     const source = this.#sourceOf(job);
     if (this.#admitted.get(id)?.moveId === moveId) this.#admitted.delete(id);
+    const note = () => this.#note(endedJob(job, reason === undefined ? 'cancelled' : 'failed', reason));
     await this.#reads.end(id);
-    if (hasVolume) await source.open();
+    if (hasVolume) return source.giveUp(note);
     await source.removeSnapshots();
-    return this.#note(endedJob(job, reason === undefined ? 'cancelled' : 'failed', reason));
+    return note();
   }
 
   #sourceOf(job: MoveJob): PoolSource {

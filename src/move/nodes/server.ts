@@ -10,7 +10,7 @@ import { readText } from '../../volume/flow/read-text.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import type { PeerMove } from '../mover.ts';
-import { MoveEnded, type PoolSource, type ReadRequest } from '../source.ts';
+import { MoveEnded, type ReadRequest } from '../source.ts';
 import { switched } from '../switched.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
@@ -219,7 +219,8 @@ class Answering {
         await source.removeSnapshot(parsed(asked.snapshot, body).snapshot);
         return this.#reply({});
       case 'remove-snapshots':
-        return this.#removeSnapshots(source);
+        await source.removeLast(() => this.#leavings.end(this.#move, 'cancelled'));
+        return this.#reply({});
       case 'close': {
         await this.#leavings.begin(this.#move);
         const closed = await source.close({ moveId, fenceId: parsed(asked.close, body).fenceId });
@@ -242,14 +243,6 @@ class Answering {
         return this.#reply({});
       }
     }
-  }
-
-  /** The last thing that a target asks for, also when it gives the move up. */
-  async #removeSnapshots(source: PoolSource): Promise<void> {
-    await source.removeSnapshots();
-    const sight = await source.look();
-    if (sight !== undefined && sight.state.mark.fence === undefined) await this.#leavings.end(this.#move, 'cancelled');
-    this.#reply({});
   }
 
   #reply(answer: object): void {

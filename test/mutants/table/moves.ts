@@ -4,6 +4,8 @@ const rule = { file: 'src/volume/move/rule.ts', killer: 'src/volume/move/rule.te
 
 const nodes = { killer: 'test/move/nodes.test.ts' } as const;
 
+const late = { killer: 'test/move/nodes-late.test.ts' } as const;
+
 const giving = { killer: 'test/move/giving.test.ts' } as const;
 
 const pool = { killer: 'test/move/pool.test.ts' } as const;
@@ -714,6 +716,30 @@ export const moveMutants: readonly Mutant[] = [
     text: '    await this.#reads.end(id);\n    if (hasVolume)',
     replacement: '    if (hasVolume)',
     only: 'is cancelled at the source',
+  },
+  {
+    name: 'a request that waited for its turn fences no volume whose move has ended',
+    ...late,
+    file: 'src/move/source.ts',
+    text: '        this.#parts.requireRunning?.();\n        return this.#moves.close',
+    replacement: '        return this.#moves.close',
+    only: 'for a fence, where',
+  },
+  {
+    name: 'a request that waited for its turn takes no snapshot for a move that has ended',
+    ...late,
+    file: 'src/move/source.ts',
+    text: '      this.#parts.requireRunning?.();\n      await pool.takeSnapshots',
+    replacement: '      await pool.takeSnapshots',
+    only: 'for a snapshot, where',
+  },
+  {
+    name: 'the end of a move is noted before its volume can be claimed again',
+    ...late,
+    file: 'src/move/nodes/leavings.ts',
+    text: 'if (hasVolume) return source.giveUp(note);',
+    replacement: 'if (hasVolume) await source.giveUp(async () => undefined);\n    if (hasVolume) return note();',
+    only: 'comes between no fence',
   },
   {
     name: 'a deletion waits for the end of what is read',

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+import { deviceOf, write } from './devices.ts';
+import { Broker, MovingNode, order } from './two-nodes.ts';
+import { movesOf } from './two-pools.ts';
+
+/* Requests of a target that wait at the source for their turn, and get it after the move has ended. */
+
+const mib = 1n << 20n;
+const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 32n * mib });
+const { id } = spec;
+
+async function filled(node: MovingNode): Promise<void> {
+  await node.pool.create(spec);
+  await using shown = await deviceOf(node, id);
+  write(shown.devicePath, randomBytes(2 << 20), 5n * mib);
+}
+
+interface Late {
+  /** The first request has come, and waits. */
+  readonly hasCome: Promise<void>;
+  /** Lets it go on, to its end. */
+  readonly run: () => Promise<void>;
+}
+
+/**
+ * The first request of a move waits for its turn.
+ * @param afterEnd runs after each later turn of a move
+ */
+function delayFirst({ objects }: MovingNode, afterEnd: (late: Late) => Promise<void> = async () => undefined): Late {
+  const claim = objects.claim.bind(objects);
+  const [come, go, done] = [
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+  ];
+  const late = {
+    hasCome: come.promise,
+    run: () => {
+      go.resolve();
+      return done.promise;
+    },
+  };
+  let isFirst = true;
+  objects.claim = async (claims, what, work) => {
+    // It claims the rest by a call of itself.
+    if (what !== 'a move' || claims.length === 0) return claim(claims, what, work);
+    if (!isFirst) {
+      const result = await claim(claims, what, work);
+      await afterEnd(late);
+      return result;
+    }
+    isFirst = false;
+    come.resolve();
+    await go.promise;
+    return claim(claims, what, work).finally(done.resolve);
+  };
+  return late;
+}
+
+async function requireFree(node: MovingNode): Promise<void> {
+  assert.equal((await movesOf(node.pool).stateOf(id)).why, undefined, 'no fence');
+  assert.deepEqual(await node.pool.listSnapshots(undefined, undefined), []);
+  await using _shown = await deviceOf(node, id);
+}
+
+describe('a request that waits at the source until its move has ended leaves nothing', () => {
+  for (const xfs of [true, false]) {
+    const what = xfs ? 'for a snapshot' : 'for a fence';
+
+    test(`${what}, where the move is cancelled at the source`, async () => {
+      using scratch = new Scratch('nodes');
+      const broker = new Broker();
+      await using a = await MovingNode.open(scratch, broker, 'a', { xfs });
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await filled(a);
+      const late = delayFirst(a);
+      await order(a, b, id);
+      await late.hasCome;
+      assert.equal((await a.leavings.cancel(id))?.state, 'cancelled');
+      await late.run();
+      await requireFree(a);
+    });
+
+    test(`${what}, where the target has given the move up`, async () => {
+      using scratch = new Scratch('nodes');
+      const broker = new Broker();
+      await using a = await MovingNode.open(scratch, broker, 'a', { xfs });
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await filled(a);
+      const late = delayFirst(a);
+      await order(a, b, id);
+      await late.hasCome;
+      assert.equal((await b.mover.cancel(id)).state, 'cancelled');
+      await late.run();
+      await requireFree(a);
+      assert.equal(a.leavings.jobs()[0]?.state, 'cancelled');
+    });
+  }
+
+  test('and comes between no fence that ends and the note of it', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    let moveId = '';
+    const late = delayFirst(a, async ({ run }) => {
+      await a.leavings.admit({ id, moveId, node: 'b' }, 'again').catch(() => undefined);
+      await run();
+    });
+    moveId = await order(a, b, id);
+    await late.hasCome;
+    assert.equal((await a.leavings.cancel(id))?.state, 'cancelled');
+    await requireFree(a);
+  });
+});
