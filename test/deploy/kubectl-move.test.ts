@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -62,6 +62,17 @@ done
 exec ${kubectl} "$@"
 `;
 
+/** Deletes no claim before it may. */
+const holding = (directory: string, kubectl: string) => `#!/bin/sh
+case "$*" in
+  *'delete --raw'* | *'delete pvc'*)
+    : >"${directory}/held"
+    until [ -e "${directory}/released" ]; do sleep 0.1; done
+    ;;
+esac
+exec ${kubectl} "$@"
+`;
+
 const moveId = '6d3b6f2e-8a53-4a51-9d86-0c3f8f6f7f11';
 const controller = (directory: string) => `#!/bin/sh
 cat >/dev/null
@@ -117,6 +128,35 @@ describe('kubectl holdfast move', () => {
     child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
     const [status] = await once(child, 'close');
     return { stdout, stderr, status };
+  }
+
+  /** The same at a terminal, where somebody answers once a line of this has come. */
+  async function typeAtTerminal(words: string[], question: RegExp, answer: string) {
+    const child = spawn('script', ['-qec', `${plugin} move ${words.join(' ')}`, '/dev/null'], {
+      env: {
+        PATH: `${scratch.path}:${programs}:${process.env['PATH']}`,
+        KUBECONFIG: server.kubeconfig,
+        HOME: scratch.path,
+      },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => (shown += text));
+    const closed = once(child, 'close');
+    await eventually(() => assert.match(shown, question), 60_000);
+    child.stdin.write(answer);
+    const [status] = await closed;
+    return { shown, status };
+  }
+
+  async function usedBy(pod: string, claim: string): Promise<void> {
+    await apply({
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: pod, namespace: 'default' } },
+      spec: {
+        ...{ nodeName: 'node-a', automountServiceAccountToken: false, containers: [{ name: 'db', image: 'db' }] },
+        volumes: [{ name: 'data', persistentVolumeClaim: { claimName: claim } }],
+      },
+    });
   }
 
   async function apply(object: object): Promise<void> {
@@ -206,6 +246,45 @@ describe('kubectl holdfast move', () => {
     );
   });
 
+  test('deletes no claim that another terminal has made meanwhile', async () => {
+    await created('twice');
+    plays('node-b', 'done - node-b');
+    const slow = scratch.join('kubectl-slow');
+    writeFileSync(slow, holding(scratch.path, `${programs}/kubectl`));
+    chmodSync(slow, 0o755);
+    const second = type(['--resume', 'default/twice'], 120, slow);
+    await eventually(() => assert.ok(existsSync(scratch.join('held'))), 60_000);
+    const [first] = await Promise.all([type(['--resume', 'default/twice']), releases('twice')]);
+    assert.equal(first.status, 0, first.stderr);
+    const uid = () => server.kubectl.run(['get', 'pvc', 'twice', '-o', 'jsonpath={.metadata.uid}']);
+    const made = await uid();
+    writeFileSync(scratch.join('released'), '');
+    const { status, stderr } = await second;
+    assert.equal(status, 0, stderr);
+    assert.equal(await uid(), made);
+    assert.equal(await server.kubectl.run(['get', 'pvc', 'twice', '-o', 'jsonpath={.metadata.deletionTimestamp}']), '');
+    assert.deepEqual(
+      (await placesOf('twice')).map(({ name, node, policy }) => [name, node, policy]),
+      [['pv-twice-moved-1', 'node-b', 'Delete']],
+    );
+  });
+
+  test('changes nothing if the move has failed while it waited for an answer', async () => {
+    await created('asked');
+    await usedBy('asking', 'asked');
+    plays('node-a', 'running waiting node-b', 'failed - node-b');
+    const words = ['default/asked', '--to', 'node-b'];
+    const { shown, status } = await typeAtTerminal(words, /delete the pod asking/, 'y\n');
+    assert.equal(status, 1, shown);
+    assert.match(shown, /default\/asked is on node-a/);
+    const pod = await server.kubectl.run(['get', 'pod', 'asking', '-o', 'jsonpath={.metadata.deletionTimestamp}']);
+    assert.equal(pod, '');
+    assert.deepEqual(
+      (await placesOf('asked')).map(({ name, node }) => [name, node]),
+      [['pv-asked', 'node-a']],
+    );
+  });
+
   test('of a move that failed leaves all as it was', async () => {
     await created('failed');
     plays('node-a', 'running copying node-b', 'failed - node-b');
@@ -244,13 +323,7 @@ describe('kubectl holdfast move', () => {
 
   test('deletes the pod although the API server has refused it at first', async () => {
     await created('patient');
-    await apply({
-      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'db', namespace: 'default' } },
-      spec: {
-        ...{ nodeName: 'node-a', automountServiceAccountToken: false, containers: [{ name: 'db', image: 'db' }] },
-        volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'patient' } }],
-      },
-    });
+    await usedBy('db', 'patient');
     const kubectl = scratch.join('kubectl-once');
     writeFileSync(kubectl, onceFailing(scratch.path, `${programs}/kubectl`));
     chmodSync(kubectl, 0o755);

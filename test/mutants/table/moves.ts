@@ -1664,6 +1664,22 @@ export const moveMutants: readonly Mutant[] = [
     only: 'with its mark',
   },
   {
+    name: 'a claim that another terminal has made again is not deleted',
+    file: 'deploy/kubectl/kubectl-holdfast',
+    text: ',"preconditions":{"uid":"%s"}',
+    replacement: '',
+    killer: 'test/deploy/kubectl-move.test.ts',
+    only: 'another terminal',
+  },
+  {
+    name: 'a pod is not deleted for a move that has failed while nobody answered',
+    file: 'deploy/kubectl/kubectl-holdfast',
+    text: 'y | Y | yes) stopping=yes; continue ;;',
+    replacement: 'y | Y | yes) ;;',
+    killer: 'test/deploy/kubectl-move.test.ts',
+    only: 'waited for an answer',
+  },
+  {
     name: 'no whole disk is taken for a volume of another node unasked',
     ...disks,
     file: 'src/move/mover.ts',
