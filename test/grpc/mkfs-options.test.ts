@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { parseMkfsOptions } from '../../src/command/mkfs-options.ts';
 import { InvalidArgument } from '../../src/volume/errors.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
-import { NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { NodeHarness, rejects, run, sizeKiB } from '../support/node-harness.ts';
 
 let harness: NodeHarness;
 before(async () => {
@@ -103,8 +103,4 @@ describe('an ext4 with bigalloc, which earlier versions made', () => {
 /** This node's mkfs does not know the option, or its kernel does not mount what that makes: said at once. */
 function nothingIfRefused(error: unknown): undefined {
   if (!(error instanceof InvalidArgument)) throw error;
-}
-
-function sizeKiB(path: string): number {
-  return Number(run('df', '--output=size', '-k', path).split('\n')[1]);
 }

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { attachDevice } from '../../src/pool/attached-device.ts';
 import { Child } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
-import { NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { NodeHarness, rejects, sizeKiB } from '../support/node-harness.ts';
 import { filesystems, mountCapability, type TestVolume } from '../support/node-volume.ts';
 
 let harness: NodeHarness;
@@ -17,10 +17,6 @@ after(() => harness[Symbol.asyncDispose]());
 
 const gibibyte = 1n << 30n;
 const ext4 = { type: 'mount', fsType: 'ext4' } as const;
-
-function sizeKiB(path: string): number {
-  return Number(run('df', '--output=size', '-k', path).split('\n')[1]);
-}
 
 /** Staged and unstaged again, while somebody in another mount namespace has it from then on. */
 async function keptElsewhere(volume: TestVolume, flags: string[] = []): Promise<AsyncDisposable> {

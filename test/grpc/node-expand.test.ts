@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { NodeHarness, rejects, run, sizeKiB } from '../support/node-harness.ts';
 import { blockCapability, filesystems, mountCapability } from '../support/node-volume.ts';
 
 let harness: NodeHarness;
@@ -14,10 +14,6 @@ after(() => harness[Symbol.asyncDispose]());
 
 const gibibyte = 1n << 30n;
 const ext4 = { type: 'mount', fsType: 'ext4' } as const;
-
-function sizeKiB(path: string): number {
-  return Number(run('df', '--output=size', '-k', path).split('\n')[1]);
-}
 
 describe('NodeExpandVolume', () => {
   for (const { fsType, sizeBytes } of filesystems.filter(({ fsType }) => fsType !== 'ext4')) {

@@ -16,10 +16,8 @@ const singleWriter = mountCapability('SINGLE_NODE_SINGLE_WRITER');
 const multiWriter = mountCapability('SINGLE_NODE_MULTI_WRITER');
 const readerOnly = mountCapability('SINGLE_NODE_READER_ONLY');
 
-async function staged(name: string, volume_capability = mountCapability()) {
-  const volume = await harness.volume(name, ext4);
-  await volume.stage({ volume_capability });
-  return volume;
+function staged(name: string, capability = mountCapability()) {
+  return harness.staged(name, ext4, capability);
 }
 
 describe('NodePublishVolume', () => {

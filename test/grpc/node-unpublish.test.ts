@@ -14,10 +14,8 @@ after(() => harness[Symbol.asyncDispose]());
 const ext4 = { type: 'mount', fsType: 'ext4' } as const;
 const multiWriter = mountCapability('SINGLE_NODE_MULTI_WRITER');
 
-async function staged(name: string, volume_capability = mountCapability()) {
-  const volume = await harness.volume(name, ext4);
-  await volume.stage({ volume_capability });
-  return volume;
+function staged(name: string, capability = mountCapability()) {
+  return harness.staged(name, ext4, capability);
 }
 
 describe('NodeUnpublishVolume', () => {

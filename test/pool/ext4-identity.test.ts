@@ -17,6 +17,7 @@ import { giveNewIdentity } from '../../src/filesystems/identity.ts';
 import { renew } from '../../src/filesystems/renewal.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
+import { uuidOf } from '../support/disk.ts';
 import { Scratch } from '../support/scratch.ts';
 import { whileMounted } from '../support/while-mounted.ts';
 
@@ -32,10 +33,6 @@ function ext4(scratch: Scratch, options: readonly string[] = [], mebibytes = 320
 
 function bytesOf(uuid: string): Buffer {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex');
-}
-
-function uuidOf(path: string): string {
-  return execFileSync('blkid', ['-p', '-o', 'value', '-s', 'UUID', path], { encoding: 'utf8' }).trim();
 }
 
 /** e2fsck(8) ends with 0 only if there is nothing to be said. */

@@ -14,11 +14,11 @@ import { replaceKey } from '../../src/pool/layers/luks/rekey.ts';
 import { luksHeaderBytes } from '../../src/volume/encryption.ts';
 import { parseHandle } from '../../src/volume/handle.ts';
 import { attachDisk, digestOf, sparseFile } from '../support/disk.ts';
+import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const queue = new DiskQueue('disk', 4);
 const parts = { queue, programs: new LuksPrograms(queue) };
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const handle = parseHandle('database') ?? assert.fail();
 const key: KeyMaterial = { bytes: randomBytes(32), isRandom: true };
 const other: KeyMaterial = { bytes: randomBytes(32), isRandom: true };
@@ -59,7 +59,7 @@ class Disk extends Scratch {
 
   use(current: KeyMaterial, isReadonly: boolean) {
     const keys = { current, previous: undefined };
-    return { handle, content: { type: 'block' }, lower: this.lower, keys, isReadonly, log } as const;
+    return { handle, content: { type: 'block' }, lower: this.lower, keys, isReadonly, log: quiet } as const;
   }
 
   prepare(current = key, isReadonly = false, programs = parts.programs): Promise<PreparedDisk> {

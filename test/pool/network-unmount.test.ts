@@ -13,6 +13,7 @@ import { endUnmount } from '../../src/pool/network-disk/unmount.ts';
 import type { VolumeHandle } from '../../src/volume/handle.ts';
 import { mountAt, mountNew } from '../kernel/mounting.ts';
 import { startNamespace } from '../support/child.ts';
+import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const queue = new DiskQueue('test', 2);
@@ -42,8 +43,7 @@ test('a filesystem that a container has mounted keeps its connections, though it
     schema: noteFormat.schema.transform((note) => ({ ...note, connections: [] })),
   });
   const state = new TargetState(notes, new DiskUses());
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const options = { target, queue, beside: queue, looks: queue, state, log };
+  const options = { target, queue, beside: queue, looks: queue, state, log: quiet };
   const volume = { handle: 'a' as VolumeHandle, context: {} };
   await endUnmount(options, volume);
   await using _container = await startNamespace(path);

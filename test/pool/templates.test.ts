@@ -21,6 +21,7 @@ import { InvalidArgument, ResourceExhausted } from '../../src/volume/errors.ts';
 import { type FilesystemType, filesystemTypes } from '../../src/volume/filesystem.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { BeforeStep } from '../support/before-step.ts';
+import { uuidOf } from '../support/disk.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { withMounted } from '../support/mounted-volume.ts';
@@ -66,10 +67,6 @@ function templates(scratch: Scratch): string[] {
 
 function spec(name: string, fsType: FilesystemType, changes: Parameters<typeof volumeSpec>[1] = {}) {
   return volumeSpec(name, { content: { type: 'mount', fsType }, sizeBytes: size, ...changes });
-}
-
-function uuidOf(path: string): string {
-  return execFileSync('blkid', ['-p', '-o', 'value', '-s', 'UUID', path], { encoding: 'utf8' }).trim();
 }
 
 function check(fsType: FilesystemType, path: string): void {

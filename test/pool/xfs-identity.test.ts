@@ -17,6 +17,7 @@ import { renew } from '../../src/filesystems/renewal.ts';
 import { xfsRenewal } from '../../src/filesystems/xfs-identity.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
+import { uuidOf } from '../support/disk.ts';
 import { Scratch } from '../support/scratch.ts';
 import { whileMounted } from '../support/while-mounted.ts';
 
@@ -28,10 +29,6 @@ function xfs(scratch: Scratch, options: readonly string[] = [], mebibytes = 320)
   truncateSync(path, mebibytes * 1024 * 1024);
   execFileSync('mkfs.xfs', ['-q', '-f', '-K', ...options, path], { stdio: 'pipe' });
   return path;
-}
-
-function uuidOf(path: string): string {
-  return execFileSync('blkid', ['-p', '-o', 'value', '-s', 'UUID', path], { encoding: 'utf8' }).trim();
 }
 
 function database(path: string, ...commands: string[]): string {

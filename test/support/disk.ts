@@ -89,3 +89,8 @@ export function replaceProgram(scratch: Scratch, program: string, script: string
     },
   };
 }
+
+/** The UUID of the filesystem in an image or on a disk. */
+export function uuidOf(path: string): string {
+  return execFileSync('blkid', ['-p', '-o', 'value', '-s', 'UUID', path], { encoding: 'utf8' }).trim();
+}

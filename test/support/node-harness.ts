@@ -180,6 +180,13 @@ export class NodeHarness implements AsyncDisposable {
     return new TestVolume(() => this.node, id, staging, pod, capability);
   }
 
+  /** Makes a volume, and stages it with this capability. */
+  async staged(name: string, content: VolumeContent, volume_capability = mountCapability()): Promise<TestVolume> {
+    const volume = await this.volume(name, content);
+    await volume.stage({ volume_capability });
+    return volume;
+  }
+
   /** The mounts at exactly this path, the lowest first. */
   mountsAt(path: string): SeenMount[] {
     return this.mounts().filter(({ target }) => target === path);
@@ -218,4 +225,9 @@ export async function rejects(call: Promise<unknown>, code: string, words = /./)
     return error.message;
   }
   throw new assert.AssertionError({ message: `the call was answered with OK, not ${code}` });
+}
+
+/** The size of the filesystem that is mounted there. */
+export function sizeKiB(path: string): number {
+  return Number(run('df', '--output=size', '-k', path).split('\n')[1]);
 }

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { attachDevice } from '../../../src/pool/attached-device.ts';
 import type { Pool, VolumeSpec } from '../../../src/pool/pool.ts';
-import { snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
+import { snapshotIdFor } from '../../../src/volume/id.ts';
 import { Secrets } from '../../../src/volume/secrets.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
-import type { Operation } from '../lvm/operations.ts';
+import { idOf, type Operation } from '../lvm/operations.ts';
 
 const mebibyte = 1n << 20n;
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
 const keyOf = (name: string) => createHash('sha256').update(name).digest('base64');
 const [first, second] = [keyOf('first'), keyOf('second')];
 const none = new Secrets({});

@@ -10,16 +10,15 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { FailedPrecondition, InvalidArgument, NotFound } from '../../../src/volume/errors.ts';
-import { volumeIdFor } from '../../../src/volume/id.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments, lvm, openTestLvm } from '../../support/lvm-pool.ts';
 import { withMounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { adopt, adoptionOperations, makeOutside, outsidePath, release, tagsOutside } from './adoption-operations.ts';
+import { idOf } from './operations.ts';
 
 const { disks } = guestArguments();
 const driver = fileURLToPath(new URL(`killed-driver${extname(import.meta.url)}`, import.meta.url));
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
 const shell = (command: string) => execFileSync('sh', ['-c', command], { encoding: 'utf8' });
 
 /** The group is the same for one scratch directory. */

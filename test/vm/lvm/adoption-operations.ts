@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Pool } from '../../../src/pool/pool.ts';
-import { volumeIdFor } from '../../../src/volume/id.ts';
 import { lvm } from '../../support/lvm-pool.ts';
-import type { Operation } from './operations.ts';
-
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
+import { idOf, type Operation } from './operations.ts';
 
 /** The one group of the machine, of which a pool knows no name. */
 function onlyGroup(): string {

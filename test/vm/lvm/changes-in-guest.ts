@@ -13,7 +13,7 @@ import { attachDevice } from '../../../src/pool/attached-device.ts';
 import { mappedName } from '../../../src/pool/kinds/lvm/names.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { NotFound, Unavailable } from '../../../src/volume/errors.ts';
-import { type SnapshotId, snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
+import type { SnapshotId } from '../../../src/volume/id.ts';
 import { metadataStepNames } from '../../../src/volume/step.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
@@ -21,6 +21,7 @@ import { groupFor, guestArguments, lvm, openTestLvm, testThinPool } from '../../
 import { Scratch } from '../../support/scratch.ts';
 import { openLvmWithLayer } from '../luks/encrypted-pool.ts';
 import { changedRanges, thinOperations } from './changes-operation.ts';
+import { idOf, snapshotOf } from './operations.ts';
 
 const { disks } = guestArguments();
 const thinPool = testThinPool;
@@ -28,8 +29,6 @@ const mebibyte = 1 << 20;
 const chunkBytes = 65_536;
 const patienceMs = 600_000;
 const block = { type: 'block' } as const;
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
-const snapshotOf = (name: string) => snapshotIdFor('node', name);
 
 async function makeBlock(pool: Pool, name: string, sizeBytes: bigint, encryption?: 'luks2'): Promise<string> {
   await pool.create(volumeSpec(name, { content: block, sizeBytes, encryption }));

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { ByteRange } from '../../../src/kernel/file/sparse.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
-import { type SnapshotId, snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
+import { type SnapshotId, volumeIdFor } from '../../../src/volume/id.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
-import type { Operation } from './operations.ts';
+import { type Operation, snapshotOf } from './operations.ts';
 
 /** All that differ between two snapshots; without a base, all that hold data. */
 export async function changedRanges(
@@ -17,8 +17,6 @@ export async function changedRanges(
   for await (const range of pool.changedRanges({ base, target, fromBytes, signal })) ranges.push(range);
   return ranges;
 }
-
-const snapshotOf = (name: string) => snapshotIdFor('node', name);
 
 /** What only pools of thin volumes can do. */
 export const thinOperations: Readonly<Record<string, Operation>> = {

@@ -2,14 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { attachDevice, type DeviceAttachment } from '../../../src/pool/attached-device.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
-import { snapshotIdFor, type VolumeId, volumeIdFor } from '../../../src/volume/id.ts';
+import type { VolumeId } from '../../../src/volume/id.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
-import type { Operation } from './operations.ts';
+import { idOf, type Operation, snapshotOf } from './operations.ts';
 
 const content = { type: 'block' } as const;
 const sizeBytes = 8n << 20n;
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
-const snapshotOf = (name: string) => snapshotIdFor('node', name);
 const written = Buffer.alloc(4096, 'in use');
 
 async function attached(pool: Pool, id: VolumeId): Promise<DeviceAttachment> {

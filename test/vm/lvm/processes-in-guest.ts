@@ -9,13 +9,14 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { attachDevice } from '../../../src/pool/attached-device.ts';
 import type { Pool, VolumeSpec } from '../../../src/pool/pool.ts';
-import { snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
+import { snapshotIdFor } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments, lvm, openTestLvm } from '../../support/lvm-pool.ts';
 import { mounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { changedRanges } from './changes-operation.ts';
+import { idOf } from './operations.ts';
 
 const { disks, options } = guestArguments();
 const isThin = options.thinPool !== undefined;
@@ -43,7 +44,6 @@ function countCommands(scratch: Scratch): () => number {
   };
 }
 
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
 const sizeBytes = 8n << 20n;
 const spec = (name: string, changes: Partial<VolumeSpec> = {}) =>
   volumeSpec(name, { content: { type: 'block' }, sizeBytes, ...changes });

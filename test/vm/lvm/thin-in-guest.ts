@@ -13,13 +13,14 @@ import { attachDevice, type DeviceAttachment } from '../../../src/pool/attached-
 import { lookAtLvmPool } from '../../../src/pool/kinds/lvm/look.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../src/volume/errors.ts';
-import { snapshotIdFor, type VolumeId, volumeIdFor } from '../../../src/volume/id.ts';
+import { snapshotIdFor, type VolumeId } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments, type LvmTestOptions, lvm, openTestLvm } from '../../support/lvm-pool.ts';
 import { mounted, withMounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { testSettings } from '../../support/test-pool.ts';
+import { idOf } from './operations.ts';
 
 const { disks } = guestArguments();
 const mebibyte = 1n << 20n;
@@ -28,7 +29,6 @@ const patienceMs = 600_000;
 const block = { type: 'block' } as const;
 /** Not waited for by the whole process: LVM of the driver has the lock until somebody has read what it says of so many. */
 const lvmBeside = promisify(execFile);
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
 
 async function attach(pool: Pool, id: VolumeId): Promise<DeviceAttachment> {
   const attachment = await attachDevice(pool, id, { persistent: true });

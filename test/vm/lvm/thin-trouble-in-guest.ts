@@ -15,12 +15,13 @@ import { attachDevice, type DeviceAttachment } from '../../../src/pool/attached-
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { Aborted, DataLoss, ResourceExhausted } from '../../../src/volume/errors.ts';
-import { snapshotIdFor, type VolumeId, volumeIdFor } from '../../../src/volume/id.ts';
+import { snapshotIdFor, type VolumeId } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments, lvm, openTestLvm } from '../../support/lvm-pool.ts';
 import { mountedDevice, withMounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { idOf } from './operations.ts';
 
 const { disks } = guestArguments();
 const mebibyte = 1n << 20n;
@@ -41,7 +42,6 @@ async function makeBlock(pool: Pool, name: string, sizeBytes: bigint): Promise<D
   return attachment;
 }
 
-const idOf = (name: string) => volumeIdFor('node', 'test', name);
 const snapshotOf = (sourceId: VolumeId) => ({ id: snapshotIdFor('node', 's'), name: 's', sourceId, parameters: {} });
 
 /** As device-mapper calls it. */
