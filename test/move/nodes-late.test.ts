@@ -118,3 +118,22 @@ describe('a request that waits at the source until its move has ended leaves not
     await requireFree(a);
   });
 });
+
+test('a node from where the volume has gone on to a third one does not give it up for the first one', async () => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  await using c = await MovingNode.open(scratch, broker, 'c');
+  await filled(a);
+  for (const [source, target] of [
+    [a, b],
+    [b, c],
+  ] as const) {
+    await order(source, target, id);
+    assert.equal((await target.ended(id)).job.state, 'done');
+  }
+  const given = { generation: 0, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  await assert.rejects(movesOf(b.pool).disclaim(id, given, 'a'), /has gone on to node c/);
+  assert.equal((await movesOf(b.pool).whereElse(id)) ?? 'none', 'c');
+});

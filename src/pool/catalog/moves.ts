@@ -175,7 +175,9 @@ export class Moves implements PoolMoves {
   async disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number> {
     const { generations, index, name } = this.#parts;
     if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} is in pool ${name} already.`);
-    const generation = disclaim(given, await generations.read(id));
+    const noted = await generations.noted(id);
+    const generation = disclaim(given, noted, source);
+    if (generation === undefined) throw wentOn(id, source, noted.at);
     await step('move/generation', () => generations.write(id, generation, source));
     return generation;
   }
@@ -536,6 +538,13 @@ class IncomingTreeVolume extends IncomingVolume implements IncomingTree {
 function wentElsewhere(id: SnapshotId | VolumeId, poolName: string, node: string): FailedPrecondition {
   return new FailedPrecondition(
     `${kindOf(id)} ${id} was handed over by pool ${poolName}, and may be on node ${node}. If that node will never come back, or is this one under another name: --node-is-lost ${node}.`,
+  );
+}
+
+function wentOn(id: VolumeId, source: string, node: string | undefined): FailedPrecondition {
+  const where = node === undefined ? 'another pool of it' : `node ${node}`;
+  return new FailedPrecondition(
+    `volume ${id} has been on this node, and has gone on to ${where}: its copy on node ${source} is an earlier one, and stays unused.`,
   );
 }
 

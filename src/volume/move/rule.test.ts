@@ -23,7 +23,7 @@ import {
 /*
  * Two ends, each with a pool's disk and its node's disk, move one volume there and back. All orders of all events are
  * searched: messages come late, twice, or never; either process dies between any two steps; a disk comes back as it was, or is
- * put into another node.
+ * put into another node. A third node takes part where it says so.
  */
 
 interface Copy {
@@ -55,16 +55,18 @@ type Message =
   | { readonly type: 'given'; readonly moveId: string; readonly mark: CopyMark }
   | { readonly type: 'disclaimed'; readonly moveId: string; readonly word: number };
 
-type End = 0 | 1;
-const ends: readonly End[] = [0, 1];
+type End = 0 | 1 | 2;
+/** The third one is of a world that has a third node. */
+const ends: readonly End[] = [0, 1, 2];
+type Each<T> = readonly [T, T, T];
 
 interface State {
-  readonly disks: readonly [Disk, Disk];
+  readonly disks: Each<Disk>;
   /** The valid generation, as each node has noted it; one node has one note. */
-  readonly notes: readonly [Noted, Noted];
-  readonly staged: readonly [boolean, boolean];
+  readonly notes: Each<Noted>;
+  readonly staged: Each<boolean>;
   /** The number of the process at each end. */
-  readonly process: readonly [number, number];
+  readonly process: Each<number>;
   /** Everything that was ever sent: it may arrive, again and again, at any time. */
   readonly net: readonly Message[];
   /** A disk as it was at some time, and may be again. */
@@ -97,6 +99,10 @@ interface World {
   readonly loses?: boolean;
   /** A disk is put into another node, where the operator takes its copy back, and comes back from there. */
   readonly goesAway?: boolean;
+  /** There is a third node, which moves go to and come from. */
+  readonly isThree?: boolean;
+  /** A node gives up what it could commit, also if the volume has been there and gone on. */
+  readonly disclaimsAll?: boolean;
   /** Marks do not say which node has handed a copy over, as those of earlier drivers. */
   readonly isUnnamed?: boolean;
   readonly moves: readonly { readonly id: string; readonly from: End; readonly to: End }[];
@@ -105,8 +111,13 @@ interface World {
   readonly maxDeaths: number;
 }
 
-function with_<T>(pair: readonly [T, T], end: End, value: T): readonly [T, T] {
-  return end === 0 ? [value, pair[1]] : [pair[0], value];
+function with_<T>([first, second, third]: Each<T>, end: End, value: T): Each<T> {
+  if (end === 0) return [value, second, third];
+  return end === 1 ? [first, value, third] : [first, second, value];
+}
+
+function endsOf({ isThree }: World): readonly End[] {
+  return isThree === true ? ends : [0, 1];
 }
 
 function send(net: readonly Message[], message: Message): readonly Message[] {
@@ -117,7 +128,7 @@ function send(net: readonly Message[], message: Message): readonly Message[] {
 
 function noted(world: World, { away, notes }: State, end: End, note: Omit<Noted, 'node'>): State['notes'] {
   const whole = { ...note, node: notes[end].node };
-  return world.isOneNode && away === undefined ? [whole, whole] : with_(notes, end, whole);
+  return world.isOneNode && away === undefined ? [whole, whole, notes[2]] : with_(notes, end, whole);
 }
 
 /** The disk of an end goes into another node, or comes back from there. */
@@ -135,7 +146,7 @@ function* moveDisk(world: World, state: State, end: End): Generator<readonly [ev
       {
         ...moved,
         ...{ away: undefined, noteAway: notes[end], notes: with_(notes, end, notes[other]) },
-        process: [process[other], process[other]],
+        process: [process[other], process[other], process[2]],
       },
     ];
   }
@@ -176,10 +187,11 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
   const put = (end: End, disk: Disk): State['disks'] => with_(disks, end, disk);
   const died = (end: End): State['process'] => {
     const one = with_(process, end, process[end] + 1);
-    return world.isOneNode && state.away === undefined ? [one[end], one[end]] : one;
+    return world.isOneNode && state.away === undefined ? [one[end], one[end], one[2]] : one;
   };
 
-  for (const end of ends) {
+  for (const end of endsOf(world)) {
+    const others = ends.filter((each) => each !== end);
     const disk = disks[end];
     if (world.maxWrites > 0 && isUsable(state, end) && !staged[end])
       yield [`stage ${end}`, { ...state, staged: with_(staged, end, true) }];
@@ -192,7 +204,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     yield* moveDisk(world, state, end);
     const mayTake = world.takesBack && maySayLost(state, end);
     // On one node: the other pool, which is open, has no copy. One that comes back is older by the node's note.
-    const isAlone = disks[end === 0 ? 1 : 0].copy === undefined || state.away === end;
+    const isAlone = others.every((each) => disks[each].copy === undefined) || state.away === end;
     if (mayTake && disk.copy !== undefined && isAlone && fences < world.maxFences) {
       const mark = takeBack(disk.copy.mark, notes[end]);
       if (mark !== undefined) {
@@ -214,7 +226,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       }
     }
     // A target whose source has not heard yet that it has committed deletes nothing.
-    const isSettled = disks[end === 0 ? 1 : 0].copy?.mark.fence === undefined;
+    const isSettled = others.every((each) => disks[each].copy?.mark.fence === undefined);
     if (world.deletes && canGo(world, state, end) && isSettled && !state.isDeleted) {
       const gone = { ...state, isDeleted: true, notes: noted(world, state, end, { generation: 0 }) } as const;
       const rest = world.isSnapshot ? { trash: disk.trash, draft: disk.draft } : { trash: disk.copy };
@@ -317,7 +329,10 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     for (const message of net) {
       if (!isOf(moveId, message.moveId)) continue;
       if (message.type === 'given' && target.copy === undefined && fences < world.maxFences) {
-        const word = disclaim(message.mark, notes[to].generation);
+        // The node of a later generation than that of the given copy passes for one that has heard nothing of it.
+        const note = world.disclaimsAll ? { ...notes[to], at: `${from}` } : notes[to];
+        const word = disclaim(message.mark, note, `${from}`);
+        if (word === undefined) continue;
         const notes_ = noted(world, state, to, { generation: word, at: `${from}` });
         yield [`disclaim ${moveId}: note`, { ...state, notes: notes_ }];
         const sent = send(net, { type: 'disclaimed', moveId, word });
@@ -384,13 +399,14 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
 
 function firstOf({ isOneNode }: World): State {
   return {
-    disks: [{ copy: { mark: unmarked, version: 0 } }, {}],
+    disks: [{ copy: { mark: unmarked, version: 0 } }, {}, {}],
     notes: [
       { generation: 0, node: '0' },
       { generation: 0, node: isOneNode ? '0' : '1' },
+      { generation: 0, node: '2' },
     ],
-    staged: [false, false],
-    process: [0, 0],
+    staged: [false, false, false],
+    process: [0, 0, 0],
     net: [],
     fences: 0,
     latest: 0,
@@ -443,8 +459,8 @@ function pathTo(key: string, cause: ReadonlyMap<string, readonly [string, string
 }
 
 function requireOne(state: State): void {
-  assert.ok(!(isUsable(state, 0) && isUsable(state, 1)), 'two copies can be used');
-  assert.ok(!(state.staged[0] && state.staged[1]), 'two copies are in use');
+  assert.ok(ends.filter((end) => isUsable(state, end)).length < 2, 'two copies can be used');
+  assert.ok(state.staged.filter(Boolean).length < 2, 'two copies are in use');
   for (const end of ends) if (state.staged[end]) assert.ok(isUsable(state, end), 'a copy that is in use may not be');
 }
 
@@ -463,7 +479,7 @@ function requireWhole(state: State): void {
 
 /** From each state the volume can be used again, if nothing else fails. */
 function requireNoDeadEnd({ before, states }: Searched, isMeant: (state: State) => boolean = () => true): void {
-  const live = [...states].flatMap(([key, state]) => (isUsable(state, 0) || isUsable(state, 1) ? [key] : []));
+  const live = [...states].flatMap(([key, state]) => (ends.some((end) => isUsable(state, end)) ? [key] : []));
   const found = new Set(live);
   for (let at = 0; at < live.length; at++) {
     for (const key of before.get(live[at] ?? assert.fail()) ?? []) {
@@ -477,6 +493,7 @@ function requireNoDeadEnd({ before, states }: Searched, isMeant: (state: State) 
 }
 
 const there = { id: 'm1', from: 0, to: 1 } as const;
+const on = { id: 'm3', from: 1, to: 2 } as const;
 const back = { id: 'm2', from: 1, to: 0 } as const;
 const usual = { maxFences: 2, maxWrites: 1, maxDeaths: 1, oldDisks: false, takesBack: false };
 
@@ -516,6 +533,22 @@ describe('one copy at a time, and it is whole', () => {
     requireNoDeadEnd(searched, ({ fences }) => fences < world.maxFences);
   });
 
+  const three = { ...usual, isOneNode: false, isThree: true, cancels: true, maxFences: 3, maxWrites: 0, maxDeaths: 0 };
+
+  test('between three nodes, where a volume goes on to the third before its first node hears of it', () => {
+    const world = { ...three, moves: [there, on] };
+    const searched = search(world, requireOne);
+    assert.ok(searched.states.size > 1000, `${searched.states.size} states`);
+    requireNoDeadEnd(searched, ({ fences }) => fences < world.maxFences);
+  });
+
+  test('between three nodes, where the second gives up what it could commit although the volume has gone on', () => {
+    assert.throws(
+      () => search({ ...three, moves: [there, on], disclaimsAll: true }, requireOne),
+      /two copies can be used.*\ncommit m1\n.*\ncommit m3\n.*\ndisclaim m1\n.*take back 0\n/s,
+    );
+  });
+
   test('between two nodes, where moves are given up, copies are restored, and an old disk comes back', () => {
     const changes = { oldDisks: true, onlyPools: true, takesBack: true, cancels: true, maxWrites: 0, maxDeaths: 1 };
     search({ ...usual, ...changes, isOneNode: false, moves: [there] }, requireOne);
@@ -553,8 +586,8 @@ describe('one copy at a time, and it is whole', () => {
       const searched = search({ ...usual, ...changes, moves: isOneNode ? [there, back] : [there] }, (state) => {
         requireOne(state);
         const isThere = ends.map((end) => canGo({ ...usual, ...changes, moves: [] }, state, end));
-        assert.ok(!(isThere[0] && isThere[1]), 'a snapshot is there twice');
-        if (state.isDeleted) assert.deepEqual(isThere, [false, false], 'a snapshot that was removed is there again');
+        assert.ok(isThere.filter(Boolean).length < 2, 'a snapshot is there twice');
+        if (state.isDeleted) assert.ok(!isThere.includes(true), 'a snapshot that was removed is there again');
         else requireWhole(state);
       });
       assert.ok(searched.states.size > 1000, `${searched.states.size} states`);
@@ -611,7 +644,7 @@ test('a word that gives up an earlier hand-over takes nothing back of a later on
   const noted: Noted = { generation: 3, at: 'b', node: 'a' };
   assert.equal(whereElse(copy, noted), 'b');
   for (const word of [undefined, 2, 3]) assert.equal(takeBack(copy, noted, word), undefined);
-  assert.ok((takeBack(copy, noted, disclaim(copy, 0))?.generation ?? 0) > 3);
+  assert.ok((takeBack(copy, noted, disclaim(copy, { generation: 0, node: 'b' }, 'a'))?.generation ?? 0) > 3);
   assert.equal(takeBack(copy, noted, { lostNode: 'c' }), undefined);
   // However often the lost node has had it moved on.
   assert.ok((takeBack(copy, noted, { lostNode: 'b' })?.generation ?? 0) > 100_000);
@@ -650,4 +683,15 @@ describe('a copy that was handed over to another pool of its node', () => {
     const { fence } = giveCopy(to, { generation: 2, node: 'a' }, request)?.mark ?? {};
     assert.deepEqual(fence, { ...request, isGiven: true, to: 'c' });
   });
+});
+
+test('a node where the volume has been, and from where it has gone on, takes no hand-over back', () => {
+  const copy: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  const word = (noted: Omit<Noted, 'node'>) => disclaim(copy, { ...noted, node: 'b' }, 'a');
+  assert.equal(word({ generation: 4, at: 'c' }), undefined);
+  // It is in another pool of the node.
+  assert.equal(word({ generation: 4 }), undefined);
+  // It has said so before, or has handed over an earlier generation.
+  assert.equal(word({ generation: 4, at: 'a' }), 4);
+  for (const generation of [0, 1, 3]) assert.equal(word({ generation, at: 'c' }), 4);
 });

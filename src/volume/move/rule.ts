@@ -182,9 +182,12 @@ export function commitDraft(draft: DraftMark, validGeneration: number, answer: A
  * The generation that a node notes which gives up the copy that it could commit. It has no copy, and says so only once this
  * is durable. Nothing that was handed over before is committed there from then on.
  * @param given the mark of the source, which has been handed over
+ * @returns undefined: it has committed that copy, and the volume has gone on from here
  */
-export function disclaim(given: CopyMark, validGeneration: number): number {
-  return Math.max(given.generation + 2, validGeneration);
+export function disclaim(given: CopyMark, noted: Noted, source: string): number | undefined {
+  // An earlier word to the same source is noted in this way, too.
+  if (noted.generation > given.generation + 1 && noted.at !== source) return undefined;
+  return Math.max(given.generation + 2, noted.generation);
 }
 
 /**

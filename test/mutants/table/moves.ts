@@ -718,6 +718,20 @@ export const moveMutants: readonly Mutant[] = [
     only: 'is cancelled at the source',
   },
   {
+    name: 'a node where the volume has been, and from where it has gone on, does not say that it commits nothing',
+    ...rule,
+    text: 'if (noted.generation > given.generation + 1 && noted.at !== source) return undefined;',
+    replacement: '',
+    only: 'takes no hand-over back',
+  },
+  {
+    name: 'a node says again that it commits nothing',
+    ...rule,
+    text: 'noted.generation > given.generation + 1 && noted.at !== source',
+    replacement: 'noted.generation > given.generation + 1',
+    only: 'takes no hand-over back',
+  },
+  {
     name: 'a request that waited for its turn fences no volume whose move has ended',
     ...late,
     file: 'src/move/source.ts',
