@@ -22,13 +22,14 @@ import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
-import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
+import { ArrivedAndGone, isWholeBy, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
 import { Sickness } from './sickness.ts';
 import { SnapshotMover, type SnapshotsPlan, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
 import {
   leftPool,
   MoveEnded,
+  MoveForgotten,
   type MoveSource,
   movesOf,
   NotConnected,
@@ -695,20 +696,35 @@ export class Mover {
     if (!this.#isSourceKnown(job)) return;
     try {
       const isGone = job.node === undefined ? (await pools.find(job.id)) === undefined : await this.#hasLost(job);
-      if (isGone) await this.#discard(job);
+      if (!isGone) return;
+      if (isGone === 'unknown' && (await this.#isWhole(job))) {
+        log.warn(
+          { volume_id: job.id, pool: job.to },
+          'the copy of a volume is kept: it has all bytes, and its source none',
+        );
+        return;
+      }
+      await this.#discard(job);
     } catch (error) {
       log.warn({ volume_id: job.id, err: error }, 'the rest of the move of a volume is left');
     }
   }
 
-  /** True if the source has no such volume any more, or has ended the move. */
-  async #hasLost(job: MoveJob): Promise<boolean> {
+  /** @returns 'ended' if the source has ended the move, 'unknown' if it knows nothing of the volume or the move */
+  async #hasLost(job: MoveJob): Promise<'ended' | 'unknown' | false> {
     try {
-      return (await this.#sourceOf(job, AbortSignal.timeout(planMs)).look()) === undefined;
+      const sight = await this.#sourceOf(job, AbortSignal.timeout(planMs)).look();
+      return sight === undefined && 'unknown';
     } catch (error) {
-      if (error instanceof MoveEnded) return true;
+      if (error instanceof MoveForgotten) return 'unknown';
+      if (error instanceof MoveEnded) return 'ended';
       throw error;
     }
+  }
+
+  /** True if what has come here may have been handed over: it is the last copy if its source has lost the volume. */
+  async #isWhole({ id, to }: MoveJob): Promise<boolean> {
+    return this.#isOpen(to) && isWholeBy(await movesOf(this.#options.pools.get(to)).comingNote(id));
   }
 
   /** If that cannot be done now, the next start does it, or the end of the move (`cancel`). */

@@ -391,6 +391,11 @@ function requireEnd(endBytes: bigint, expected: bigint, kind: Incoming['kind']):
   );
 }
 
+/** True if the note of a copy says that it has all bytes, and may have been handed over. */
+export function isWholeBy(note: string | undefined): boolean {
+  return parseContent(note)?.readUnder !== undefined;
+}
+
 function unusable(id: string, title: string): FailedPrecondition {
   return new FailedPrecondition(
     `volume ${id} in ${title} is not the valid copy, or is in another move: see holdfast move status.`,

@@ -77,6 +77,8 @@ export interface PoolMoves {
   recordFor(record: VolumeRecord): Promise<VolumeRecord>;
   /** The space that an earlier `receive` has taken of a volume that is not here: another one needs no more of it. */
   comingBytes(id: VolumeId): Promise<bigint>;
+  /** The note about it, as `Incoming.note` wrote it last. */
+  comingNote(id: VolumeId): Promise<string | undefined>;
   /** Receives a volume, or resumes that. @throws ResourceExhausted */
   receive(record: VolumeRecord, moveId: string): Promise<Incoming>;
   /** Gives up what an earlier `receive` has left of a volume that is not here. */

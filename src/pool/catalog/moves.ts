@@ -289,6 +289,10 @@ export class Moves implements PoolMoves {
     return this.#transfer.incoming(id).takenBytes();
   }
 
+  comingNote(id: VolumeId): Promise<string | undefined> {
+    return this.#transfer.incoming(id).readNote();
+  }
+
   async receive(record: VolumeRecord, moveId: string): Promise<Incoming> {
     const { backend, index, name, space, trash } = this.#parts;
     const { id, provisioning } = record;

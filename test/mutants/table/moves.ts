@@ -6,6 +6,8 @@ const nodes = { killer: 'test/move/nodes.test.ts' } as const;
 
 const late = { killer: 'test/move/nodes-late.test.ts' } as const;
 
+const lost = { killer: 'test/move/nodes-lost.test.ts' } as const;
+
 const giving = { killer: 'test/move/giving.test.ts' } as const;
 
 const pool = { killer: 'test/move/pool.test.ts' } as const;
@@ -730,6 +732,14 @@ export const moveMutants: readonly Mutant[] = [
     text: 'noted.generation > given.generation + 1 && noted.at !== source',
     replacement: 'noted.generation > given.generation + 1',
     only: 'takes no hand-over back',
+  },
+  {
+    name: 'a copy that has all bytes is kept when its source has lost the volume',
+    ...lost,
+    file: 'src/move/mover.ts',
+    text: "if (isGone === 'unknown' && (await this.#isWhole(job))) {",
+    replacement: 'if (false as boolean) {',
+    only: 'all that has come is kept',
   },
   {
     name: 'a request that waited for its turn fences no volume whose move has ended',
