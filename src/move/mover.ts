@@ -331,12 +331,16 @@ export class Mover {
     return this.#options.objects.run(turnOf(id), 'the start of a move', moveId, async () => {
       const { limitBytesPerSecond, node, ticket } = order;
       const plan = await this.planFrom(order);
+      // Its source notes that it has begun, so that the move goes on after a restart of either of them.
+      const sight = await this.#peers.source({ id, moveId, node }, AbortSignal.timeout(planMs)).look();
       const before = this.#ended.get(id);
       if (before?.state === 'failed' && before.moveId !== moveId) await this.#discard(before);
+      else if (before?.state === 'failed' && before.to !== plan.to) {
+        if (sight?.state.why === 'given') throw handedOverTo(before);
+        await this.#discardHere(before);
+      }
       const from = { id, from: plan.from, to: plan.to, node, ticket, startedAt: new Date().toISOString() };
       const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond };
-      // Its source notes that it has begun, so that the move goes on after a restart of either of them.
-      await this.#peers.source({ id, moveId, node }, AbortSignal.timeout(planMs)).look();
       return this.#launch(plan, { moveId, ...from, ...limit, state: 'running' });
     });
   }
@@ -888,12 +892,17 @@ export class Mover {
     return (await this.#options.pools.find(job.id)) === undefined;
   }
 
+  /** The part that has come. */
+  async #discardHere({ id, to }: MoveJob): Promise<void> {
+    if (!this.#isOpen(to)) return;
+    const pool = this.#options.pools.get(to);
+    if ((await pool.find(id)) === undefined) await movesOf(pool).discard(id);
+  }
+
   /** The rest of a failed move to another pool. */
   async #discard(job: MoveJob): Promise<void> {
     const { pools } = this.#options;
-    if (this.#isOpen(job.to) && (await pools.get(job.to).find(job.id)) === undefined) {
-      await movesOf(pools.get(job.to)).discard(job.id);
-    }
+    await this.#discardHere(job);
     if (!this.#isSourceKnown(job)) return;
     if (job.node === undefined) return removeSnapshots(pools.get(job.from), job);
     const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
@@ -981,6 +990,12 @@ function turnOf(id: VolumeId): string {
 
 function alreadyMoving({ id, to }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(`volume ${id} is moving to pool ${to} already: see holdfast move status.`);
+}
+
+function handedOverTo({ id, to }: MoveJob): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} was handed over to pool ${to}: order its move to that pool, or cancel it first (holdfast move cancel ${id}).`,
+  );
 }
 
 function lastCopy({ from, id, to }: MoveJob): FailedPrecondition {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, test } from 'node:test';
+import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -96,5 +98,65 @@ describe('a move whose source loses its disks between hand-over and commit', () 
     await using a = await MovingNode.open(scratch, broker, 'a');
     await failed(a, b, moveId);
     assert.equal(await movesOf(b.pool).comingBytes(id), 0n);
+  });
+});
+
+describe('a failed move that is ordered again to another pool', () => {
+  const poolNames = ['data', 'other'];
+  const orderTo = (a: MovingNode, b: MovingNode, moveId: string, to: string) =>
+    introduce(a, b, { id, moveId }, 'order').then(() =>
+      b.mover.startFrom({ id, moveId, node: a.name, to, ticket: '', limitBytesPerSecond: undefined }),
+    );
+
+  test('leaves no copy in the first one, and goes on after a restart of its source', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    const data = movesOf(b.pool);
+    const receive = data.receive.bind(data);
+    data.receive = async (...args) => {
+      const incoming = await receive(...args);
+      incoming.fit = async () => {
+        throw new ResourceExhausted('the pool is full');
+      };
+      return incoming;
+    };
+    const moveId = randomUUID();
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await filled(a);
+      await orderTo(a, b, moveId, 'data');
+      assert.equal((await b.ended(id)).job.state, 'failed');
+      assert.ok((await data.comingNote(id)) !== undefined);
+      {
+        await using _used = await deviceOf(a, id);
+        await orderTo(a, b, moveId, 'other');
+        assert.equal(await data.comingNote(id), undefined);
+      }
+    }
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await eventually(async () => {
+      await introduce(a, b, { id, moveId });
+      assert.notEqual(b.sight(id).job.state, 'running');
+    });
+    assert.deepEqual([b.sight(id).job.state, b.sight(id).job.to], ['done', 'other']);
+  });
+
+  test('and was handed over is not ordered there: the copy that has all bytes is in the first one', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    let moveId: string;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+      moveId = await handedOver(a, b);
+    }
+    // The node b forgets that the move runs.
+    const path = scratch.join('data-b', 'moves', `${id}.json`);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"running"', '"failed"'));
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    await assert.rejects(orderTo(a, b, moveId, 'other'), /was handed over to pool data: order its move to that pool/);
+    await orderTo(a, b, moveId, 'data');
+    assert.equal((await b.ended(id)).job.state, 'done');
   });
 });

@@ -58,6 +58,20 @@ describe('a move between two nodes', () => {
     });
   }
 
+  test('of a volume that was published to the node that it leaves: it can be published where it is, and deleted', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    await a.pool.setPublication(id, { nodeId: 'a', mode: 'SINGLE_NODE_WRITER', readonly: false }, []);
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    assert.equal((await b.pool.find(id))?.publication, undefined);
+    await b.delete(id, 'required');
+    assert.equal(await b.pool.find(id), undefined);
+  });
+
   test('of a volume in use: its changes are copied meanwhile, and it ends once it is idle', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();

@@ -38,9 +38,11 @@ export interface MovingNodeOptions extends ImageTestOptions {
   /** Its pool is this disk. */
   readonly disk?: LoopDisk;
   readonly fenceTimeoutMs?: number;
+  /** Its pools, the default one first; all but `data` are directories of images. */
+  readonly poolNames?: readonly string[];
 }
 
-/** A node with one pool, `data`, whose volumes move to other nodes. */
+/** A node with a pool `data`, whose volumes move to other nodes. */
 export class MovingNode implements AsyncDisposable {
   readonly name: string;
   readonly pools: Pools;
@@ -68,7 +70,14 @@ export class MovingNode implements AsyncDisposable {
     scratch: Scratch,
     broker: Broker,
     name: string,
-    { directories = false, disk, fenceTimeoutMs, xfs = false, ...options }: MovingNodeOptions = {},
+    {
+      directories = false,
+      disk,
+      fenceTimeoutMs,
+      poolNames = ['data'],
+      xfs = false,
+      ...options
+    }: MovingNodeOptions = {},
   ): Promise<MovingNode> {
     const location: ImageTestOptions['location'] = xfs
       ? { type: 'file', path: scratch.join(`${name}.img`), sizeBytes: 2n << 30n }
@@ -81,7 +90,13 @@ export class MovingNode implements AsyncDisposable {
         ? openTestDirectories(scratch, { ...common, path: scratch.join(name) })
         : openTestPool(scratch, { dataDirectory, ...options, name: 'data', queue, location });
     };
-    const pools = new Pools(new Map([['data', opener]]), 'data');
+    const other = (poolName: string) => (queue: DiskQueue) =>
+      openTestPool(scratch, {
+        ...{ dataDirectory, name: poolName, queue },
+        location: { type: 'directory', path: scratch.join(`${name}-${poolName}`) },
+      });
+    const openers = poolNames.map((each) => [each, each === 'data' ? opener : other(each)] as const);
+    const pools = new Pools(new Map(openers), poolNames[0] ?? 'data');
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
     const node = new MovingNode(name, pools, scratch, fenceTimeoutMs);
@@ -107,11 +122,11 @@ export class MovingNode implements AsyncDisposable {
     return this.sight(id);
   }
 
-  async delete(id: VolumeId): Promise<void> {
+  async delete(id: VolumeId, attach: 'none' | 'required' = 'none'): Promise<void> {
     const { mover, objects, pools } = this;
     const controller = controllerService({
       ...{ nodeId: this.name, topology: undefined, pools, objects, moves: mover, maxVolumesPerNode: 0 },
-      ...{ expansion: 'node', attach: 'none' },
+      ...{ expansion: 'node', attach },
     });
     await controller.DeleteVolume?.({ volume_id: id, secrets: {} }, { deadline: undefined, note: () => undefined });
   }

@@ -11,7 +11,6 @@ import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import type { Answer, Arrived, Fence, Request } from '../../volume/move/rule.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
-import { parseRecord } from '../../volume/record.ts';
 import type { Piece } from '../copy.ts';
 import type { PeerMove } from '../mover.ts';
 import {
@@ -33,6 +32,7 @@ import {
   lost,
   type Operation,
   placeOut,
+  recordIn,
   sightIn,
   silentMs,
   told,
@@ -119,7 +119,7 @@ export class NodeSource implements MoveSource {
     try {
       const frames = new FramesAhead(connection);
       const { endBytes, record: text, totalBytes } = headOf(await nextFrame(frames));
-      const record = parseRecord(text, 'that the other node has sent');
+      const record = recordIn(text);
       this.#mine({ record });
       // The source walks a tree from its beginning.
       const firstBytes = place === undefined ? fromBytes : 0n;

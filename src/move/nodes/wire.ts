@@ -3,7 +3,7 @@ import { parseMark, serializeMark } from '../../pool/catalog/move-mark.ts';
 import type { Closed } from '../../pool/moves.ts';
 import { errorCodes, errorOfCode, HoldfastError, Unavailable } from '../../volume/errors.ts';
 
-import { parseRecord, serializeRecord } from '../../volume/record.ts';
+import { parseRecord, serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import { storedBytes, storedSnapshotId } from '../../volume/stored-json.ts';
 import type { Piece } from '../copy.ts';
 import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
@@ -92,7 +92,7 @@ export function sightOut({ hasChanges, isUsed, record, state }: SourceSight) {
 }
 
 export function sightIn({ hasChanges, isUsed, mark, record, why }: z.infer<z.ZodObject<typeof sight>>): SourceSight {
-  return { record: parseRecord(record, where), state: { mark: parseMark(mark, where), why }, isUsed, hasChanges };
+  return { record: recordIn(record), state: { mark: parseMark(mark, where), why }, isUsed, hasChanges };
 }
 
 export function planOut(plan: SourcePlan) {
@@ -109,7 +109,13 @@ export function closedOut({ fenceId, record }: Closed) {
 }
 
 export function closedIn({ fenceId, record }: { readonly fenceId: string; readonly record: string }): Closed {
-  return { fenceId, record: parseRecord(record, where) };
+  return { fenceId, record: recordIn(record) };
+}
+
+/** The record that another node has sent. The volume is published to no node here: it was there, and can be used there no more. */
+export function recordIn(text: string): VolumeRecord {
+  const { otherPublications: _others, publication: _publication, ...record } = parseRecord(text, where);
+  return record;
 }
 
 /** The source lets no such move in: the controller has to admit it, again after a restart. */
