@@ -726,7 +726,7 @@ export class Mover {
     }
   }
 
-  /** True if what has come here may have been handed over: it is the last copy if its source has lost the volume. */
+  /** True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. */
   async #isWhole({ id, to }: MoveJob): Promise<boolean> {
     return this.#isOpen(to) && isWholeBy(await movesOf(this.#options.pools.get(to)).comingNote(id));
   }

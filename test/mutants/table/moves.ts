@@ -653,8 +653,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a target that gives its copy up commits it by no late answer',
     ...nodes,
     file: 'src/volume/move/rule.ts',
-    text: 'return Math.max(given.generation + 2, validGeneration);',
-    replacement: 'return Math.max(given.generation + 1, validGeneration);',
+    text: 'return Math.max(given.generation + 2, noted.generation);',
+    replacement: 'return Math.max(given.generation + 1, noted.generation);',
     only: 'that was handed over is cancelled',
   },
   {
