@@ -95,8 +95,12 @@ export interface PeerOrder extends PeerMove {
 export interface CopySight {
   /** 0: there is none, or it has never moved. */
   readonly generation: number;
-  /** It is the volume. */
-  readonly isUsable: boolean;
+  /** It is the volume, fenced or not. */
+  readonly isVolume: boolean;
+  /** The other node that may have the volume, of a copy that is not the volume any more. */
+  readonly elsewhere?: string | undefined;
+  /** When the volume was made, in RFC 3339: copies of one volume say the same. */
+  readonly createdAt?: string | undefined;
 }
 
 /** A move before it starts. */
@@ -519,10 +523,16 @@ export class Mover {
   copyOf(id: VolumeId): Promise<CopySight> {
     return this.#options.objects.claim([{ object: id }], 'a look at its copy', async () => {
       const copies = await statesOf(await this.#having(id), id);
-      const usable = copies.find(({ state }) => state.why === undefined);
-      const copy = usable ?? copies[0];
+      // A fence that was not handed over ends: that copy is the volume as long as it stands, too.
+      const volume = copies.find(({ state: { why } }) => why === undefined || why === 'closed');
+      const copy = volume ?? copies[0];
       if (copy === undefined) this.#requireOpen(id);
-      return { generation: copy?.state.mark.generation ?? 0, isUsable: usable !== undefined };
+      return {
+        generation: copy?.state.mark.generation ?? 0,
+        isVolume: volume !== undefined,
+        elsewhere: volume === undefined && copy !== undefined ? await movesOf(copy.pool).whereElse(id) : undefined,
+        createdAt: copy && (await copy.pool.find(id))?.createdAt,
+      };
     });
   }
 

@@ -173,8 +173,10 @@ export interface IncomingSnapshot extends AsyncDisposable {
 export interface LaterCopy {
   readonly generation: number;
   readonly node: string;
-  /** The time, in RFC 3339, at which it became the volume: one that was made later is another volume. */
+  /** The time, in RFC 3339, at which it became the volume. */
   readonly at: string;
+  /** When the volume was made, in RFC 3339: one that was made at another time is another volume. undefined: one that was made after `at`. */
+  readonly createdAt?: string | undefined;
 }
 
 export interface Closed {

@@ -177,12 +177,23 @@ describe('a volume that moves', () => {
     await pool.close();
   });
 
+  test('was taken back by a node whose clock is behind: the copy is known by the time at which the volume was made', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    const { createdAt } = await pool.create(spec);
+    const by = { generation: 2, node: 'b', at: '2026-01-01T00:00:00Z', createdAt };
+    assert.equal(await movesOf(pool).outdate(id, by), true);
+    await pool.close();
+  });
+
   test('has come back since, or is another one of that name: word of an earlier generation changes nothing', async () => {
     using scratch = new Scratch('move');
     const pool = await openPool(scratch, 'one');
     await pool.create(spec);
     const moves = movesOf(pool);
     assert.equal(await moves.outdate(id, { generation: 9, node: 'b', at: '2026-01-01T00:00:00Z' }), false);
+    const other = { generation: 9, node: 'b', at: later(), createdAt: '2026-01-01T00:00:00.000Z' };
+    assert.equal(await moves.outdate(id, other), false);
     assert.deepEqual(await moves.stateOf(id), { mark: { generation: 0 }, why: undefined });
     await moves.close(id, { ...fence, to: 'b' });
     await moves.give(id, fence);

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { moving, purged, restored } from '../../admin/protocol.ts';
 import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
-import { requireLost } from '../../fleet/controller/lost-node.ts';
+import { requireLost, requireOnlyAt } from '../../fleet/controller/lost-node.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
 import { confirmTakenBack, noteTakingBack } from '../../fleet/kubernetes/taken-back.ts';
@@ -47,7 +47,10 @@ export async function changeFleet(
     const { id, node } = await movingVolume(fleet, wishes, signal);
     const cancelled = await taking(fleet, wishes, { id, node }, async (lostNode) => {
       // A node that is lost hears of nothing.
-      if (lostNode === undefined) await fleet.moves.beforeCancel(node, id);
+      if (lostNode === undefined) {
+        requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
+        await fleet.moves.beforeCancel(node, id);
+      }
       return send(fleet, { node, id, lostNode, rpc: 'CancelMove' }, moving);
     });
     printCancelled(output, cancelled, json);
@@ -79,17 +82,15 @@ async function taking<T>(
   for await (const { handle, node: name } of persistentVolumes(api, driverName)) {
     if (handle === volumeId && name !== undefined) recordedOn.push(name);
   }
-  const copy = { lostNode, volumeId, node };
-  requireLost(state, copy, { moves: moves.list(volumeId), recordedOn });
-  const note = await noteTakingBack(api, place, copy);
+  const wished = { lostNode, volumeId, node };
+  requireLost(state, wished, { moves: moves.list(volumeId), recordedOn });
+  const note = await noteTakingBack(api, place, wished);
   const result = await order(lostNode);
   // Otherwise the controller does it a minute later.
-  const { generation, isUsable } = await moves.copyAt(node, volumeId).catch(() => unknownCopy);
-  if (isUsable) await confirmTakenBack(api, place, volumeId, { at: note.at, generation }).catch(() => undefined);
+  const copy = await moves.copyAt(node, volumeId).catch(() => undefined);
+  if (copy?.isVolume) await confirmTakenBack(api, place, volumeId, { at: note.at, ...copy }).catch(() => undefined);
   return result;
 }
-
-const unknownCopy = { generation: 0, isUsable: false };
 
 function forgetNode({ api, driverName, place, state }: ChangedFleet, wishes: ChangeWishes, output: Output) {
   const { dryRun, evenSo, json, node = '', undo } = wishes;

@@ -42,6 +42,8 @@ export interface TakenBackCopy {
   readonly node: string;
   /** RFC 3339. */
   readonly takenBackAt: string;
+  /** RFC 3339: when the volume was made. */
+  readonly createdAt?: string | undefined;
 }
 
 export interface FleetMovesOptions {
@@ -169,26 +171,45 @@ export class FleetMoves {
   /** The copy of a volume that a node has. @throws HoldfastError */
   async copyAt(node: string, volumeId: string): Promise<CopySight> {
     const bytes = await this.#send(node, 'ReadCopy', { volume_id: volumeId });
-    const { generation, usable } = decode<wire.CopyTold>(copyType, bytes);
+    const { created_at: createdAt, elsewhere, generation, volume } = decode<wire.CopyTold>(copyType, bytes);
     if (generation > BigInt(Number.MAX_SAFE_INTEGER)) {
       throw new InternalError(`Node ${node} says that volume ${volumeId} is of generation ${generation}: look there.`);
     }
-    return { generation: Number(generation), isUsable: usable };
+    return {
+      ...{ generation: Number(generation), isVolume: volume },
+      ...(elsewhere !== '' && { elsewhere }),
+      ...(createdAt !== '' && { createdAt }),
+    };
   }
 
   /** A node that was lost may have an earlier copy: it is used no more. @throws HoldfastError, also while it is in use */
   async outdate(
     lostNode: string,
-    { generation, node, takenBackAt, volumeId }: TakenBackCopy,
+    { createdAt, generation, node, takenBackAt, volumeId }: TakenBackCopy,
   ): Promise<{ readonly isOutdated: boolean }> {
-    const request = { volume_id: volumeId, generation: BigInt(generation), node, taken_back_at: takenBackAt };
+    const request = {
+      ...{ volume_id: volumeId, generation: BigInt(generation), node },
+      ...{ taken_back_at: takenBackAt, created_at: createdAt ?? '' },
+    };
     const bytes = await this.#send(lostNode, 'OutdateCopy', request);
     return { isOutdated: decode<wire.OutdateCopyAnswer>(outdatedType, bytes).outdated };
   }
 
   /** The source of a move has not heard of its end. @throws FailedPrecondition unless it has handed the volume over to that node */
-  async settle(source: string, { generation, node, volumeId }: Omit<TakenBackCopy, 'takenBackAt'>): Promise<void> {
+  async settle(
+    source: string,
+    { generation, node, volumeId }: Pick<TakenBackCopy, 'generation' | 'node' | 'volumeId'>,
+  ): Promise<void> {
     await this.#send(source, 'SettleCopy', { volume_id: volumeId, generation: BigInt(generation), node });
+  }
+
+  /** This node, and the other ones with which it moves the volume. */
+  endsOf(volumeId: string, node: string): string[] {
+    const moves = this.list(volumeId).filter(
+      ({ move, node: teller }) => teller === node || move.fromNode === node || move.toNode === node,
+    );
+    const ends = moves.flatMap(({ move, node: teller }) => [teller, move.fromNode, move.toNode]);
+    return [...new Set([node, ...ends.filter((end) => end !== undefined)])];
   }
 
   /** The target of a move asks its source before it ends. One that was not brokered ends at the target alone. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { tell } from '../../../test/fleet/support/told-fleet.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import { FleetState } from './fleet-state.ts';
-import { requireLost, type VolumeFacts } from './lost-node.ts';
+import { requireLost, requireOnlyAt, type VolumeFacts } from './lost-node.ts';
 
 const id = volumeIdFor('a', 'data', 'data');
 /** Node a has the volume, b is lost, c is another one. */
@@ -91,4 +91,14 @@ test('a volume that was taken back counts on another node only once that has no 
   // Another link, another disk.
   tell(state, 'b', [id]);
   assert.deepEqual(state.doubted(id), ['b']);
+});
+
+test('the copies of a move are not used once a third node has the volume', () => {
+  const state = fleet();
+  requireOnlyAt(state, id, ['a', 'b']);
+  tell(state, 'c', [id]);
+  assert.throws(() => requireOnlyAt(state, id, ['a', 'b']), {
+    name: 'FailedPrecondition',
+    message: /is on node c by now, so a copy on node a or node b must not be used/,
+  });
 });

@@ -36,12 +36,7 @@ export function requireLost(
           `Node ${lostNode} is not known to be lost: kubectl holdfast forget-node ${lostNode} comes first.`,
         );
   }
-  const other = state.owners(volumeId).find((owner) => owner.node !== node);
-  if (other !== undefined) {
-    throw new FailedPrecondition(
-      `volume ${volumeId} is on node ${other.node} by now, so the copy on node ${node} must not be used.`,
-    );
-  }
+  requireOnlyAt(state, volumeId, [node]);
   const recorded = recordedOn.find((name) => name !== node && name !== lostNode);
   if (recorded !== undefined) {
     throw new FailedPrecondition(`volume ${volumeId} is on node ${recorded}, as its PersistentVolume says.`);
@@ -54,4 +49,14 @@ export function requireLost(
   if (missing.length === 0 && state.areNodesKnown) return;
   const why = missing.length === 0 ? 'Kubernetes has not said yet which nodes there are' : describe(missing);
   throw new Unavailable(`volume ${volumeId} may have moved on from node ${lostNode} to another one, and ${why}.`);
+}
+
+/** @throws FailedPrecondition if a node has the volume that is none of these: their copies are earlier ones */
+export function requireOnlyAt(state: Pick<FleetState, 'owners'>, volumeId: string, nodes: readonly string[]): void {
+  const other = state.owners(volumeId).find(({ node }) => !nodes.includes(node));
+  if (other === undefined) return;
+  const copies = nodes.map((node) => `node ${node}`).join(' or ');
+  throw new FailedPrecondition(
+    `volume ${volumeId} is on node ${other.node} by now, so a copy on ${copies} must not be used.`,
+  );
 }

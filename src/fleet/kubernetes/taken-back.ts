@@ -4,11 +4,20 @@ import type { KubernetesApi } from './api.ts';
 import { SecretNotes } from './secret-notes.ts';
 import type { ObjectPlace } from './stored-object.ts';
 
-const schema = z.object({
+const confirmed = z.object({
   node: z.string().describe('the node whose copy became the volume again'),
   lostNode: z.string().describe('the node that had the volume, or may have had it'),
   at: z.iso.datetime(),
-  generation: z.int().positive().optional().describe('of that copy; undefined: it is not sure that it is the volume'),
+  generation: z.int().positive().describe('of that copy'),
+  createdAt: z
+    .string()
+    .optional()
+    .describe('when the volume was made; undefined: a driver that is older has not said it'),
+});
+
+const schema = confirmed.extend({
+  generation: confirmed.shape.generation.optional().describe('undefined: it is not sure that it is the volume'),
+  earlier: confirmed.optional().describe('stands as long as that is not sure'),
 });
 
 function notesIn(api: KubernetesApi, place: ObjectPlace) {
@@ -23,6 +32,15 @@ export const takingBackMs = 60_000;
 
 /** A volume that was taken back from a lost node by the word of an operator. */
 export type TakenBack = z.infer<typeof schema>;
+
+/** One of which that is sure. */
+export type ConfirmedTakenBack = z.infer<typeof confirmed>;
+
+/** @returns the note by which other copies are earlier ones; undefined: none is sure */
+export function sureNote(note: TakenBack): ConfirmedTakenBack | undefined {
+  const { generation } = note;
+  return generation === undefined ? note.earlier : { ...note, generation };
+}
 
 /** @throws Unavailable */
 export async function readTakenBack(api: KubernetesApi, place: ObjectPlace): Promise<ReadonlyMap<string, TakenBack>> {
@@ -40,9 +58,10 @@ export async function noteTakingBack(
   { lostNode, node, volumeId }: Pick<TakenBack, 'lostNode' | 'node'> & { readonly volumeId: string },
 ): Promise<TakenBack> {
   const nowMs = Date.now();
-  const note = { node, lostNode, at: new Date(nowMs).toISOString() };
+  let note: TakenBack = { node, lostNode, at: new Date(nowMs).toISOString() };
   await notesIn(api, place).change((notes) => {
     const before = notes.get(volumeId);
+    note = { ...note, earlier: before && sureNote(before) };
     const isOther = before !== undefined && before.node !== node && before.generation === undefined;
     if (isOther && nowMs - Date.parse(before.at) < takingBackMs) {
       throw new Unavailable(
@@ -63,22 +82,29 @@ export async function confirmTakenBack(
   api: KubernetesApi,
   place: ObjectPlace,
   volumeId: string,
-  { at, generation }: { readonly at: string; readonly generation: number },
+  { at, createdAt, generation }: Pick<ConfirmedTakenBack, 'at' | 'createdAt' | 'generation'>,
 ): Promise<void> {
   await notesIn(api, place).change((notes) => {
     const note = notes.get(volumeId);
     if (note?.at !== at || note.generation !== undefined) return false;
-    notes.set(volumeId, { ...note, generation });
+    const { lostNode, node } = note;
+    notes.set(volumeId, { at, createdAt, generation, lostNode, node });
     return true;
   });
 }
 
-/** The volume was not taken back. A later note stays. @throws Unavailable */
+/** The volume was not taken back. A later note stays, and an earlier one counts again. @throws Unavailable */
 export async function dropTakenBack(
   api: KubernetesApi,
   place: ObjectPlace,
   volumeId: string,
   { at }: Pick<TakenBack, 'at'>,
 ): Promise<void> {
-  await notesIn(api, place).change((notes) => notes.get(volumeId)?.at === at && notes.delete(volumeId));
+  await notesIn(api, place).change((notes) => {
+    const note = notes.get(volumeId);
+    if (note?.at !== at) return false;
+    if (note.earlier === undefined) notes.delete(volumeId);
+    else notes.set(volumeId, note.earlier);
+    return true;
+  });
 }

@@ -47,8 +47,8 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
       return { result: JSON.stringify({ plan: showPlan(plan), move: showMove(sight) }) };
     },
     async ReadCopy({ volume_id }) {
-      const { generation, isUsable } = await mover.copyOf(idIn(volume_id));
-      return { generation: BigInt(generation), usable: isUsable };
+      const { createdAt = '', elsewhere = '', generation, isVolume } = await mover.copyOf(idIn(volume_id));
+      return { generation: BigInt(generation), volume: isVolume, elsewhere, created_at: createdAt };
     },
     async SettleCopy({ generation, node, volume_id }) {
       requireText({ node });
@@ -56,9 +56,14 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
       switched.publish({ volumeId: volume_id });
       return {};
     },
-    async OutdateCopy({ generation, node, taken_back_at: at, volume_id }) {
+    async OutdateCopy({ created_at, generation, node, taken_back_at: at, volume_id }) {
       requireText({ node, at });
-      const by = { generation: generationIn(generation), node, at };
+      const by = {
+        generation: generationIn(generation),
+        node,
+        at,
+        createdAt: created_at === '' ? undefined : created_at,
+      };
       const outdated = await mover.outdate(idIn(volume_id), by);
       if (outdated) switched.publish({ volumeId: volume_id });
       return { outdated };
@@ -91,7 +96,7 @@ export class MovesTeller {
   tell(): void {
     const moves = this.#moves.mover
       .sights()
-      .sort((a, b) => (a.job.startedAt > b.job.startedAt ? -1 : 1))
+      .sort((a, b) => Number(isRunning(b)) - Number(isRunning(a)) || (a.job.startedAt > b.job.startedAt ? -1 : 1))
       .slice(0, maxMoves)
       .map(toldOf);
     const text = JSON.stringify(moves);
@@ -100,6 +105,10 @@ export class MovesTeller {
     this.#told = text;
     this.#send({ moves: { moves } });
   }
+}
+
+function isRunning({ job }: MoveSight): boolean {
+  return job.state === 'running';
 }
 
 function toldOf(sight: MoveSight): Draft<wire.MoveTold> {

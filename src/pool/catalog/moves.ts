@@ -197,10 +197,11 @@ export class Moves implements PoolMoves {
     await this.#writeMark(id, mark, 'move/take-back');
   }
 
-  async outdate(id: VolumeId, { at, generation, node }: LaterCopy): Promise<boolean> {
+  async outdate(id: VolumeId, later: LaterCopy): Promise<boolean> {
+    const { generation, node } = later;
     const { generations, index } = this.#parts;
     const record = index.get(id);
-    if (record === undefined || Date.parse(record.createdAt) > Date.parse(at)) return false;
+    if (record === undefined || !isOfSameVolume(record, later)) return false;
     if ((await this.#markOf(id)).generation >= generation) return false;
     if ((await generations.read(id)) < generation) {
       await step('move/generation', () => generations.write(id, generation, node));
@@ -567,4 +568,9 @@ function unusable(poolName: string, id: SnapshotId | VolumeId, why: Unusable): F
         `${kindOf(id)} ${id} has moved since its copy in pool ${poolName} was the valid one, and this copy must not be used: see docs/move.md.`,
       );
   }
+}
+
+/** The clocks of nodes differ: a time is compared with another one only where nothing better is known. */
+function isOfSameVolume(record: VolumeRecord, { at, createdAt }: LaterCopy): boolean {
+  return createdAt === undefined ? Date.parse(record.createdAt) <= Date.parse(at) : record.createdAt === createdAt;
 }

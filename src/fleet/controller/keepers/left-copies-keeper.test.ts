@@ -15,7 +15,7 @@ function keeperOf(state: FleetState) {
   const keeper = new LeftCopiesKeeper({
     state,
     moves: {
-      copyAt: async () => ({ generation: 1, isUsable: true }),
+      copyAt: async () => ({ generation: 1, isVolume: true }),
       async settle(source, { generation, node, volumeId }) {
         if (source !== 'a') throw new FailedPrecondition('it was not handed over.');
         settled.push(`${volumeId} of ${source}: ${generation} is on ${node}`);
@@ -65,7 +65,7 @@ test('a node that does not answer delays no volume of others', async () => {
     state,
     moves: {
       copyAt: (node) =>
-        'cd'.includes(node) ? new Promise(() => undefined) : Promise.resolve({ generation: 1, isUsable: true }),
+        'cd'.includes(node) ? new Promise(() => undefined) : Promise.resolve({ generation: 1, isVolume: true }),
       settle: async (_, { volumeId }) => settled.resolve(volumeId),
     },
     log: pino({ level: 'silent' }),

@@ -51,8 +51,8 @@ export class LeftCopiesKeeper {
     const { log, moves } = this.#options;
     const facts = { volume_id: volumeId, node: source, now_on: node };
     try {
-      const { generation, isUsable } = await moves.copyAt(node, volumeId);
-      if (!isUsable || generation === 0) return;
+      const { generation, isVolume } = await moves.copyAt(node, volumeId);
+      if (!isVolume || generation === 0) return;
       await moves.settle(source, { volumeId, generation, node });
       log.info(facts, 'a copy that was handed over went to the trash');
     } catch (error) {

@@ -3,9 +3,11 @@ import { pause } from '../../../volume/flow/pause.ts';
 import type { KubernetesApi } from '../../kubernetes/api.ts';
 import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
 import {
+  type ConfirmedTakenBack,
   confirmTakenBack,
   dropTakenBack,
   readTakenBack,
+  sureNote,
   type TakenBack,
   takingBackMs,
 } from '../../kubernetes/taken-back.ts';
@@ -61,14 +63,18 @@ export class TakenBackKeeper {
     const { api, place, state } = this.#options;
     const notes = await readTakenBack(api, place);
     // While it is not sure that a node took it back, the others are believed as before.
-    const sure = [...notes].filter(([, { generation }]) => generation !== undefined);
-    state.takenBack(new Map(sure.map(([volumeId, { node }]) => [volumeId, node])));
+    const sure = new Map<string, ConfirmedTakenBack>();
+    for (const [volumeId, note] of notes) {
+      const counted = sureNote(note);
+      if (counted !== undefined) sure.set(volumeId, counted);
+    }
+    state.takenBack(new Map([...sure].map(([volumeId, { node }]) => [volumeId, node])));
     /** One call to a node that does not answer is enough for a look. */
     const silent = new Set<string>();
     for (const [volumeId, note] of notes) {
-      const { generation } = note;
-      if (generation === undefined) await this.#confirm(volumeId, note, silent);
-      else await this.#outdateOthers(volumeId, { ...note, generation }, silent);
+      if (note.generation === undefined) await this.#confirm(volumeId, note, silent);
+      const counted = sure.get(volumeId);
+      if (counted !== undefined) await this.#outdateOthers(volumeId, counted, silent);
     }
   }
 
@@ -77,9 +83,12 @@ export class TakenBackKeeper {
     const { api, moves, place } = this.#options;
     if (this.#now() - Date.parse(note.at) < takingBackMs || silent.has(note.node)) return;
     try {
-      const { generation, isUsable } = await moves.copyAt(note.node, volumeId);
-      if (isUsable) await confirmTakenBack(api, place, volumeId, { at: note.at, generation });
-      else await dropTakenBack(api, place, volumeId, note);
+      const { createdAt, elsewhere, generation, isVolume } = await moves.copyAt(note.node, volumeId);
+      // It was taken back, and has gone on from there since.
+      const hasGoneOn = elsewhere !== undefined && elsewhere !== note.lostNode && generation > 0;
+      if (isVolume || hasGoneOn) await confirmTakenBack(api, place, volumeId, { at: note.at, createdAt, generation });
+      // Without a copy it may have been both: the note stays.
+      else if (elsewhere === note.lostNode) await dropTakenBack(api, place, volumeId, note);
     } catch (error) {
       silent.add(note.node);
       this.#warn(`${volumeId} at ${note.node}`, error, { volume_id: volumeId, node: note.node });
@@ -88,7 +97,7 @@ export class TakenBackKeeper {
 
   async #outdateOthers(
     volumeId: string,
-    { at, generation, node }: TakenBack & { readonly generation: number },
+    { at, createdAt, generation, node }: ConfirmedTakenBack,
     silent: Set<string>,
   ): Promise<void> {
     const { log, moves, state } = this.#options;
@@ -96,7 +105,7 @@ export class TakenBackKeeper {
       if (silent.has(other)) continue;
       const facts = { volume_id: volumeId, node: other, now_on: node };
       try {
-        const { isOutdated } = await moves.outdate(other, { volumeId, generation, node, takenBackAt: at });
+        const { isOutdated } = await moves.outdate(other, { volumeId, generation, node, takenBackAt: at, createdAt });
         state.believe(volumeId, other);
         if (isOutdated) log.info(facts, 'a node that was lost knows that a volume was taken back from it');
       } catch (error) {

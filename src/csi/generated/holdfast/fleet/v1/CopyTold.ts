@@ -9,9 +9,17 @@ export interface CopyToldInput {
    */
   'generation'?: (number | string | Long);
   /**
-   * It is the volume.
+   * It is the volume, fenced or not.
    */
-  'usable'?: (boolean);
+  'volume'?: (boolean);
+  /**
+   * The other node that may have the volume, of a copy that is not the volume any more.
+   */
+  'elsewhere'?: (string);
+  /**
+   * RFC 3339: when the volume was made. Copies of one volume say the same.
+   */
+  'created_at'?: (string);
 }
 
 export interface CopyTold {
@@ -20,7 +28,15 @@ export interface CopyTold {
    */
   'generation': (Long);
   /**
-   * It is the volume.
+   * It is the volume, fenced or not.
    */
-  'usable': (boolean);
+  'volume': (boolean);
+  /**
+   * The other node that may have the volume, of a copy that is not the volume any more.
+   */
+  'elsewhere': (string);
+  /**
+   * RFC 3339: when the volume was made. Copies of one volume say the same.
+   */
+  'created_at': (string);
 }

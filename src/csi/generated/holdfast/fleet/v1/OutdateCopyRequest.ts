@@ -11,9 +11,13 @@ export interface OutdateCopyRequestInput {
    */
   'node'?: (string);
   /**
-   * RFC 3339. A copy that was made later is of another volume with that name.
+   * RFC 3339. A copy that was made later is of another volume with that name; used if created_at is empty.
    */
   'taken_back_at'?: (string);
+  /**
+   * RFC 3339: when the volume was made. A copy that was made at another time is of another volume with that name.
+   */
+  'created_at'?: (string);
 }
 
 export interface OutdateCopyRequest {
@@ -24,7 +28,11 @@ export interface OutdateCopyRequest {
    */
   'node': (string);
   /**
-   * RFC 3339. A copy that was made later is of another volume with that name.
+   * RFC 3339. A copy that was made later is of another volume with that name; used if created_at is empty.
    */
   'taken_back_at': (string);
+  /**
+   * RFC 3339: when the volume was made. A copy that was made at another time is of another volume with that name.
+   */
+  'created_at': (string);
 }

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { pino } from 'pino';
+import { TakenBackKeeper } from '../../src/fleet/controller/keepers/taken-back-keeper.ts';
+import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import {
+  confirmTakenBack,
+  noteTakingBack,
+  readTakenBack,
+  takingBackMs,
+} from '../../src/fleet/kubernetes/taken-back.ts';
+import type { CopySight } from '../../src/move/mover.ts';
+import { volumeIdFor } from '../../src/volume/id.ts';
+import { Scratch } from '../support/scratch.ts';
+import { ApiDouble } from './support/api-double.ts';
+
+const place = { namespace: 'holdfast', name: 'holdfast-controller' };
+const volumeId = volumeIdFor('b', 'data', 'data');
+const createdAt = '2026-11-01T10:00:00.000Z';
+
+/** Node a takes the volume back from node b, and the controller has not heard of the end of that. */
+describe('a note that a volume may have been taken back', () => {
+  const scratch = new Scratch('taken-back');
+  let double: ApiDouble;
+  let api: KubernetesApi;
+  before(async () => {
+    double = await ApiDouble.start();
+    api = double.client(scratch);
+  });
+  after(async () => {
+    api.close();
+    await double[Symbol.asyncDispose]();
+    scratch[Symbol.dispose]();
+  });
+  beforeEach(async () => {
+    double.known.objects.set('secrets/holdfast-controller', {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: place.name, namespace: place.namespace, resourceVersion: '1' },
+      data: {},
+    });
+  });
+
+  /** A look by which node a says this of its copy. @returns what the nodes that were lost hear of */
+  async function look(copy: CopySight, doubted: readonly string[] = ['b']): Promise<object[]> {
+    const heard: object[] = [];
+    const keeper = new TakenBackKeeper({
+      api,
+      place,
+      state: {
+        believe: () => undefined,
+        doubted: () => [...doubted],
+        hasDoubted: () => false,
+        takenBack: () => undefined,
+        watch: () => () => undefined,
+      },
+      moves: {
+        copyAt: async () => copy,
+        async outdate(_node, word) {
+          heard.push(word);
+          return { isOutdated: true };
+        },
+      },
+      log: pino({ level: 'silent' }),
+      now: () => Date.now() + takingBackMs + 1,
+    });
+    await keeper.look();
+    // The first one confirms it, the next one tells the others.
+    heard.length = 0;
+    await keeper.look();
+    return heard;
+  }
+
+  const noteNow = () => noteTakingBack(api, place, { volumeId, node: 'a', lostNode: 'b' });
+  const noted = async () => (await readTakenBack(api, place)).get(volumeId);
+
+  test('counts once the copy is the volume, or has gone on from there, and says which volume that is', async () => {
+    for (const copy of [
+      { generation: 7, isVolume: true, createdAt },
+      { generation: 7, isVolume: false, elsewhere: 'c', createdAt },
+    ]) {
+      const { at } = await noteNow();
+      const heard = await look(copy);
+      assert.deepEqual(heard, [{ volumeId, generation: 7, node: 'a', takenBackAt: at, createdAt }]);
+      assert.equal((await noted())?.generation, 7);
+    }
+  });
+
+  test('stays where the node has no copy by now', async () => {
+    await noteNow();
+    assert.deepEqual(await look({ generation: 0, isVolume: false }), []);
+    assert.equal((await noted())?.node, 'a');
+  });
+
+  test('goes if the copy was not taken back, and the one before it counts all the time', async () => {
+    await noteNow();
+    await look({ generation: 1, isVolume: false, elsewhere: 'b' });
+    assert.equal(await noted(), undefined);
+    const { at } = await noteNow();
+    await confirmTakenBack(api, place, volumeId, { at, generation: 5 });
+    await noteTakingBack(api, place, { volumeId, node: 'c', lostNode: 'a' });
+    const heard = await look({ generation: 0, isVolume: false });
+    assert.deepEqual(heard, [{ volumeId, generation: 5, node: 'a', takenBackAt: at, createdAt: undefined }]);
+    await look({ generation: 5, isVolume: false, elsewhere: 'a' });
+    assert.deepEqual(await noted(), { node: 'a', lostNode: 'b', at, generation: 5 });
+  });
+});
