@@ -185,10 +185,14 @@ export class Mover {
   readonly #runs = new Map<VolumeId, Run>();
   /** Moves that have ended, one for each volume. */
   readonly #ended = new Map<VolumeId, MoveJob>();
+  /** Moves that an earlier driver has left, which go on once the pools are open. */
+  readonly #left = new Map<VolumeId, MoveJob>();
   #isStopping = false;
+  #learning: Promise<void> | undefined;
   /** The moves that an earlier driver has left are known. */
+  #isKnown = false;
+  /** They go on, and the pools are open. */
   #isReady = false;
-  readonly #ready = Promise.withResolvers<void>();
 
   constructor(options: MoverOptions) {
     this.#options = options;
@@ -196,21 +200,35 @@ export class Mover {
     this.#snapshots = new SnapshotMover(options);
   }
 
+  /** Reads the notes of the moves that a driver before this one has left. A pool that is not open must not keep that back. */
+  learn(): Promise<void> {
+    this.#learning ??= this.#learn();
+    return this.#learning;
+  }
+
+  async #learn(): Promise<void> {
+    const { jobs, problems } = await this.#jobs.read();
+    for (const error of problems) this.#options.log.error({ err: error }, 'the note of a move cannot be read');
+    for (const job of jobs) (job.state === 'running' ? this.#left : this.#ended).set(job.id, job);
+    this.#isKnown = true;
+  }
+
   /** Takes up the moves that a driver before this one has left. The pools are open. */
   async resume(): Promise<void> {
     const { log } = this.#options;
     await this.#snapshots.resume();
-    const { jobs, problems } = await this.#jobs.read();
-    for (const error of problems) log.error({ err: error }, 'the note of a move cannot be read');
-    for (const job of jobs) {
+    await this.learn();
+    for (const job of [...this.#left.values(), ...this.#ended.values()]) {
       if (this.#isStopping || this.#runs.has(job.id)) continue;
       if (job.state === 'running') {
+        // Unless its volume was deleted meanwhile.
+        if (!this.#left.has(job.id)) continue;
         log.info({ volume_id: job.id, from: job.from, to: job.to }, 'resuming the move of a volume');
         this.#begin(job);
       } else if (isLongPast(job) && (await this.#hasLeftNothing(job))) {
         await this.#jobs.forget(job.id);
+        this.#ended.delete(job.id);
       } else {
-        this.#ended.set(job.id, job);
         if (job.state === 'failed') {
           await this.#open(job);
           await this.#forgetGone(job);
@@ -219,7 +237,6 @@ export class Mover {
       }
     }
     this.#isReady = true;
-    this.#ready.resolve();
   }
 
   /** @throws Unavailable while the driver starts */
@@ -349,9 +366,14 @@ export class Mover {
     });
   }
 
-  /** True if the volume is moving into a pool of this node. */
+  /** True if the volume is moving into a pool of this node. @throws Unavailable while that is not known */
   isMoving(id: VolumeId): boolean {
-    return this.#runs.has(id);
+    return this.#runningJob(id) !== undefined;
+  }
+
+  #runningJob(id: VolumeId): MoveJob | undefined {
+    if (!this.#isKnown) throw starting();
+    return this.#runs.get(id)?.job ?? this.#left.get(id);
   }
 
   /** The controller has connected this node with that one: moves that wait for it are tried again. */
@@ -475,9 +497,11 @@ export class Mover {
   }
 
   #requireLeftOpen(id: VolumeId, found: readonly Pool[]): void {
-    const { from, node } = this.#runs.get(id)?.job ?? {};
+    const { from, node } = this.#runningJob(id) ?? {};
     if (from === undefined || node !== undefined || found.some(({ name }) => name === from)) return;
-    if (!this.#options.pools.names().includes(from) || this.#isOpen(from)) return;
+    // While the driver starts, not all pools may have been found.
+    const isKnown = this.#isReady && !this.#options.pools.names().includes(from);
+    if (isKnown || this.#isOpen(from)) return;
     throw new Unavailable(
       `volume ${id} has moved, and its copy in pool ${from}, which is not open, goes to the trash first: try again when it is.`,
     );
@@ -488,8 +512,8 @@ export class Mover {
    * @throws Unavailable
    */
   async requireNotComing(id: VolumeId): Promise<void> {
-    if (!this.#isReady && (await withTimeout(readyMs, this.#ready.promise)) === 'late') this.#requireReady();
-    const { job } = this.#runs.get(id) ?? {};
+    if (!this.#isKnown) await withTimeout(readyMs, Promise.allSettled([this.learn()]));
+    const job = this.#runningJob(id);
     if (job?.node === undefined) return;
     throw new Unavailable(
       `volume ${id} is moving here from node ${job.node}, and that has not ended: see holdfast move status.`,
@@ -506,13 +530,14 @@ export class Mover {
     return this.#options.objects.claim([{ object: turnOf(id) }], 'the end of a move', async () => {
       await this.#options.peers?.forgetDeleted(id);
       const run = this.#runs.get(id);
-      const job = run?.job ?? this.#ended.get(id);
-      if (job === undefined || (run === undefined && job.state !== 'failed')) return;
+      const job = run?.job ?? this.#left.get(id) ?? this.#ended.get(id);
+      if (job === undefined || job.state === 'done' || job.state === 'cancelled') return;
       run?.ending.abort(new Aborted('the volume was deleted.'));
       if (run !== undefined && (await withTimeout(deletedMs, run.done)) === 'late') {
         throw new Unavailable(`the move of volume ${id}, which was deleted, has not ended yet; try again.`);
       }
       // Another try finds it.
+      this.#left.delete(id);
       this.#ended.set(id, { ...job, state: 'failed' });
       await this.#discard(job);
       await this.#end(job, 'failed', 'the volume was deleted.');
@@ -604,7 +629,7 @@ export class Mover {
   }
 
   #requireReady(): void {
-    if (!this.#isReady) throw new Unavailable('the driver is starting, and its moves are not known yet; try again.');
+    if (!this.#isReady) throw starting();
   }
 
   #begin(job: MoveJob): Run {
@@ -615,6 +640,7 @@ export class Mover {
     const [ending, wake] = [new AbortController(), new AbortController()];
     const run: Run = { job, progress, ending, wake, isUnconnected: false, done: Promise.resolve() };
     this.#ended.delete(job.id);
+    this.#left.delete(job.id);
     this.#runs.set(job.id, run);
     run.done = this.#run(run)
       .catch((error: unknown) => this.#options.log.error({ volume_id: job.id, err: error }, 'a move has stopped'))
@@ -996,6 +1022,10 @@ function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool
 /** One order at a time for the move of a volume. The volume itself can be used meanwhile. */
 function turnOf(id: VolumeId): string {
   return `move of ${id}`;
+}
+
+function starting(): Unavailable {
+  return new Unavailable('the driver is starting, and its moves are not known yet; try again.');
 }
 
 function alreadyMoving({ id, to }: MoveJob): FailedPrecondition {

@@ -124,8 +124,10 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   });
   // Callers that await these get the failure; no one must.
   opened.catch(() => undefined);
-  void opened
-    .then(() => Promise.all([mover?.resume(), peers?.leavings.resume()]))
+  // Before the pools open: one of them may never do.
+  void Promise.all([mover?.learn(), peers?.leavings.resume()])
+    .then(() => opened)
+    .then(() => mover?.resume())
     .catch((error: unknown) => log.error({ err: error }, 'cannot resume the moves of volumes'));
   void withTimeout(openingTimeoutMs, Promise.allSettled([opened])).then(() => gate.open());
 

@@ -40,6 +40,8 @@ export interface MovingNodeOptions extends ImageTestOptions {
   readonly fenceTimeoutMs?: number;
   /** Its pools, the default one first; all but `data` are directories of images. */
   readonly poolNames?: readonly string[];
+  /** Its driver is starting: it has not read its notes, or waits for another pool. */
+  readonly waitsFor?: 'notes' | 'pools';
 }
 
 /** A node with a pool `data`, whose volumes move to other nodes. */
@@ -75,6 +77,7 @@ export class MovingNode implements AsyncDisposable {
       disk,
       fenceTimeoutMs,
       poolNames = ['data'],
+      waitsFor,
       xfs = false,
       ...options
     }: MovingNodeOptions = {},
@@ -100,8 +103,8 @@ export class MovingNode implements AsyncDisposable {
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
     const node = new MovingNode(name, pools, scratch, fenceTimeoutMs);
-    await node.mover.resume();
-    await node.leavings.resume();
+    if (waitsFor !== 'notes') await Promise.all([node.mover.learn(), node.leavings.resume()]);
+    if (waitsFor === undefined) await node.mover.resume();
     node.port = await node.nodes.identify(broker.identity(name));
     return node;
   }

@@ -1,7 +1,7 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../../pool/log.ts';
 import type { Pools } from '../../pool/pools.ts';
-import { FailedPrecondition } from '../../volume/errors.ts';
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -66,7 +66,9 @@ export class Leavings {
   readonly #planned = new Map<VolumeId, Admission>();
   /** By the ids of the volume and of the move. */
   readonly #refused = new Map<string, Refused>();
-  readonly #known = new Map<VolumeId, MoveJob>();
+  readonly #jobsById = new Map<VolumeId, MoveJob>();
+  /** The notes have been read. */
+  #isKnown = false;
   /** When the target was heard last, or the wait for it began, by performance.now(). */
   readonly #heardMs = new Map<VolumeId, number>();
   /** When the target came last, since this process started. */
@@ -81,7 +83,7 @@ export class Leavings {
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue, 'leaving');
   }
 
-  /** Takes up what a driver before this one has left. The pools are open. */
+  /** Takes up what a driver before this one has left. A pool that is not open must not keep that back. */
   async resume(): Promise<void> {
     const { log } = this.#options;
     const { jobs, problems } = await this.#jobs.read();
@@ -90,16 +92,23 @@ export class Leavings {
       if (isLongPast(job)) {
         await this.#jobs.forget(job.id);
       } else {
-        this.#known.set(job.id, job);
+        this.#jobsById.set(job.id, job);
         this.#heardMs.set(job.id, performance.now());
       }
     }
+    this.#isKnown = true;
     this.#running = this.#watch();
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
+  }
+
+  /** The moves. @throws Unavailable until they are known: none is let in, refused or given up before */
+  get #known(): Map<VolumeId, MoveJob> {
+    if (this.#isKnown) return this.#jobsById;
+    throw new Unavailable('the driver is starting, and its moves are not known yet; try again.');
   }
 
   jobs(): MoveJob[] {

@@ -8,6 +8,8 @@ const late = { killer: 'test/move/nodes-late.test.ts' } as const;
 
 const lost = { killer: 'test/move/nodes-lost.test.ts' } as const;
 
+const starting = { killer: 'test/move/nodes-starting.test.ts' } as const;
+
 const giving = { killer: 'test/move/giving.test.ts' } as const;
 
 const pool = { killer: 'test/move/pool.test.ts' } as const;
@@ -764,6 +766,30 @@ export const moveMutants: readonly Mutant[] = [
     text: "if (sight?.state.why === 'given') throw handedOverTo(before);",
     replacement: '',
     only: 'handed over is not ordered',
+  },
+  {
+    name: 'a source that has not read its notes says of no move that it knows nothing of it',
+    ...starting,
+    file: 'src/move/nodes/leavings.ts',
+    text: '    if (this.#isKnown) return this.#jobsById;\n',
+    replacement: '    return this.#jobsById;\n',
+    only: 'lets a move in',
+  },
+  {
+    name: 'a volume that was moving here is known to be before its move goes on',
+    ...starting,
+    file: 'src/move/mover.ts',
+    text: 'return this.#runs.get(id)?.job ?? this.#left.get(id);',
+    replacement: 'return this.#runs.get(id)?.job;',
+    only: 'to a third node',
+  },
+  {
+    name: 'a node that has not read its notes lets no move out',
+    ...starting,
+    file: 'src/move/mover.ts',
+    text: 'if (!this.#isKnown) throw starting();',
+    replacement: '',
+    only: 'to a third node',
   },
   {
     name: 'a request that waited for its turn fences no volume whose move has ended',
