@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
-import type { CopyState, LaterCopy } from '../pool/moves.ts';
+import type { CopyState, LaterCopy, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { storedBytes } from '../volume/encryption.ts';
@@ -870,20 +870,29 @@ export class Mover {
   async #undoFrom(job: MoveJob, node: string, isNodeLost: boolean): Promise<void> {
     const { objects, pools } = this.#options;
     const { id, to } = job;
-    const target = movesOf(pools.get(to));
     await objects.claim([{ object: id }], 'the end of a move', async () => {
+      if ((await pools.find(id)) !== undefined) throw arrived(job);
+      // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
+      const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
       if (!isNodeLost && !(await this.#hasLost(job))) {
         const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
         const state = (await source.look())?.state;
         if (state?.mark.fence?.moveId === job.moveId) {
           if (state.why === 'given') {
-            await source.takeBack(await target.disclaim(id, state.mark, node));
+            await source.takeBack(await (target ?? this.#anyMoves()).disclaim(id, state.mark, node));
           } else await source.open();
         }
         await source.removeSnapshots();
       }
-      await target.discard(id);
+      await target?.discard(id);
     });
+  }
+
+  /** All pools of the node share its notes. @throws Unavailable */
+  #anyMoves(): PoolMoves {
+    const [moves] = this.#options.pools.all().flatMap(({ moves }) => moves ?? []);
+    if (moves !== undefined) return moves;
+    throw new Unavailable('no pool of this node is open whose volumes can move: try again when one is.');
   }
 
   /** False if the pool that the volume leaves is no pool of this node any more: what it has is not known. */

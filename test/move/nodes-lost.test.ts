@@ -160,3 +160,50 @@ describe('a failed move that is ordered again to another pool', () => {
     assert.equal((await b.ended(id)).job.state, 'done');
   });
 });
+
+describe('a move whose target has no pool for it any more, between hand-over and commit', () => {
+  test('is cancelled once that pool is out of the configuration, and ordered to another one', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    let moveId: string;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['data', 'other'] });
+      moveId = await handedOver(a, b);
+    }
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['other'] });
+      await introduce(a, b, { id, moveId });
+      assert.equal((await b.mover.cancel(id)).state, 'cancelled');
+      assert.equal(await movesOf(b.pools.get('other')).whereElse(id), 'a');
+      await using _usable = await deviceOf(a, id);
+    }
+    // The pool is back, with all that it had.
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['data', 'other'] });
+    await introduce(a, b, { id, moveId });
+    assert.equal(await b.pools.find(id), undefined);
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    assert.equal((await movesOf(a.pool).whereElse(id)) ?? 'none', 'b');
+  });
+
+  test('is not cancelled while the volume has arrived there, in a pool of another name', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['data', 'other'] });
+    const moveId = await handedOver(a, b);
+    const { job } = b.sight(id);
+    assert.equal(job.moveId, moveId);
+    // It comes into that pool between the first look and the claim.
+    const claim = b.objects.claim.bind(b.objects);
+    b.objects.claim = async (claims, what, work) => {
+      if (what === 'the end of a move' && claims.some(({ object }) => object === id)) {
+        await b.pools.get('other').create(spec);
+      }
+      return claim(claims, what, work);
+    };
+    await assert.rejects(b.mover.cancel(id), /has arrived in pool data/);
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+  });
+});

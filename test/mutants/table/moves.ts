@@ -792,6 +792,22 @@ export const moveMutants: readonly Mutant[] = [
     only: 'to a third node',
   },
   {
+    name: 'a hand-over is not given up by a node that has the volume by now, in any of its pools',
+    ...lost,
+    file: 'src/move/mover.ts',
+    text: '      if ((await pools.find(id)) !== undefined) throw arrived(job);\n      // One that is no pool',
+    replacement: '      // One that is no pool',
+    only: 'in a pool of another name',
+  },
+  {
+    name: 'a hand-over is given up by the notes of the node, also without the pool that it went to',
+    ...lost,
+    file: 'src/move/mover.ts',
+    text: 'await (target ?? this.#anyMoves()).disclaim(id, state.mark, node)',
+    replacement: 'state.mark.generation + 2',
+    only: 'out of the configuration',
+  },
+  {
     name: 'a request that waited for its turn fences no volume whose move has ended',
     ...late,
     file: 'src/move/source.ts',
