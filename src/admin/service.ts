@@ -1,5 +1,5 @@
 import { findHolders } from '../kernel/process/holders.ts';
-import { requireInTime } from '../move/in-time.ts';
+import { isLate, requireInTime } from '../move/in-time.ts';
 import type { Mover } from '../move/mover.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
@@ -123,7 +123,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
           await refuseTaken(pools, { id, name });
           if (lostNode !== undefined) requireInTime(id, call.deadline);
           await pool.restore(id);
-          await takeBack(pool, id, lostNode);
+          await takeBack(pool, id, { lostNode, deadline: call.deadline });
         }),
       );
       const { abnormal, message } = await conditionIn(pool, id);
@@ -200,9 +200,20 @@ async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise
 }
 
 /** A copy that its volume has left by a move: no pool has the volume any more, so this is the volume again. */
-async function takeBack({ moves }: Pool, id: VolumeId, lostNode: string | undefined): Promise<void> {
+async function takeBack(
+  { moves }: Pool,
+  id: VolumeId,
+  { deadline, lostNode }: { readonly deadline: Date | undefined; readonly lostNode: string | undefined },
+): Promise<void> {
   const why = (await moves?.stateOf(id))?.why;
-  if (why === 'given' || why === 'old') await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode });
+  if (why !== 'given' && why !== 'old') return;
+  // It may have come out of the trash slowly.
+  if (lostNode !== undefined && isLate(deadline)) {
+    throw new Unavailable(
+      `volume ${id} is out of the trash, and was not taken back in time: holdfast move cancel ${id} --node-is-lost ${lostNode} takes it back.`,
+    );
+  }
+  await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode });
 }
 
 interface Trashed {

@@ -13,6 +13,11 @@ export interface LostOrder extends LostNode {
  * @throws Unavailable
  */
 export function requireInTime(id: SnapshotId | VolumeId, deadline: Date | undefined): void {
-  if (deadline === undefined || Date.now() < deadline.getTime()) return;
+  if (!isLate(deadline)) return;
   throw new Unavailable(`${kindOf(id)} ${id} was not taken back in time, and is as it was: try again.`);
+}
+
+/** True if the caller of an order waits for it no more. */
+export function isLate(deadline: Date | undefined): boolean {
+  return deadline !== undefined && Date.now() >= deadline.getTime();
 }

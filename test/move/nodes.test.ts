@@ -424,6 +424,31 @@ describe('a move between two nodes', () => {
     assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
   });
 
+  test('to a lost node is not taken back from the trash after its caller has gone, and by another command then', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await filled(a);
+      await order(a, b, id);
+      assert.equal((await b.ended(id)).job.state, 'done');
+    }
+    const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
+    const deadline = new Date(Date.now() + 60_000);
+    const restore = a.pool.restore.bind(a.pool);
+    a.pool.restore = async (volumeId) => {
+      const restored = await restore(volumeId);
+      deadline.setTime(0);
+      return restored;
+    };
+    const late = admin.restore({ id, lostNode: 'b' }, { note: () => undefined, deadline });
+    await assert.rejects(late, { name: 'Unavailable', message: /move cancel .* --node-is-lost b takes it back/ });
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+    await a.mover.cancel(id, { lostNode: 'b' });
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
+  });
+
   test('ends when its volume is deleted at the source, and leaves nothing at either end', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();

@@ -635,7 +635,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a copy from the trash that was left by a move can be used again',
     file: 'src/admin/service.ts',
     killer: 'test/move/mover.test.ts',
-    text: '          await takeBack(pool, id, lostNode);\n',
+    text: '          await takeBack(pool, id, { lostNode, deadline: call.deadline });\n',
     replacement: '',
     only: 'only a copy in the trash',
   },
@@ -806,6 +806,14 @@ export const moveMutants: readonly Mutant[] = [
     text: 'await (target ?? this.#anyMoves()).disclaim(id, state.mark, node)',
     replacement: 'state.mark.generation + 2',
     only: 'out of the configuration',
+  },
+  {
+    name: 'a volume that comes out of the trash slowly is not taken back after its caller has gone',
+    ...nodes,
+    file: 'src/admin/service.ts',
+    text: 'if (lostNode !== undefined && isLate(deadline)) {',
+    replacement: 'if (false as boolean) {',
+    only: 'from the trash after its caller',
   },
   {
     name: 'a request that waited for its turn fences no volume whose move has ended',
