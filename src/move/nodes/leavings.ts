@@ -2,6 +2,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../../pool/log.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import { LastReasons } from '../../volume/flow/last-reasons.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -74,7 +75,7 @@ export class Leavings {
   /** When the target came last, since this process started. */
   readonly #cameMs = new Map<VolumeId, number>();
   readonly #reads = new Reads();
-  readonly #warned = new Map<VolumeId, string>();
+  readonly #warned = new LastReasons();
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
@@ -320,17 +321,15 @@ export class Leavings {
       for (const job of this.#known.values()) {
         if (signal.aborted || job.state !== 'running') continue;
         await this.#look(job).then(
-          () => this.#warned.delete(job.id),
+          () => this.#warned.forget(job.id),
           (error: unknown) => this.#warn(job, error),
         );
       }
     }
   }
 
-  /** Once, until there is another reason. */
   #warn({ id }: MoveJob, error: unknown): void {
-    if (this.#warned.get(id) === String(error)) return;
-    this.#warned.set(id, String(error));
+    if (!this.#warned.isNew(id, String(error))) return;
     this.#options.log.warn({ volume_id: id, err: error }, 'a volume stays fenced whose move is silent');
   }
 

@@ -1,8 +1,9 @@
 import type { PoolLog } from '../../pool/log.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
+import { LastReasons } from '../../volume/flow/last-reasons.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
-import { pause } from '../../volume/flow/pause.ts';
+import { UntilDone } from '../../volume/flow/until-done.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import { movesOf, patiently } from '../source.ts';
 import type { DeletedSnapshot, DeletedSnapshots } from './deleted-snapshots.ts';
@@ -25,21 +26,17 @@ type Use = 'coming' | 'last' | 'none';
  */
 export class LeftCopies {
   readonly #options: LeftCopiesOptions;
-  readonly #ending = new AbortController();
-  /** The last word about each that stays, so that it is logged once. */
-  readonly #logged = new Map<string, string>();
-  #isWanted = false;
-  #removing: Promise<void> | undefined;
+  readonly #removal: UntilDone;
+  readonly #logged = new LastReasons();
 
   constructor(options: LeftCopiesOptions) {
     this.#options = options;
+    this.#removal = new UntilDone(options.retryMs, () => this.#removeAll());
   }
 
   /** Removes them as soon as that can be. Never rejects. */
-  async remove(): Promise<void> {
-    this.#isWanted = true;
-    this.#removing ??= this.#run();
-    await this.#removing;
+  remove(): Promise<void> {
+    return this.#removal.start();
   }
 
   /**
@@ -65,26 +62,13 @@ export class LeftCopies {
 
   #removeOlder(moves: Pool['moves'], { createdAt, generation, id }: DeletedSnapshot): Promise<void> {
     const { objects } = this.#options;
-    return patiently({ objects, signal: this.#ending.signal }, [id], async () => {
+    return patiently({ objects, signal: this.#removal.signal }, [id], async () => {
       await moves?.snapshots.removeOlder(id, createdAt, generation);
     });
   }
 
-  async stop(): Promise<void> {
-    this.#ending.abort();
-    await this.#removing;
-  }
-
-  async #run(): Promise<void> {
-    const { retryMs } = this.#options;
-    const { signal } = this.#ending;
-    while (this.#isWanted && !signal.aborted) {
-      this.#isWanted = false;
-      if (this.#areAllOpen() && (await this.#removeAll())) continue;
-      this.#isWanted = true;
-      await pause(retryMs, signal);
-    }
-    this.#removing = undefined;
+  stop(): Promise<void> {
+    return this.#removal.stop();
   }
 
   #areAllOpen(): boolean {
@@ -94,6 +78,7 @@ export class LeftCopies {
 
   /** @returns false if something has failed, and is tried again. Never throws. */
   async #removeAll(): Promise<boolean> {
+    if (!this.#areAllOpen()) return false;
     let isDone = (await this.removeDeleted()).size === 0;
     for (const pool of this.#options.pools.all()) {
       if (pool.moves === undefined) continue;
@@ -114,7 +99,7 @@ export class LeftCopies {
       await work();
       return true;
     } catch (error) {
-      if (this.#ending.signal.aborted) return true;
+      if (this.#removal.signal.aborted) return true;
       this.#log(what, String(error), { what, err: error }, 'parts of snapshots that come no more cannot be removed');
       return false;
     }
@@ -123,14 +108,14 @@ export class LeftCopies {
   async #removeOne(pool: Pool, id: SnapshotId): Promise<void> {
     const { objects } = this.#options;
     const { snapshots } = movesOf(pool);
-    await patiently({ objects, signal: this.#ending.signal }, [id], async () => {
+    await patiently({ objects, signal: this.#removal.signal }, [id], async () => {
       const use = await this.#useOf(pool, id);
       if (use === 'none') await snapshots.discard(id);
       const key = `${pool.name}/${id}`;
       if (use === 'last') {
         const text = 'a copy of a snapshot that no pool has is kept, as it may be the last one (docs/move.md)';
         this.#log(key, use, { pool: pool.name, snapshot_id: id }, text);
-      } else this.#logged.delete(key);
+      } else this.#logged.forget(key);
     });
   }
 
@@ -149,8 +134,7 @@ export class LeftCopies {
   }
 
   #log(key: string, word: string, facts: Readonly<Record<string, unknown>>, text: string): void {
-    if (this.#logged.get(key) === word) return;
-    this.#logged.set(key, word);
+    if (!this.#logged.isNew(key, word)) return;
     this.#options.log.warn(facts, text);
   }
 }

@@ -3,6 +3,7 @@ import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import { whileAnswering } from '../../../../kernel/call/while-answering.ts';
 import { Unavailable } from '../../../../volume/errors.ts';
+import { LastReasons } from '../../../../volume/flow/last-reasons.ts';
 import type { Configured, WatchContext } from '../../../kind.ts';
 import type { Users } from '../../../location/disk/disk-survey.ts';
 import { FormatMarker } from '../../../location/format-marker.ts';
@@ -47,7 +48,7 @@ export class Taker {
   /** By what the kernel calls the disk now. */
   readonly #busy = new Map<string, Promise<void>>();
   readonly #silent = new Map<string, DiskQueue>();
-  readonly #told = new Map<string, string>();
+  readonly #told = new LastReasons();
   #added = 0;
   #isWaiting = false;
   #isStopping = false;
@@ -78,8 +79,7 @@ export class Taker {
   }
 
   passOver(disk: Disk, sections: readonly string[], reason: string): void {
-    if (this.#told.get(disk.name) === reason) return;
-    this.#told.set(disk.name, reason);
+    if (!this.#told.isNew(disk.name, reason)) return;
     this.#context.log.warn({ disk: disk.devicePath, pools: sections, reason }, 'a disk that matches is not taken');
   }
 
