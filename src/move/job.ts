@@ -64,6 +64,11 @@ export interface LeftSnapshot {
   readonly stays: boolean;
 }
 
+/** One order at a time for the move of a volume. The volume itself can be used meanwhile. */
+export function turnOf(id: VolumeId): string {
+  return `move of ${id}`;
+}
+
 /** The time for which the end of a move is reported. */
 const rememberedMs = 7 * 86_400_000;
 

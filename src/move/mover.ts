@@ -21,7 +21,8 @@ import type { VolumeRecord } from '../volume/record.ts';
 import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
-import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from './job.ts';
+import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs, turnOf } from './job.ts';
+import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, isWholeBy, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
 import { Sickness } from './sickness.ts';
@@ -182,6 +183,7 @@ export class Mover {
   readonly #options: MoverOptions;
   readonly #jobs: MoveJobs;
   readonly #snapshots: SnapshotMover;
+  readonly #leftVolumes: LeftVolumes;
   readonly #runs = new Map<VolumeId, Run>();
   /** Moves that have ended, one for each volume. */
   readonly #ended = new Map<VolumeId, MoveJob>();
@@ -198,6 +200,12 @@ export class Mover {
     this.#options = options;
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue);
     this.#snapshots = new SnapshotMover(options);
+    const jobOf = (id: VolumeId) => {
+      const running = this.#runs.get(id)?.job ?? this.#left.get(id);
+      const job = running ?? this.#ended.get(id);
+      return job && { job, isRunning: running !== undefined };
+    };
+    this.#leftVolumes = new LeftVolumes({ ...options, retryMs, jobOf });
   }
 
   /** Reads the notes of the moves that a driver before this one has left. A pool that is not open must not keep that back. */
@@ -233,10 +241,10 @@ export class Mover {
           await this.#open(job);
           await this.#forgetGone(job);
         }
-        if (job.state === 'cancelled') await this.#discard(job).catch(() => undefined);
       }
     }
     this.#isReady = true;
+    if (!this.#isStopping) void this.#leftVolumes.remove();
   }
 
   /** @throws Unavailable while the driver starts */
@@ -437,10 +445,6 @@ export class Mover {
     this.#requireReady();
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
-    if (job?.state === 'cancelled' && (await this.#hasLeftPart(job))) {
-      await this.#discard(job);
-      return job;
-    }
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
       return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, lost);
     }
@@ -473,7 +477,9 @@ export class Mover {
     const { peers } = this.#options;
     const left = lost === undefined ? await peers?.cancelLeaving(id) : undefined;
     if (left !== undefined) return left;
-    return this.#free(id, lost);
+    const freed = await this.#free(id, lost);
+    void this.#leftVolumes.remove();
+    return freed;
   }
 
   /**
@@ -625,7 +631,7 @@ export class Mover {
     this.#isStopping = true;
     const runs = [...this.#runs.values()];
     for (const { ending } of runs) ending.abort(new Unavailable(stopped));
-    await Promise.all([...runs.map(({ done }) => done), this.#snapshots.stop()]);
+    await Promise.all([...runs.map(({ done }) => done), this.#leftVolumes.stop(), this.#snapshots.stop()]);
   }
 
   #requireReady(): void {
@@ -731,11 +737,11 @@ export class Mover {
 
   /** A volume that was deleted meanwhile leaves nothing of its move. */
   async #forgetGone(job: MoveJob): Promise<void> {
-    const { log, pools } = this.#options;
+    const { log } = this.#options;
     // The part that has come may be the last copy.
     if (!this.#isSourceKnown(job)) return;
     try {
-      const isGone = job.node === undefined ? (await pools.find(job.id)) === undefined : await this.#hasLost(job);
+      const isGone = job.node === undefined ? await this.#isDeleted(job) : await this.#hasLost(job);
       if (!isGone) return;
       if (isGone === 'unknown' && (await this.#isWhole(job))) {
         log.warn(
@@ -748,6 +754,13 @@ export class Mover {
     } catch (error) {
       log.warn({ volume_id: job.id, err: error }, 'the rest of the move of a volume is left');
     }
+  }
+
+  /** True if no pool has the volume. If one has handed it over, and is empty now, the part that has come may be the last copy. */
+  async #isDeleted({ id, to }: MoveJob): Promise<boolean> {
+    const { pools } = this.#options;
+    if (!this.#isOpen(to) || (await pools.find(id)) !== undefined) return false;
+    return !(await movesOf(pools.get(to)).wasHandedOver(id));
   }
 
   /** @returns 'ended' if the source has ended the move, 'unknown' if it knows nothing of the volume or the move */
@@ -798,6 +811,7 @@ export class Mover {
     if (state === 'done' && job.withSnapshots === true) await this.#snapshots.launch(job);
     await step('move/forget', () => this.#jobs.write(ended));
     this.#ended.set(job.id, ended);
+    if (state !== 'done') void this.#leftVolumes.remove();
     return ended;
   }
 
@@ -848,8 +862,9 @@ export class Mover {
     const source = pools.get(job.from);
     await objects.claim([{ object: id }], 'the end of a move', async () => {
       const state = (await source.find(id)) && (await movesOf(source).stateOf(id));
-      // Unless it was deleted.
       if (state === undefined && (await pools.find(id)) !== undefined) throw arrived(job);
+      // Unless it was deleted.
+      if (state === undefined && this.#isOpen(job.to) && !(await this.#isDeleted(job))) throw lastCopy(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
       const isGiven = state?.why === 'given' && isOurs;
       // It may have the volume, unless it is open and has not, or is no pool of this node any more.
@@ -933,8 +948,7 @@ export class Mover {
     // Another node cannot be asked yet at the start.
     if (job.node !== undefined || !this.#isSourceKnown(job)) return false;
     const sight = await this.#sourceOf(job, AbortSignal.timeout(planMs)).look();
-    if (sight !== undefined) return sight.state.why === undefined;
-    return (await this.#options.pools.find(job.id)) === undefined;
+    return sight === undefined ? this.#isDeleted(job) : sight.state.why === undefined;
   }
 
   /** The part that has come. */
@@ -1026,11 +1040,6 @@ async function requireRoom(
 /** The copies of a volume in these pools. */
 function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool: Pool; readonly state: CopyState }[]> {
   return Promise.all(pools.map(async (pool) => ({ pool, state: await movesOf(pool).stateOf(id) })));
-}
-
-/** One order at a time for the move of a volume. The volume itself can be used meanwhile. */
-function turnOf(id: VolumeId): string {
-  return `move of ${id}`;
 }
 
 function starting(): Unavailable {

@@ -391,6 +391,8 @@ export interface Transfer {
   /** The size of the sectors of its devices; undefined: the one that the record of a volume says. */
   readonly sectorBytes?: number | undefined;
   incoming(id: VolumeId): IncomingDraft;
+  /** The volumes of which there is such a draft, with a note. */
+  incomingVolumes(): Promise<readonly VolumeId[]>;
   /** The error that keeps a volume from coming here just now; undefined: none. For kinds with room for one volume. */
   whyNoRoom?(id: VolumeId): HoldfastError | undefined;
   /** undefined: no snapshots come here. */

@@ -81,8 +81,12 @@ export interface PoolMoves {
   comingNote(id: VolumeId): Promise<string | undefined>;
   /** Receives a volume, or resumes that. @throws ResourceExhausted */
   receive(record: VolumeRecord, moveId: string): Promise<Incoming>;
+  /** The volumes of which `receive` has begun a copy that has not become the volume. */
+  arriving(): Promise<readonly VolumeId[]>;
   /** Gives up what an earlier `receive` has left of a volume that is not here. */
   discard(id: VolumeId): Promise<void>;
+  /** True if a pool of this node has handed it over to another one, and it was not deleted since: the part that has come may be the last copy. */
+  wasHandedOver(id: VolumeId): Promise<boolean>;
 }
 
 /**

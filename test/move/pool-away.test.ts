@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import type { MoveJob } from '../../src/move/job.ts';
+import { LeftVolumes } from '../../src/move/left-volumes.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
+import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, digestOf, write } from './devices.ts';
 import { call, id, Node, sized, spec } from './following-node.ts';
@@ -98,6 +101,25 @@ describe('a move whose first pool is away', () => {
     assert.equal(await digest(node), before);
   });
 
+  test('and which has an empty disk by then fails, and the copy that may be the last one stays', async () => {
+    using scratch = new Scratch('away');
+    const { drafts } = await handedOver(scratch);
+    rmSync(scratch.join('one.img'));
+    rmSync(scratch.join('data/pools/one.id'), { force: true });
+    for (const endedAt of [new Date().toISOString(), '2020-01-01T00:00:00Z']) {
+      await using node = await Node.open(scratch);
+      await eventually(() => assert.equal(node.sight().job.state, 'failed'));
+      await assert.rejects(node.mover.cancel(id), /may be the last copy, and stays/);
+      assert.deepEqual(draftsIn(scratch), drafts);
+      const path = scratch.join('data/moves', `${id}.json`);
+      writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), endedAt }));
+    }
+    await using node = await Node.open(scratch);
+    assert.deepEqual(draftsIn(scratch), drafts);
+    await deleted(node);
+    assert.deepEqual(draftsIn(scratch), []);
+  });
+
   test('is ended by hand once the volume has arrived; then the volume is listed once, and deleted with the copy that was left', async () => {
     using scratch = new Scratch('away');
     const before = await arrived(scratch);
@@ -125,5 +147,73 @@ describe('a move whose first pool is away', () => {
     await eventually(() => deleted(node));
     assert.deepEqual(await listed(node), []);
     await eventually(() => assert.notEqual(node.sight().job.state, 'running'));
+  });
+});
+
+/** The driver has stopped while the volume was being copied to pool two. */
+async function cutShort(scratch: Scratch): Promise<void> {
+  await using node = await Node.open(scratch);
+  await withVolume(node);
+  await node.mover.start(id, 'two', 1n << 20n);
+  await eventually(() => assert.ok((node.sight().progress?.doneBytes ?? 0n) > 0n));
+  assert.equal(draftsIn(scratch).length, 1);
+}
+
+describe('a move whose second pool is away', () => {
+  for (const isDeleted of [false, true]) {
+    test(`leaves nothing there once that is open, if ${isDeleted ? 'the volume was deleted' : 'it was given up'} meanwhile`, async () => {
+      using scratch = new Scratch('away');
+      await cutShort(scratch);
+      const away = ['two'];
+      await using node = await Node.open(scratch, undefined, away);
+      await (isDeleted ? deleted(node) : node.mover.cancel(id));
+      away.length = 0;
+      await eventually(() => assert.deepEqual(draftsIn(scratch), []));
+      assert.deepEqual(await listed(node), isDeleted ? [] : [id]);
+    });
+  }
+
+  test('that has failed keeps its part there, as long as it may go on with that, or may be the last copy', async () => {
+    using scratch = new Scratch('away');
+    await cutShort(scratch);
+    rmSync(scratch.join('data/moves'), { recursive: true });
+    // Nothing here knows of the move.
+    const away = ['one'];
+    await using node = await Node.open(scratch, undefined, away);
+    const { objects, pools } = node;
+    const kept = async (job?: Partial<MoveJob>, isRunning = false) => {
+      const startedAt = new Date().toISOString();
+      const common = {
+        moveId: '',
+        id,
+        from: 'one',
+        to: 'two',
+        startedAt,
+        endedAt: startedAt,
+        state: 'failed',
+      } as const;
+      const jobOf = () => job && { job: { ...common, ...job }, isRunning };
+      const left = new LeftVolumes({ pools, objects, log: quiet, retryMs: 10, jobOf });
+      const removed = left.remove();
+      if (pools.firstClosed() === undefined) await removed;
+      else await eventually(async () => assert.ok(lists.mock.callCount() > 1));
+      await left.stop();
+      return draftsIn(scratch).length === 1;
+    };
+    const lists = mock.method(movesOf(pools.get('two')), 'arriving');
+    for (const job of [undefined, {}, { node: 'b' }, { to: 'plain' }]) {
+      lists.mock.resetCalls();
+      assert.equal(await kept(job), true, JSON.stringify(job));
+    }
+    away.length = 0;
+    await eventually(() => assert.equal(pools.firstClosed(), undefined));
+    for (const job of [{}, { node: 'b' }]) assert.equal(await kept(job), true, JSON.stringify(job));
+    assert.equal(await kept({ state: 'cancelled' }, true), true);
+    const one = movesOf(pools.get('one'));
+    await one.close(id, { moveId: 'any', fenceId: 'any' });
+    assert.equal(await kept(), true);
+    await one.open(id, 'any');
+    // The volume is another one by now.
+    assert.equal(await kept({ endedAt: '2020-01-01T00:00:00Z' }), false);
   });
 });

@@ -1,7 +1,7 @@
 import { readdir, readFile, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
-import { parseSnapshotId, type SnapshotId } from '../../volume/id.ts';
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { Provisioner } from '../backend.ts';
@@ -9,6 +9,7 @@ import type { TrashRef } from '../indexes/trash-entry.ts';
 import { replaceFile } from './durable-file.ts';
 import type { SnapshotFileDraft, VolumeFileDraft } from './file-draft.ts';
 import type { FileParts } from './file-store.ts';
+import { isThere } from './gone.ts';
 import { copySuffix } from './layout.ts';
 import { moveMarkName } from './move-marks.ts';
 
@@ -85,6 +86,16 @@ export abstract class IncomingFileSnapshot<Parts extends FileParts> extends Inco
   protected async writeRecords(record: SnapshotRecord, mark: string): Promise<void> {
     await this.writeWithMark(mark, () => this.draft.writeRecord(record));
   }
+}
+
+/** The volumes on their way. Those that are copied within their pool have drafts with such names, and no note. */
+export async function incomingVolumeIds({ layout, queue }: FileParts): Promise<VolumeId[]> {
+  const names = (await queue.run(() => readdir(layout.drafts))).filter((name) => name.endsWith(copySuffix));
+  const found = names.map(async (name) => {
+    const id = parseVolumeId(basename(name, copySuffix));
+    return id !== undefined && (await isThere(queue, join(layout.drafts, name, noteName))) ? [id] : [];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 /** The snapshots on their way, in a pool whose own snapshots are no copies: those have drafts with such names, too. */

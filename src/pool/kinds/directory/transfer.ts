@@ -9,7 +9,7 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import { treeCopyBytes } from '../../../volume/size.ts';
 import type { IncomingRoom, IncomingTreeDraft, Provisioner, Recorded, Transfer } from '../../backend.ts';
 import { isThere } from '../../records/gone.ts';
-import { IncomingFileDraft } from '../../records/incoming-draft.ts';
+import { IncomingFileDraft, incomingVolumeIds } from '../../records/incoming-draft.ts';
 import { refuseMountsInside } from '../../records/mounts-inside.ts';
 import { FileMarks } from '../../records/move-marks.ts';
 import type { DirectoryParts } from './directory-backend.ts';
@@ -40,6 +40,10 @@ export class DirectoryTransfer extends FileMarks implements Transfer {
 
   incoming(id: VolumeId): IncomingTreeDraft {
     return new IncomingDirectory(this.#parts, this.#drafts, id);
+  }
+
+  incomingVolumes(): Promise<readonly VolumeId[]> {
+    return incomingVolumeIds(this.#parts);
   }
 }
 

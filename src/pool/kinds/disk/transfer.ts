@@ -65,6 +65,12 @@ export class DiskTransfer implements Transfer {
     return new IncomingDisk(this.#parts, id);
   }
 
+  async incomingVolumes(): Promise<readonly VolumeId[]> {
+    const { object } = this.#parts.label.payload;
+    const id = object !== undefined && isIncoming(object) ? idOf(object) : undefined;
+    return id === undefined ? [] : [id];
+  }
+
   whyNoRoom(id: VolumeId): FailedPrecondition | Unavailable | undefined {
     const { label, poolName } = this.#parts;
     const { object } = label.payload;

@@ -15,7 +15,12 @@ import type {
   Recorded,
   Transfer,
 } from '../../backend.ts';
-import { IncomingFileDraft, IncomingFileSnapshot, incomingSnapshotIds } from '../../records/incoming-draft.ts';
+import {
+  IncomingFileDraft,
+  IncomingFileSnapshot,
+  incomingSnapshotIds,
+  incomingVolumeIds,
+} from '../../records/incoming-draft.ts';
 import { FileMarks } from '../../records/move-marks.ts';
 import { changedBlocks } from './changed-blocks.ts';
 import { ImageSnapshotDraft, ImageVolumeDraft } from './drafts.ts';
@@ -42,6 +47,10 @@ export class ImageTransfer extends FileMarks implements Transfer {
 
   incoming(id: VolumeId): IncomingBytesDraft {
     return new IncomingImage(this.#parts, this.#drafts, id);
+  }
+
+  incomingVolumes(): Promise<readonly VolumeId[]> {
+    return incomingVolumeIds(this.#parts);
   }
 
   /** undefined where images do not share blocks: a snapshot would take as much as its volume. */

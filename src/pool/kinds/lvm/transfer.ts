@@ -4,7 +4,7 @@ import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
-import { parseSnapshotId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import type { IncomingBytesDraft, IncomingRoom, IncomingSnapshotDraft, Recorded, Transfer } from '../../backend.ts';
@@ -65,6 +65,11 @@ export class LvmTransfer implements Transfer {
 
   incoming(id: VolumeId): IncomingBytesDraft {
     return new IncomingLv(this.#parts, id);
+  }
+
+  async incomingVolumes(): Promise<readonly VolumeId[]> {
+    const drafts = this.#parts.group.inState('draft').filter(isIncoming);
+    return drafts.flatMap(({ id }) => parseVolumeId(id ?? '') ?? []);
   }
 
   /** undefined without a thin pool: a snapshot would take as much as its volume. */
