@@ -26,7 +26,12 @@ import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, isWholeBy, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
 import { Sickness } from './sickness.ts';
-import { SnapshotMover, type SnapshotsPlan, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
+import {
+  type AfterRemoval,
+  SnapshotMover,
+  type SnapshotsPlan,
+  type SnapshotsSight,
+} from './snapshots/snapshot-mover.ts';
 import {
   leftPool,
   MoveEnded,
@@ -526,8 +531,12 @@ export class Mover {
     );
   }
 
-  /** Before a snapshot is removed where it is. The caller has claimed it. @throws Unavailable while it is being handed over */
-  beforeSnapshotRemoval(id: SnapshotId): Promise<void> {
+  /**
+   * Before a snapshot is removed where it is. The caller has claimed it.
+   * @returns the work for when it is gone
+   * @throws Unavailable while it is being handed over
+   */
+  beforeSnapshotRemoval(id: SnapshotId): Promise<AfterRemoval> {
     return this.#snapshots.beforeRemoval(id);
   }
 

@@ -188,9 +188,13 @@ describe('a snapshot that follows its volume', () => {
     const [one, two] = [await withSnapshot(scratch), await open(scratch, 'two')];
     const record = movesOf(one).snapshots.find(id) ?? assert.fail();
     {
-      await using _incoming = await movesOf(two).snapshots.receive(record, arrivalOf('some'));
+      await using incoming = await movesOf(two).snapshots.receive(record, arrivalOf('some'));
+      await incoming.note('{}');
     }
-    await movesOf(two).snapshots.discard(id);
+    await movesOf(two).snapshots.discardOf(id, 'another');
+    assert.deepEqual(await movesOf(two).snapshots.arriving(), [id]);
+    await movesOf(two).snapshots.discardOf(id, 'some');
+    assert.deepEqual(await movesOf(two).snapshots.arriving(), []);
     await two.close();
     const again = await open(scratch, 'two');
     assert.deepEqual(await names(again), []);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { BytesPerSecond } from '../../src/move/pace.ts';
 import { DeletedSnapshots } from '../../src/move/snapshots/deleted-snapshots.ts';
@@ -151,6 +152,41 @@ describe('parts of snapshots that come no more', () => {
         assert.deepEqual(await node.listed(), expected);
       });
     }
+  });
+
+  test('are removed once the pool is open again, also if all bytes had come when the snapshot was deleted', async () => {
+    using scratch = new Scratch('left');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const { pools } = node;
+    const target = movesOf(pools.get('two')).snapshots;
+    const receive = target.receive.bind(target);
+    let deletion: Promise<void> | undefined;
+    mock.method(target, 'receive', async (...[record, arrival]: Parameters<typeof receive>) => {
+      const incoming = await receive(record, arrival);
+      const confirm = incoming.confirm.bind(incoming);
+      incoming.confirm = async () => {
+        await confirm();
+        if (record.name !== 'young' || deletion !== undefined) return;
+        // As in quarantine.
+        sick = mock.method(pools, 'all', () => [pools.get('one'), pools.get('plain')]);
+        deletion = node.remove(idOf('young'));
+        await delay(0);
+      };
+      return incoming;
+    });
+    let sick: { readonly mock: { restore(): void } } | undefined;
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.ok(deletion !== undefined));
+    await deletion;
+    const draft = `${idOf('young')}.copy`;
+    assert.ok(draftsIn(scratch).includes(draft));
+    assert.deepEqual(readdirSync(scratch.join('data/deleted-snapshots')).length, 1);
+    sick?.mock.restore();
+    await eventually(() => assert.ok(!draftsIn(scratch).includes(draft), `${draftsIn(scratch)}`));
+    await node.ended();
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+    await eventually(() => assert.deepEqual(readdirSync(scratch.join('data/deleted-snapshots')), []));
   });
 
   test('are removed by the next start, and those of a snapshot that may still come are not', async () => {

@@ -38,7 +38,7 @@ export function snapshotHandlers(controller: ControllerContext) {
       if (id === undefined) return {};
       context.note({ snapshot_id: id });
       return objects.run(id, 'DeleteSnapshot', '', async () => {
-        await moves?.beforeSnapshotRemoval(id);
+        const removed = await moves?.beforeSnapshotRemoval(id);
         const found = await pools.findSnapshot(id);
         if (found === undefined) {
           // Removes a copy for this snapshot that an interrupted first try left for the next one (T02).
@@ -48,6 +48,7 @@ export function snapshotHandlers(controller: ControllerContext) {
         context.note({ pool: found.pool.name });
         refuseMember(found.record);
         await found.pool.removeSnapshot(id);
+        await removed?.();
         return {};
       });
     },

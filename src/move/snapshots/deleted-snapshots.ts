@@ -5,20 +5,23 @@ import { parseSnapshotId, type SnapshotId } from '../../volume/id.ts';
 import { parseStored, unreadable } from '../../volume/stored-json.ts';
 import { NoteFiles } from '../note-files.ts';
 
-/** A snapshot that was deleted where it had moved, while a pool was not open that may have a copy that was left. */
+/** A snapshot that was deleted where it had moved, or was about to leave, while a pool was not open that may have a copy. */
 export interface DeletedSnapshot {
   readonly id: SnapshotId;
   /** Another one may be taken under its name. */
   readonly createdAt: string;
   /** The generation of the copy that was deleted: each copy of an older one is removed when its pool is open. */
   readonly generation: number;
+  /** Its fence had this id, and it is gone: a copy that was on its way by that never arrives. */
+  readonly moveId?: string | undefined;
 }
 
 const stored = z.strictObject({
   format: z.literal(1),
   id: z.string(),
   createdAt: z.iso.datetime(),
-  generation: z.int().positive(),
+  generation: z.int().nonnegative(),
+  moveId: z.string().optional(),
 });
 
 /** The notes of those, on the node's own disk. */
@@ -60,8 +63,8 @@ function nameOf({ createdAt, id }: DeletedSnapshot): string {
 }
 
 function parse(text: string, where: string): DeletedSnapshot {
-  const { createdAt, generation, id: idText } = parseStored(stored, text, where);
+  const { createdAt, generation, id: idText, moveId } = parseStored(stored, text, where);
   const id = parseSnapshotId(idText);
   if (id === undefined) throw unreadable(where, 'its id has the wrong shape');
-  return { id, createdAt, generation };
+  return { id, createdAt, generation, ...(moveId !== undefined && { moveId }) };
 }

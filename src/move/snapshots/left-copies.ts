@@ -60,10 +60,11 @@ export class LeftCopies {
     return failed;
   }
 
-  #removeOlder(moves: Pool['moves'], { createdAt, generation, id }: DeletedSnapshot): Promise<void> {
+  #removeOlder(moves: Pool['moves'], { createdAt, generation, id, moveId }: DeletedSnapshot): Promise<void> {
     const { objects } = this.#options;
     return patiently({ objects, signal: this.#removal.signal }, [id], async () => {
       await moves?.snapshots.removeOlder(id, createdAt, generation);
+      if (moveId !== undefined) await moves?.snapshots.discardOf(id, moveId);
     });
   }
 

@@ -188,13 +188,17 @@ export class SnapshotMover {
 
   /**
    * Before a snapshot is removed where it is: no earlier copy of it is left. The caller has claimed it.
+   * @returns the work for when it is gone
    * @throws Unavailable while it is being handed over
    */
-  async beforeRemoval(id: SnapshotId): Promise<void> {
+  async beforeRemoval(id: SnapshotId): Promise<AfterRemoval> {
     const { pools } = this.#options;
     const copies = await copiesOf(pools.all(), id);
     const [first] = copies;
-    if (first === undefined) return this.#discardLast(id);
+    if (first === undefined) {
+      await this.#discardLast(id);
+      return nothingLeft;
+    }
     const valid = copies.find(({ state }) => isUsable(state));
     if (valid === undefined) {
       throw new Unavailable(
@@ -217,12 +221,21 @@ export class SnapshotMover {
         );
       }
     }
-    if (run === undefined && !this.#ended.has(sourceId) && fence === undefined && generation === 0) return;
+    if (run === undefined && !this.#ended.has(sourceId) && fence === undefined && generation === 0) return nothingLeft;
     // It has moved, or was about to: nothing that was copied of it stays readable.
+    const done = new Set([valid.pool.name]);
     for (const pool of pools.all()) {
-      if (pool.moves !== undefined && pool !== valid.pool) await pool.moves.snapshots.discard(id);
+      if (pool !== valid.pool) await pool.moves?.snapshots.discard(id);
+      done.add(pool.name);
     }
     if (closed !== undefined) void this.#leftCopies.remove();
+    const moveId = fence?.moveId;
+    if (moveId === undefined || pools.names().every((name) => done.has(name))) return nothingLeft;
+    return async () => {
+      // Before that it could still be handed over, to the copy in a pool that was not open.
+      await this.#deleted.write({ id, createdAt, generation, moveId });
+      void this.#leftCopies.remove();
+    };
   }
 
   /** @throws Unavailable if a snapshot of this volume was deleted and a copy of it is left: it must not be the snapshot again */
@@ -473,6 +486,11 @@ export class SnapshotMover {
     if (pools.names().includes(name)) pools.get(name);
   }
 }
+
+/** Work for when a snapshot is gone. */
+export type AfterRemoval = () => Promise<void>;
+
+const nothingLeft: AfterRemoval = async () => undefined;
 
 /** True if the snapshots of a volume move, and it does not. */
 export function isOfSnapshots(job: MoveJob): job is SnapshotsJob {

@@ -267,6 +267,12 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     });
   }
 
+  async discardOf(id: SnapshotId, moveId: string): Promise<void> {
+    if (this.#transfer.incomingSnapshot === undefined) return;
+    const note = await this.#draft(id).readNote();
+    if (note !== undefined && isOfMove(note, moveId)) await this.discard(id);
+  }
+
   /** The volume or the snapshot of it that is here and has the content of the nearest time. */
   #baseOf({ createdAt, sourceId }: SnapshotRecord): Recorded | undefined {
     const { index } = this.#parts;

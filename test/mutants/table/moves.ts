@@ -323,6 +323,21 @@ export const moveMutants: readonly Mutant[] = [
     only: 'are removed by the next start',
   },
   {
+    name: 'a snapshot that was deleted leaves no whole copy in a pool that was not open',
+    ...left,
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: 'await this.#deleted.write({ id, createdAt, generation, moveId });',
+    replacement: '',
+    only: 'also if all bytes had come',
+  },
+  {
+    name: 'the copy of another move of a snapshot stays',
+    ...snapshotMoves,
+    text: 'if (note !== undefined && isOfMove(note, moveId)) await this.discard(id);',
+    replacement: 'await this.discard(id);',
+    only: 'does not go to a pool of copies',
+  },
+  {
     name: 'parts of snapshots that may still come are not removed',
     ...left,
     file: 'src/move/snapshots/left-copies.ts',
