@@ -241,11 +241,9 @@ export class Mover {
       } else if (isLongPast(job) && (await this.#hasLeftNothing(job))) {
         await this.#jobs.forget(job.id);
         this.#ended.delete(job.id);
-      } else {
-        if (job.state === 'failed') {
-          await this.#open(job);
-          await this.#forgetGone(job);
-        }
+      } else if (job.state === 'failed') {
+        await this.#open(job);
+        await this.#forgetGone(job);
       }
     }
     this.#isReady = true;
