@@ -95,7 +95,7 @@ describe('a volume that is a disk, or becomes one', () => {
       const { pool } = await node.pools.require(id);
       assert.deepEqual(await movesOf(pool).stateOf(id), { mark: { generation: at + 1 }, why: undefined });
       assert.equal(await movesOf(from).hasLeft(id), true);
-      assert.deepEqual(await from.inUse(id), []);
+      await eventually(async () => assert.deepEqual(await from.inUse(id), []));
     }
     assert.deepEqual(
       [one, two].map(({ payload }) => [payload.object?.state, formatOf(payload)]),
