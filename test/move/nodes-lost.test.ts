@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, test } from 'node:test';
+import { copySuffix } from '../../src/pool/records/layout.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
@@ -206,4 +207,22 @@ describe('a move whose target has no pool for it any more, between hand-over and
     await assert.rejects(b.mover.cancel(id), /has arrived in pool data/);
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
   });
+});
+
+test('a copy that was handed over, and not committed, stays however old it is', async () => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  let moveId: string;
+  {
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    moveId = await handedOver(a, b);
+  }
+  const names = readdirSync(scratch.join('b'), { recursive: true, encoding: 'utf8' });
+  const draft = scratch.join('b', names.find((name) => name.endsWith(`${id}${copySuffix}`)) ?? assert.fail());
+  utimesSync(draft, 0, 0);
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  assert.ok((await movesOf(b.pool).comingBytes(id)) > 0n);
+  await introduce(a, b, { id, moveId });
+  assert.equal((await b.ended(id)).job.state, 'done');
 });

@@ -9,7 +9,8 @@ import type { Provisioner, Removed } from '../backend.ts';
 import type { Deletion, TrashEntry, TrashRef } from '../indexes/trash-entry.ts';
 import { replaceFile } from './durable-file.ts';
 import type { FileParts } from './file-store.ts';
-import { unlessGone } from './gone.ts';
+import { isThere, unlessGone } from './gone.ts';
+import { noteName } from './incoming-draft.ts';
 import { copySuffix } from './layout.ts';
 import { deletionFileName } from './trash-files.ts';
 
@@ -100,6 +101,8 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
         continue;
       }
       if (!(await isForgotten(queue, path))) continue;
+      // The part that has come of a volume may be its last copy: its age says nothing.
+      if (await isThere(queue, join(path, noteName))) continue;
       const id = idOfDraft(name);
       // The draft of a copy has a persistent name: the next such copy must not meet the queued one.
       const ref = id === undefined ? path : await moveAway(queue, path, layout.newTrash(id));

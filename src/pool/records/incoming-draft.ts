@@ -14,7 +14,7 @@ import { copySuffix } from './layout.ts';
 import { moveMarkName } from './move-marks.ts';
 
 /** The name in a draft's directory of the note about its content. */
-const noteName = 'incoming.json';
+export const noteName = 'incoming.json';
 
 /** A volume or snapshot on its way from another pool: a draft with a persistent name, as a copy has it. */
 abstract class IncomingFiles<Parts extends FileParts, Made extends SnapshotFileDraft<Parts> | VolumeFileDraft<Parts>> {

@@ -831,6 +831,14 @@ export const moveMutants: readonly Mutant[] = [
     only: 'from the trash after its caller',
   },
   {
+    name: 'the part that has come of a volume is not removed for its age',
+    ...lost,
+    file: 'src/pool/records/file-removal.ts',
+    text: 'if (await isThere(queue, join(path, noteName))) continue;',
+    replacement: '',
+    only: 'however old it is',
+  },
+  {
     name: 'a request that waited for its turn fences no volume whose move has ended',
     ...late,
     file: 'src/move/source.ts',
