@@ -19,7 +19,6 @@ import { explain } from '../kernel/call/explain.ts';
 import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
 import { Mover } from '../move/mover.ts';
-import type { LeavingsOptions } from '../move/nodes/leavings.ts';
 import { type CloudInstance, nodeService } from '../node/service.ts';
 import type { Unasked } from '../node/stage/silent-stages.ts';
 import { TrimTimer } from '../node/trim/trim-timer.ts';
@@ -35,6 +34,7 @@ import { inZone, topologyKey } from '../volume/topology.ts';
 import { busyServersOf, type OpenContextVolumes, openContextVolumes } from './context-volumes.ts';
 import { InFlightCalls } from './in-flight-calls.ts';
 import { makePools, maxPools } from './node-pools.ts';
+import { peersOf } from './peers.ts';
 import { StartupGate } from './startup-gate.ts';
 import { queueSizes } from './threads.ts';
 
@@ -109,7 +109,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
     linked,
     look,
     changes: adminHandlers,
-    moves: mover && peers && { ...peers, mover },
+    moves: mover && peers?.address !== undefined ? { ...peers, address: peers.address, mover } : undefined,
     pools,
     opened,
     callOptions,
@@ -165,28 +165,6 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
       }
       log.info('stopped');
     },
-  };
-}
-
-/** The other nodes that volumes move to and from; without an address none of its code is loaded. */
-async function peersOf(
-  { link }: ServeConfig,
-  shared: Omit<LeavingsOptions, 'isMovingHere'>,
-  isMovingHere: LeavingsOptions['isMovingHere'],
-): Promise<Omit<NodeMoves, 'mover'> | undefined> {
-  const listen = link?.moveAddress;
-  if (listen === undefined) return undefined;
-  const [{ Leavings }, { Nodes }] = await Promise.all([
-    import('../move/nodes/leavings.ts'),
-    import('../move/nodes/nodes.ts'),
-  ]);
-  const { log, objects } = shared;
-  const leavings = new Leavings({ ...shared, isMovingHere });
-  const { host = '', port } = listen;
-  return {
-    leavings,
-    nodes: new Nodes({ listen, leavings, objects, log }),
-    address: `${host.includes(':') ? `[${host}]` : host}:${port}`,
   };
 }
 

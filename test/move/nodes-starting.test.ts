@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { peersOf } from '../../src/server/peers.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
+import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, write } from './devices.ts';
 import { Broker, introduce, MovingNode, order } from './two-nodes.ts';
@@ -98,4 +101,36 @@ describe('a driver that starts, and of which a pool does not open', () => {
     await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'pools', fenceTimeoutMs: 100 });
     await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined));
   });
+});
+
+test('a node that has no address for moves any more ends the fences of those that it has left', async () => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  {
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await filled(a);
+    await order(a, b, id, mib / 4n);
+    await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed'));
+  }
+  await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'notes' });
+  const peers = (node: string) =>
+    peersOf(
+      { link: undefined, side: undefined },
+      {
+        ...{ pools: a.pools, objects: a.objects, log: quiet, fenceTimeoutMs: 100 },
+        ...{ dataDirectory: scratch.join(`data-${node}`), queue: new DiskQueue('own', 2) },
+      },
+      () => false,
+    );
+  assert.equal(await peers('b'), undefined, 'it has none');
+  const { address, leavings } = (await peers('a')) ?? assert.fail('it knows of none');
+  assert.equal(address, undefined);
+  await leavings.resume();
+  try {
+    assert.equal(leavings.jobs()[0]?.state, 'running');
+    await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined));
+  } finally {
+    await leavings.stop();
+  }
 });

@@ -839,6 +839,14 @@ export const moveMutants: readonly Mutant[] = [
     only: 'however old it is',
   },
   {
+    name: 'a fence ends also where other nodes cannot reach this one any more',
+    ...starting,
+    file: 'src/server/peers.ts',
+    text: '(side !== undefined || !(await hasLeavings(shared)))',
+    replacement: '(true as boolean)',
+    only: 'has no address for moves',
+  },
+  {
     name: 'a request that waited for its turn fences no volume whose move has ended',
     ...late,
     file: 'src/move/source.ts',
