@@ -171,12 +171,12 @@ export class FleetMoves {
   /** The copy of a volume that a node has. @throws HoldfastError */
   async copyAt(node: string, volumeId: string): Promise<CopySight> {
     const bytes = await this.#send(node, 'ReadCopy', { volume_id: volumeId });
-    const { created_at: createdAt, elsewhere, generation, volume } = decode<wire.CopyTold>(copyType, bytes);
+    const { created_at: createdAt, elsewhere, generation, usable } = decode<wire.CopyTold>(copyType, bytes);
     if (generation > BigInt(Number.MAX_SAFE_INTEGER)) {
       throw new InternalError(`Node ${node} says that volume ${volumeId} is of generation ${generation}: look there.`);
     }
     return {
-      ...{ generation: Number(generation), isVolume: volume },
+      ...{ generation: Number(generation), isVolume: usable },
       ...(elsewhere !== '' && { elsewhere }),
       ...(createdAt !== '' && { createdAt }),
     };

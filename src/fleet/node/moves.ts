@@ -48,7 +48,7 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
     },
     async ReadCopy({ volume_id }) {
       const { createdAt = '', elsewhere = '', generation, isVolume } = await mover.copyOf(idIn(volume_id));
-      return { generation: BigInt(generation), volume: isVolume, elsewhere, created_at: createdAt };
+      return { generation: BigInt(generation), usable: isVolume, elsewhere, created_at: createdAt };
     },
     async SettleCopy({ generation, node, volume_id }) {
       requireText({ node });

@@ -83,13 +83,15 @@ async function requireIn(node: MovingNode, to: string): Promise<void> {
     const bytes = await readAt(pool.queue, file, { offsetBytes: 0, lengthBytes: Number(record.sizeBytes) });
     assert.equal(createHash('sha256').update(bytes).digest('hex'), digest);
   }
+  const home = (await node.pools.require(moved.id)).pool.name;
   await eventually(() => {
     for (const [at, group] of groups.entries()) {
       const lvs = lvm('lvs', '--noheadings', '-o', 'lv_name,lv_tags', group).trim().split('\n');
       const own = lvs.filter((line) => /holdfast\.(volume|snapshot|draft|removed|trash)/.test(line));
       // The trash has the copies that the volume has left.
       const live = own.filter((line) => !line.includes('holdfast.trash'));
-      assert.equal(live.length, poolNames[at] === to ? 1 + digests.size : 0, lvs.join('\n'));
+      const expected = (poolNames[at] === home ? 1 : 0) + (poolNames[at] === to ? digests.size : 0);
+      assert.equal(live.length, expected, lvs.join('\n'));
     }
   }, patienceMs);
 }

@@ -11,7 +11,7 @@ export interface CopyToldInput {
   /**
    * It is the volume, fenced or not.
    */
-  'volume'?: (boolean);
+  'usable'?: (boolean);
   /**
    * The other node that may have the volume, of a copy that is not the volume any more.
    */
@@ -30,7 +30,7 @@ export interface CopyTold {
   /**
    * It is the volume, fenced or not.
    */
-  'volume': (boolean);
+  'usable': (boolean);
   /**
    * The other node that may have the volume, of a copy that is not the volume any more.
    */
