@@ -18,10 +18,10 @@ const mib = 1n << 20n;
 const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 32n * mib });
 const { id } = spec;
 
-async function filled(node: MovingNode): Promise<void> {
+async function filled(node: MovingNode, bytes = 2 << 20): Promise<void> {
   await node.pool.create(spec);
   await using shown = await deviceOf(node, id);
-  write(shown.devicePath, randomBytes(2 << 20), 5n * mib);
+  write(shown.devicePath, randomBytes(bytes), 5n * mib);
 }
 
 /** Nothing is committed there. */
@@ -91,8 +91,9 @@ describe('a move whose source loses its disks between hand-over and commit', () 
     let moveId: string;
     {
       const before = await MovingNode.open(scratch, broker, 'a');
-      await filled(before);
-      moveId = await order(before, b, id, mib / 4n);
+      // More than what is on its way at once: that comes although its source is gone.
+      await filled(before, 24 << 20);
+      moveId = await order(before, b, id, 4n * mib);
       await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 0n));
       await loseDisks(scratch, before, 'all');
     }
