@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { pino } from 'pino';
+import { volumeIdFor } from '../../volume/id.ts';
+import { FleetMoves, type MoveShown } from './fleet-moves.ts';
+import { FleetState } from './fleet-state.ts';
+import type { Sessions } from './sessions.ts';
+
+const id = volumeIdFor('a', 'data', 'data');
+
+test('the ends of a move are the node that is asked, and the other one, whichever of them tells it', () => {
+  const moves = new FleetMoves({
+    state: new FleetState(),
+    sessions: {} as Sessions,
+    log: pino({ level: 'silent' }),
+    material: () => undefined,
+  });
+  const move: MoveShown = {
+    id,
+    from: 'data',
+    to: '',
+    toNode: 'b',
+    state: 'running',
+    startedAt: '2026-11-01T00:00:00Z',
+  };
+  const told = { move_id: 'm', volume_id: id, source_node: '', ticket: '', unconnected: false };
+  moves.told('a', { moves: [{ ...told, sight: JSON.stringify(move) }] });
+  assert.deepEqual(moves.endsOf(id, 'a').sort(), ['a', 'b']);
+  assert.deepEqual(moves.endsOf(id, 'b').sort(), ['a', 'b']);
+  assert.deepEqual(moves.endsOf(id, 'c'), ['c']);
+  assert.deepEqual(moves.endsOf(volumeIdFor('a', 'data', 'other'), 'a'), ['a']);
+});
