@@ -1,23 +1,13 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
-import { deviceOf, write } from './devices.ts';
-import { Broker, MovingNode, order } from './two-nodes.ts';
+import { deviceOf } from './devices.ts';
+import { Broker, blockSpec, filled, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 /* Requests of a target that wait at the source for their turn, and get it after the move has ended. */
 
-const mib = 1n << 20n;
-const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 32n * mib });
-const { id } = spec;
-
-async function filled(node: MovingNode): Promise<void> {
-  await node.pool.create(spec);
-  await using shown = await deviceOf(node, id);
-  write(shown.devicePath, randomBytes(2 << 20), 5n * mib);
-}
+const { id } = blockSpec;
 
 interface Late {
   /** The first request has come, and waits. */

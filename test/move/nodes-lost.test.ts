@@ -1,28 +1,20 @@
 import assert from 'node:assert/strict';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { copySuffix } from '../../src/pool/records/layout.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
-import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
-import { deviceOf, write } from './devices.ts';
-import { Broker, introduce, MovingNode, order } from './two-nodes.ts';
+import { deviceOf } from './devices.ts';
+import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 /* Moves between two nodes of which one loses disks between hand-over and commit. */
 
 const mib = 1n << 20n;
-const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 32n * mib });
-const { id } = spec;
-
-async function filled(node: MovingNode, bytes = 2 << 20): Promise<void> {
-  await node.pool.create(spec);
-  await using shown = await deviceOf(node, id);
-  write(shown.devicePath, randomBytes(bytes), 5n * mib);
-}
+const { id } = blockSpec;
 
 /** Nothing is committed there. */
 function failCommits(node: MovingNode): void {
@@ -201,7 +193,7 @@ describe('a move whose target has no pool for it any more, between hand-over and
     const claim = b.objects.claim.bind(b.objects);
     b.objects.claim = async (claims, what, work) => {
       if (what === 'the end of a move' && claims.some(({ object }) => object === id)) {
-        await b.pools.get('other').create(spec);
+        await b.pools.get('other').create(blockSpec);
       }
       return claim(claims, what, work);
     };

@@ -1,27 +1,18 @@
 import assert from 'node:assert/strict';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { peersOf } from '../../src/server/peers.ts';
 import { eventually } from '../support/eventually.ts';
-import { volumeSpec } from '../support/image-pool.ts';
 import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
-import { deviceOf, write } from './devices.ts';
-import { Broker, introduce, MovingNode, order } from './two-nodes.ts';
+import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 /* A driver that starts knows the moves that it has left before its pools are open: one of them may never open. */
 
 const mib = 1n << 20n;
-const spec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 32n * mib });
-const { id } = spec;
-
-async function filled(node: MovingNode): Promise<void> {
-  await node.pool.create(spec);
-  await using shown = await deviceOf(node, id);
-  write(shown.devicePath, randomBytes(8 << 20), 5n * mib);
-}
+const { id } = blockSpec;
 
 describe('a driver that starts, and of which a pool does not open', () => {
   test('lets a move in that it has left, and does not say that it knows nothing of it', async () => {
@@ -31,7 +22,7 @@ describe('a driver that starts, and of which a pool does not open', () => {
     let moveId: string;
     {
       await using a = await MovingNode.open(scratch, broker, 'a', { xfs: true });
-      await filled(a);
+      await filled(a, 8 << 20);
       moveId = await order(a, b, id, mib);
       await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 0n));
     }
@@ -55,7 +46,7 @@ describe('a driver that starts, and of which a pool does not open', () => {
     await using a = await MovingNode.open(scratch, broker, 'a');
     {
       await using before = await MovingNode.open(scratch, broker, 'b');
-      await filled(a);
+      await filled(a, 8 << 20);
       await order(a, before, id, mib / 4n);
     }
     await using b = await MovingNode.open(scratch, broker, 'b', { waitsFor: 'notes' });
@@ -72,12 +63,12 @@ describe('a driver that starts, and of which a pool does not open', () => {
     const broker = new Broker();
     {
       await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'pools' });
-      await filled(a);
+      await filled(a, 8 << 20);
       await a.delete(id);
       assert.equal(await a.pools.find(id), undefined);
     }
     await using a = await MovingNode.open(scratch, broker, 'a');
-    await a.pool.create(spec);
+    await a.pool.create(blockSpec);
     {
       await using before = await MovingNode.open(scratch, broker, 'b');
       await order(a, before, id, mib / 4n);
@@ -94,7 +85,7 @@ describe('a driver that starts, and of which a pool does not open', () => {
     {
       await using b = await MovingNode.open(scratch, broker, 'b');
       await using a = await MovingNode.open(scratch, broker, 'a');
-      await filled(a);
+      await filled(a, 8 << 20);
       await order(a, b, id, mib / 4n);
       await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed'));
     }
@@ -109,7 +100,7 @@ test('a node that has no address for moves any more ends the fences of those tha
   {
     await using b = await MovingNode.open(scratch, broker, 'b');
     await using a = await MovingNode.open(scratch, broker, 'a');
-    await filled(a);
+    await filled(a, 8 << 20);
     await order(a, b, id, mib / 4n);
     await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed'));
   }

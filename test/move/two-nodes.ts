@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { controllerService } from '../../src/controller/service.ts';
 import { certifyNode, makeAuthority, makeKey } from '../../src/fleet/tls/certificate.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -12,10 +12,11 @@ import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import { openTestDirectories } from '../support/directory-pool.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
+import { type ImageTestOptions, openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { type LoopDisk, openLoopDisk } from '../support/loop-disk-pool.ts';
 import { quiet } from '../support/pool-log.ts';
 import type { Scratch } from '../support/scratch.ts';
+import { deviceOf, write } from './devices.ts';
 
 /** The controller's part: its authority, and what it tells nodes of each other. */
 export class Broker {
@@ -171,4 +172,16 @@ export async function order(
   const to = { to: undefined, ticket: 'ticket', limitBytesPerSecond: limit };
   await target.mover.startFrom({ id, moveId, node: source.name, ...to });
   return moveId;
+}
+
+const mebibyte = 1n << 20n;
+
+/** A raw block volume that moves. */
+export const blockSpec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 32n * mebibyte });
+
+/** Makes it, with random bytes in the middle of it. */
+export async function filled(node: MovingNode, bytes = 2 << 20): Promise<void> {
+  await node.pool.create(blockSpec);
+  await using shown = await deviceOf(node, blockSpec.id);
+  write(shown.devicePath, randomBytes(bytes), 5n * mebibyte);
 }
