@@ -1801,7 +1801,7 @@ export const moveMutants: readonly Mutant[] = [
     only: 'another terminal',
   },
   {
-    name: 'a pod is not deleted for a move that has failed while nobody answered',
+    name: 'a pod is not deleted for a move that has failed before the answer',
     file: 'deploy/kubectl/kubectl-holdfast',
     text: 'y | Y | yes) stopping=yes; continue ;;',
     replacement: 'y | Y | yes) ;;',

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { LastReasons } from '../../../volume/flow/last-reasons.ts';
 import { pause } from '../../../volume/flow/pause.ts';
 import type { KubernetesApi } from '../../kubernetes/api.ts';
 import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
@@ -34,8 +35,7 @@ const shortestMs = 1_000;
 export class TakenBackKeeper {
   readonly #options: TakenBackKeeperOptions;
   readonly #now: () => number;
-  /** Reasons in the log: each is logged once. */
-  readonly #reasons = new Map<string, string>();
+  readonly #logged = new LastReasons();
 
   constructor(options: TakenBackKeeperOptions) {
     this.#options = options;
@@ -117,8 +117,7 @@ export class TakenBackKeeper {
 
   #warn(about: string, error: unknown, facts: object): void {
     const reason = error instanceof Error ? error.message : 'unknown';
-    if (this.#reasons.get(about) === reason) return;
-    this.#reasons.set(about, reason);
+    if (!this.#logged.isNew(about, reason)) return;
     this.#options.log.warn({ ...facts, reason }, 'an earlier copy of a volume that was taken back may be usable');
   }
 }
