@@ -46,7 +46,7 @@ export class LeftVolumes {
   async #removeAll(): Promise<boolean> {
     const { pools } = this.#options;
     // Asked before: a pool that opens meanwhile is not looked at.
-    let isDone = this.#areAllOpen();
+    let isDone = this.#options.pools.areAllOpen();
     for (const pool of pools.all()) {
       const { moves } = pool;
       if (moves === undefined) continue;
@@ -58,11 +58,6 @@ export class LeftVolumes {
       if (!tried) isDone = false;
     }
     return isDone;
-  }
-
-  #areAllOpen(): boolean {
-    const { pools } = this.#options;
-    return pools.ready() && pools.firstClosed() === undefined;
   }
 
   /** One that fails keeps none of the others. @param what for the log @returns false if it has failed */
@@ -102,7 +97,7 @@ export class LeftVolumes {
       return last?.state !== 'failed' || isLaterThan(record, last);
     }
     if (last?.state !== 'failed' || last.node !== undefined || !pools.names().includes(last.from)) return false;
-    return this.#areAllOpen() && !(await movesOf(pool).wasHandedOver(id));
+    return pools.areAllOpen() && !(await movesOf(pool).wasHandedOver(id));
   }
 }
 

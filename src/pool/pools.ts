@@ -177,6 +177,11 @@ export class Pools {
     return this.names().find((name) => !open.includes(name));
   }
 
+  /** True if all pools are found, and open: what none of them has is nowhere on this node. */
+  areAllOpen(): boolean {
+    return this.ready() && this.firstClosed() === undefined;
+  }
+
   /** The pools whose records are known: the open ones, and those in quarantine, which answer all else with an error. */
   known(): Pool[] {
     return this.names().flatMap((name) => this.#known(name) ?? []);

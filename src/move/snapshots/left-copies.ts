@@ -48,7 +48,7 @@ export class LeftCopies {
     const { deleted, pools } = this.#options;
     // Asked together: a pool that opens later was not looked at.
     const open = pools.all();
-    const isEach = this.#areAllOpen();
+    const isEach = this.#options.pools.areAllOpen();
     const failed = new Set<SnapshotId>();
     for (const each of deleted.all()) {
       const tried = await this.#try(`deleted/${each.id}`, async () => {
@@ -72,14 +72,9 @@ export class LeftCopies {
     return this.#removal.stop();
   }
 
-  #areAllOpen(): boolean {
-    const { pools } = this.#options;
-    return pools.ready() && pools.firstClosed() === undefined;
-  }
-
   /** @returns false if something has failed, and is tried again. Never throws. */
   async #removeAll(): Promise<boolean> {
-    if (!this.#areAllOpen()) return false;
+    if (!this.#options.pools.areAllOpen()) return false;
     let isDone = (await this.removeDeleted()).size === 0;
     for (const pool of this.#options.pools.all()) {
       if (pool.moves === undefined) continue;

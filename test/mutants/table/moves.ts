@@ -1944,8 +1944,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a copy that may be the last one is not taken for a part that is left',
     ...away,
     file: 'src/move/left-volumes.ts',
-    text: 'return this.#areAllOpen() && !(await movesOf(pool).wasHandedOver(id));',
-    replacement: 'return this.#areAllOpen();',
+    text: 'return pools.areAllOpen() && !(await movesOf(pool).wasHandedOver(id));',
+    replacement: 'return pools.areAllOpen();',
     only: 'which has an empty disk',
   },
 ];
