@@ -22,6 +22,7 @@ export class MovingSet {
   readonly first: string;
   readonly other: string;
   readonly #namespace: Namespace;
+  #lastTime: readonly number[] = [];
 
   private constructor(namespace: Namespace, handle: string, first: string) {
     this.#namespace = namespace;
@@ -34,7 +35,8 @@ export class MovingSet {
     const writer = [
       'touch /data/log; n=$(wc -l < /data/log)',
       script,
-      '( while :; do n=$((n + 1)); echo "$n" >> /data/log && sync /data/log && echo "$n" > /tmp/acknowledged; done ) &',
+      'acknowledge() { cut -d" " -f1 /proc/uptime >> /data/times; echo "$1" > /tmp/acknowledged; }',
+      '( while :; do n=$((n + 1)); echo "$n" >> /data/log && sync /data/log && acknowledge "$n"; done ) &',
     ].join('\n');
     await namespace.apply(statefulSet('set', { claims: { data: claim }, script: writer }));
     await ready(namespace);
@@ -69,6 +71,25 @@ export class MovingSet {
     });
   }
 
+  /** Its pod is deleted, and runs again on its node. */
+  async restart(): Promise<void> {
+    const uid = await uidOf(this.#namespace);
+    await this.#namespace.run(['delete', 'pod/set-0', '--wait=false']);
+    await waitFor('the pod to run again', async () => {
+      assert.notEqual(await uidOf(this.#namespace), uid);
+      await ready(this.#namespace);
+    });
+  }
+
+  /** The longest time between two lines since it was asked for last. All nodes are on one machine, with one clock. */
+  async pauseSeconds(): Promise<number> {
+    await this.written(0);
+    const all = (await this.#namespace.exec('set-0', 'cat /data/times; : > /data/times')).split('\n');
+    const times = [...this.#lastTime, ...all.map(Number)];
+    this.#lastTime = times.slice(-1);
+    return Math.max(...times.slice(1).map((time, index) => time - (times[index] ?? 0)));
+  }
+
   /** The lines that count as written are there, in their order. @param path of the file with them */
   async requireLines(path: string, acknowledged: number): Promise<void> {
     const lines = (await this.#namespace.exec('set-0', `cat ${path}`)).split('\n').filter((line) => line !== '');
@@ -91,6 +112,10 @@ export class MovingSet {
 
 async function ready(namespace: Namespace): Promise<void> {
   await namespace.wait('--for=jsonpath={.status.readyReplicas}=1', 'statefulset/set');
+}
+
+async function uidOf(namespace: Namespace): Promise<string> {
+  return await namespace.run(['get', 'pod/set-0', '-o', 'jsonpath={.metadata.uid}', '--ignore-not-found']);
 }
 
 async function nodeOf(namespace: Namespace): Promise<string> {
