@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { eventually } from '../support/eventually.ts';
+import { authorityIn } from './support/fleet.ts';
 import { created, everything, MovingFleet, movesOf, raw, start, started, use } from './support/moving-fleet.ts';
 import { Viewer } from './support/viewer.ts';
 
@@ -131,15 +132,83 @@ describe('moves between nodes, brokered by the controller', () => {
     writeFileSync(path, readFileSync(path, 'utf8').replace(/"ticket":"./, '"ticket":"-'));
     await fleet.startNode('node-b');
     await controller.logged('a node tells of a move that was not brokered here', { node: 'node-b' });
-    // Nor when somebody ends it.
-    const cancelled = await viewer.post(controller, `/v1/moves/cancel?output=json&volume=${id}`);
-    assert.equal(cancelled.status, 503);
-    assert.match(cancelled.problems, /node node-a is not connected/);
     const how = await viewer.see(controller, `/v1/moves?output=progress&volume=${id}`);
     assert.match(how.result, /^(none|running) \S+ (-|node-b)$/m);
     assert.deepEqual(
       (await movesOf(fleet, viewer, id)).map(({ state }) => state),
       ['running'],
     );
+    assert.match((await start(fleet, viewer, id, 'node-b')).problems, /is moving to node node-b already/);
+    // An operator can end it: the source knows this move, and lets its target in.
+    await eventually(async () => {
+      const cancelled = await viewer.post(controller, `/v1/moves/cancel?output=json&volume=${id}`);
+      assert.equal(cancelled.status, 200, cancelled.problems);
+    });
+    await eventually(async () => {
+      const states = (await movesOf(fleet, viewer, id)).map(({ state }) => state);
+      assert.deepEqual(states, ['cancelled']);
+    });
+    await use(fleet, 'node-a', id, true);
+  });
+
+  test('a move goes on after new keys', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    await started(fleet, viewer, id, 'node-b', '&limit=128Ki');
+    await fleet.node('node-b').driver.kill();
+    await newKeys(fleet, 'ca.key');
+    await fleet.startNode('node-b');
+    await eventually(async () => {
+      const [move] = await movesOf(fleet, viewer, id);
+      assert.ok(move?.state === 'done' || BigInt(move?.doneBytes ?? '0') > 0n, move?.reason ?? '');
+    });
+    await eventually(async () => {
+      const [move] = await movesOf(fleet, viewer, id);
+      assert.equal(move?.state, 'done', move?.reason ?? '');
+    }, 60_000);
+    assert.equal(await use(fleet, 'node-b', id, false), digest);
+  });
+
+  test('a move whose ticket no key knows any more is cancelled, and ordered again', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    await started(fleet, viewer, id, 'node-b', '&limit=128Ki');
+    await fleet.node('node-b').driver.kill();
+    await newKeys(fleet, 'ca.key', 'move.key');
+    await fleet.startNode('node-b');
+    await eventually(async () => {
+      const cancelled = await viewer.post(controllerOf(fleet), `/v1/moves/cancel?output=json&volume=${id}`);
+      assert.equal(cancelled.status, 200, cancelled.problems);
+    });
+    await started(fleet, viewer, id, 'node-b');
+    await eventually(async () => {
+      assert.ok((await movesOf(fleet, viewer, id)).some(({ state }) => state === 'done'));
+    });
+    assert.equal(await use(fleet, 'node-b', id, false), digest);
   });
 });
+
+function controllerOf(fleet: MovingFleet) {
+  return fleet.controller ?? assert.fail('no controller');
+}
+
+/** The operator removes these keys, and starts the controller again. The kubelet brings the new authority. */
+async function newKeys(fleet: MovingFleet, ...keys: readonly string[]): Promise<void> {
+  await controllerOf(fleet).kill();
+  const secret = fleet.api.known.objects.get('secrets/holdfast-controller') ?? assert.fail('no Secret');
+  const data = Object.entries(Object(secret['data']));
+  for (const key of keys)
+    assert.ok(
+      data.some(([name]) => name === key),
+      key,
+    );
+  secret['data'] = Object.fromEntries(data.filter(([name]) => !keys.includes(name)));
+  const before = authorityIn(fleet.api);
+  await fleet.startController();
+  assert.notEqual(authorityIn(fleet.api), before);
+  for (const node of fleet.nodes.values()) node.trust(authorityIn(fleet.api));
+}

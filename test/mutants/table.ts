@@ -18,6 +18,7 @@ import { locationMutants } from './table/homes.ts';
 import { ledgerMutants } from './table/ledger.ts';
 import { lockMutants } from './table/locks.ts';
 import { moveMutants } from './table/moves.ts';
+import { moveRestMutants } from './table/moves-rest.ts';
 import { nfsMutants } from './table/nfs.ts';
 import { nodeMutants } from './table/node.ts';
 import { planMutants } from './table/plans.ts';
@@ -60,5 +61,6 @@ export const mutants: readonly Mutant[] = [
   ...nfsMutants,
   ...execMutants,
   ...moveMutants,
+  ...moveRestMutants,
   ...encryptionMutants,
 ];

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { pino } from 'pino';
 import { volumeIdFor } from '../../volume/id.ts';
@@ -29,4 +30,25 @@ test('the ends of a move are the node that is asked, and the other one, whicheve
   assert.deepEqual(moves.endsOf(id, 'b').sort(), ['a', 'b']);
   assert.deepEqual(moves.endsOf(id, 'c'), ['c']);
   assert.deepEqual(moves.endsOf(volumeIdFor('a', 'data', 'other'), 'a'), ['a']);
+});
+
+test('a ticket of an earlier controller, which had no separate key, counts as long as that key stands; that of others does not', () => {
+  const material = { 'ca.crt': '', 'ca.key': 'of the authority', 'tls.crt': '', 'tls.key': '', 'move.key': 'of moves' };
+  const move: MoveShown = {
+    ...{ id, from: 'data', to: 'data', fromNode: 'a', state: 'running', startedAt: '2026-11-01T00:00:00Z' },
+  };
+  const listed = (key: string) => {
+    const moves = new FleetMoves({
+      state: new FleetState(),
+      sessions: {} as Sessions,
+      log: pino({ level: 'silent' }),
+      material: () => material,
+    });
+    const text = JSON.stringify(['move', id, 'm', 'a', 'b']);
+    const ticket = createHmac('sha256', key).update(text).digest('base64url');
+    const told = { move_id: 'm', volume_id: id, source_node: 'a', ticket, unconnected: false };
+    moves.told('b', { moves: [{ ...told, sight: JSON.stringify(move) }] });
+    return moves.list(id).length;
+  };
+  assert.deepEqual(['of moves', 'of the authority', 'of nobody'].map(listed), [1, 1, 0]);
 });

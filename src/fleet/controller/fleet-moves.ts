@@ -138,9 +138,9 @@ export class FleetMoves {
   }
 
   #isTrue(node: string, told: wire.MoveTold, { fromNode, id }: MoveShown): boolean {
-    const { move_id: moveId, source_node: source, ticket, volume_id: volumeId } = told;
+    const { source_node: source, volume_id: volumeId } = told;
     if (id !== volumeId || (fromNode ?? '') !== source) return false;
-    return source === '' || this.#isBrokered(ticket, { volumeId, moveId, source, target: node });
+    return source === '' || this.#isBrokered(node, told);
   }
 
   /** Nothing is changed. @throws HoldfastError: why it cannot move there */
@@ -212,12 +212,14 @@ export class FleetMoves {
     return [...new Set([node, ...ends.filter((end) => end !== undefined)])];
   }
 
-  /** The target of a move asks its source before it ends. One that was not brokered ends at the target alone. */
+  /**
+   * The target of a move asks its source before it ends. This needs no ticket, whose key may be another one by now: an operator orders
+   * it, and the source lets in only the target of a move that it knows.
+   */
   async beforeCancel(node: string, volumeId: string): Promise<void> {
     const coming = this.#coming(volumeId).find((each) => each.node === node);
     if (coming === undefined) return;
-    const { move_id: moveId, source_node: source, ticket } = coming.told;
-    if (!this.#isBrokered(ticket, { volumeId, moveId, source, target: node })) return;
+    const { move_id: moveId, source_node: source } = coming.told;
     await this.#introduce(node, source, { volumeId, moveId, kind: '' }).catch((error: unknown) => {
       // The source has ended it: the target hears that.
       if (!isRefusal(error)) throw error;
@@ -241,14 +243,16 @@ export class FleetMoves {
     if (state.node(toNode) === undefined) throw new NotFound(`There is no node ${toNode} with the driver.`);
     if (source === toNode) throw new FailedPrecondition(`volume ${volumeId} is on node ${toNode} already.`);
     if (state.node(toNode)?.isLinked !== true) throw awayFrom(toNode);
-    const before = this.#coming(volumeId).find(({ node, told }) => node === toNode && told.source_node === source);
-    const sight = before && sightIn(before.told);
+    const { told } =
+      this.#coming(volumeId).find((each) => each.node === toNode && each.told.source_node === source) ?? {};
+    const sight = told && sightIn(told);
     // Its source would give the one up that runs.
     if (sight?.state === 'running') {
       throw new FailedPrecondition(`volume ${volumeId} is moving to node ${toNode} already: see move status.`);
     }
     // A move that failed is taken up where it was.
-    const moveId = (sight?.state === 'failed' ? before?.told.move_id : undefined) ?? randomUUID();
+    const isResumed = told !== undefined && sight?.state === 'failed' && this.#isBrokered(toNode, told);
+    const moveId = isResumed ? told.move_id : randomUUID();
     await this.#introduce(toNode, source, { volumeId, moveId, kind });
     return { moveId, source };
   }
@@ -286,7 +290,7 @@ export class FleetMoves {
     this.#introducing.add(key);
     const { log } = this.#options;
     try {
-      if (!this.#isBrokered(told.ticket, { volumeId, moveId, source, target: node })) {
+      if (!this.#isBrokered(node, told)) {
         log.warn({ node, volume_id: volumeId }, 'a node tells of a move that was not brokered here');
         return;
       }
@@ -318,16 +322,19 @@ export class FleetMoves {
     return this.#call(toNode, rpc, request, schema);
   }
 
-  #ticket({ moveId, source, target, volumeId }: Brokered): string {
-    const key = this.#options.material()?.['ca.key'];
+  #ticket(brokered: Brokered): string {
+    const { 'move.key': key } = this.#options.material() ?? {};
     if (key === undefined) throw new Unavailable('The certificates are not known yet; try again.');
-    const text = JSON.stringify(['move', volumeId, moveId, source, target]);
-    return createHmac('sha256', key).update(text).digest('base64url');
+    return ticketBy(key, brokered);
   }
 
-  #isBrokered(ticket: string, brokered: Brokered): boolean {
-    const [given, wanted] = [Buffer.from(ticket), Buffer.from(this.#ticket(brokered))];
-    return given.length === wanted.length && timingSafeEqual(given, wanted);
+  #isBrokered(target: string, { move_id: moveId, source_node: source, ticket, volume_id: volumeId }: wire.MoveTold) {
+    const { 'ca.key': earlierKey, 'move.key': key } = this.#options.material() ?? {};
+    if (key === undefined || earlierKey === undefined) {
+      throw new Unavailable('The certificates are not known yet; try again.');
+    }
+    // Earlier controllers had no separate key.
+    return [key, earlierKey].some((each) => isEqual(ticket, ticketBy(each, { volumeId, moveId, source, target })));
   }
 
   async #call<T>(node: string, rpc: Rpc, request: object, schema: z.ZodType<T>): Promise<T> {
@@ -388,6 +395,17 @@ interface Brokered {
   readonly moveId: string;
   readonly source: string;
   readonly target: string;
+}
+
+function ticketBy(key: string, { moveId, source, target, volumeId }: Brokered): string {
+  const text = JSON.stringify(['move', volumeId, moveId, source, target]);
+  return createHmac('sha256', key).update(text).digest('base64url');
+}
+
+/** Takes the same time for all texts of that length. */
+function isEqual(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)];
+  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 export interface NodeCertified {

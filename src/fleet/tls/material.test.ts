@@ -76,6 +76,20 @@ describe("the controller's certificates", () => {
     }
   });
 
+  test('the key of moves comes to a Secret that has none, and stays when all others are made again', () => {
+    const { 'move.key': key, ...earlier } = first;
+    assert.ok(Buffer.from(key, 'base64').length >= 32);
+    const upgraded = materialFor(earlier, later(1));
+    assert.deepEqual({ ...upgraded, 'move.key': undefined }, { ...earlier, 'move.key': undefined });
+    assert.ok(Buffer.from(upgraded['move.key'], 'base64').length >= 32);
+    assert.notEqual(upgraded['move.key'], key);
+    const { 'ca.key': _removed, ...rest } = first;
+    const renewed = materialFor(rest, later(1));
+    assert.notEqual(renewed['ca.crt'], first['ca.crt']);
+    assert.equal(renewed['move.key'], key);
+    assert.equal(materialFor(upgraded, later(3400))['move.key'], upgraded['move.key']);
+  });
+
   test('over thirty years every node that knows the trust of a day ago believes the server', () => {
     let current = first;
     // The looks at the Secret are at most a day apart; weeks when nothing is due are skipped.

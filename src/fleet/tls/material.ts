@@ -1,4 +1,4 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
 import { type KeyPair, makeAuthority, makeServer } from './certificate.ts';
 
 /** The only name by which a node recognises a controller: it dials addresses. */
@@ -13,7 +13,13 @@ export interface Material {
   readonly 'ca.key': string;
   readonly 'tls.crt': string;
   readonly 'tls.key': string;
+  /** The key of the tickets of moves between nodes. It outlives authorities: a move that runs goes on after new keys. */
+  readonly 'move.key': string;
 }
+
+type Certificates = Omit<Material, 'move.key'>;
+
+const moveKeyBytes = 32;
 
 const authorityDays = 3650;
 const serverDays = 90;
@@ -29,6 +35,15 @@ const trustedBeforeMs = 2 * dayMs;
  * replicas may both find it due: the Secret keeps the content of the first, and the other reads it.
  */
 export function materialFor(current: Partial<Material> | undefined, now: Date): Material {
+  const moveKey = current?.['move.key'] ?? '';
+  const isKey = Buffer.from(moveKey, 'base64').length >= moveKeyBytes;
+  return {
+    ...certificatesFor(current, now),
+    'move.key': isKey ? moveKey : randomBytes(moveKeyBytes).toString('base64'),
+  };
+}
+
+function certificatesFor(current: Partial<Material> | undefined, now: Date): Certificates {
   const authorities = current?.['ca.crt'] === undefined ? [] : readAll(current['ca.crt']);
   const [newest, ...older] = authorities;
   const key = current?.['ca.key'];
@@ -46,7 +61,7 @@ export function isSame(current: Partial<Material> | undefined, wanted: Material)
   );
 }
 
-function fresh(now: Date): Material {
+function fresh(now: Date): Certificates {
   const authority = newAuthority(now);
   const server = signedServer(authority, now);
   return {
@@ -61,7 +76,7 @@ function fresh(now: Date): Material {
  * A new authority is trusted beside the old one, which has signed the server's certificate for some time to come: nodes
  * know the new one long before they meet it.
  */
-function succeeded(old: X509Certificate, oldKey: string, now: Date): Material {
+function succeeded(old: X509Certificate, oldKey: string, now: Date): Certificates {
   const authority = newAuthority(now);
   const server = signedServer({ key: oldKey, certificate: old.toString() }, now);
   return {

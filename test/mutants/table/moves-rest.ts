@@ -1,0 +1,36 @@
+import type { Mutant } from '../mutant.ts';
+
+const fleet = { file: 'src/fleet/controller/fleet-moves.ts', killer: 'test/fleet/moves.test.ts' } as const;
+
+/** A move ends, or goes on, and leaves nothing, whatever happens beside it. */
+export const moveRestMutants: readonly Mutant[] = [
+  {
+    name: 'the key of the tickets of moves stays when there are new certificates',
+    file: 'src/fleet/tls/material.ts',
+    text: "'move.key': isKey ? moveKey : ",
+    replacement: "'move.key': ",
+    killer: 'src/fleet/tls/material.test.ts',
+  },
+  {
+    name: 'a ticket of an earlier controller counts after the upgrade',
+    ...fleet,
+    text: 'return [key, earlierKey].some(',
+    replacement: 'return [key].some(',
+    killer: 'src/fleet/controller/fleet-moves.test.ts',
+  },
+  {
+    name: 'new certificates leave the tickets of moves as they are',
+    ...fleet,
+    text: "const { 'move.key': key } = this.#options.material() ?? {};\n    if (key === undefined) throw",
+    replacement: "const { 'ca.key': key } = this.#options.material() ?? {};\n    if (key === undefined) throw",
+    only: 'goes on after new keys',
+  },
+  {
+    name: 'a move whose ticket counts no more can be cancelled',
+    ...fleet,
+    text: '    const { move_id: moveId, source_node: source } = coming.told;\n',
+    replacement:
+      '    const { move_id: moveId, source_node: source } = coming.told;\n    if (!this.#isBrokered(node, coming.told)) return;\n',
+    only: 'whose ticket no key knows',
+  },
+];
