@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
-import type { CopyState, LaterCopy, PoolMoves } from '../pool/moves.ts';
+import { type CopyState, type LaterCopy, type PoolMoves, VolumeWentOn } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { storedBytes } from '../volume/encryption.ts';
@@ -470,7 +470,9 @@ export class Mover {
       await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, isNodeLost));
       return await this.#end(job, 'cancelled', undefined);
     } catch (error) {
-      if (run !== undefined && !this.#runs.has(id)) this.#begin(job);
+      // Its source hears that the volume has gone on.
+      const isWorth = run !== undefined || error instanceof VolumeWentOn;
+      if (isWorth && !this.#runs.has(id)) this.#begin(job);
       throw error;
     }
   }

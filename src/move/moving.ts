@@ -10,6 +10,7 @@ import { storedBytes } from '../volume/encryption.ts';
 import { AlreadyExists, DataLoss, FailedPrecondition, NotFound, ResourceExhausted } from '../volume/errors.ts';
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { parseSnapshotId, type SnapshotId, snapshotIdFor } from '../volume/id.ts';
+import type { CopyMark } from '../volume/move/rule.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { type CopyWork, copyRanges, type Pace } from './copy.ts';
@@ -141,6 +142,7 @@ export class Moving {
     this.#hasChanges = hasChanges;
     const isFenced = mark.fence?.moveId === moveId;
     if (why !== undefined && !isFenced) throw unusable(id, this.#source.title);
+    if (why === 'given' && (await this.#hasGoneOn(mark))) return;
     const fenceId = isFenced ? mark.fence?.fenceId : undefined;
     let incoming = await (why === 'given' ? this.#receiveGiven(record, fenceId) : this.#receive(record, fenceId));
     try {
@@ -160,6 +162,16 @@ export class Moving {
     } finally {
       await incoming[Symbol.asyncDispose]();
     }
+  }
+
+  /** The volume has arrived here, and gone on, before the source heard of it: that one has an earlier copy. */
+  async #hasGoneOn(given: CopyMark): Promise<boolean> {
+    const { id, moveId } = this.#parts.job;
+    const { node } = this.#source;
+    const generation = node === undefined ? undefined : await this.#to.goneOn(id, given, node);
+    if (generation === undefined) return false;
+    await this.#source.settle({ moveId, generation });
+    return true;
   }
 
   get #takesSnapshots(): boolean {

@@ -1,5 +1,6 @@
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import type {
   Answer,
@@ -49,8 +50,11 @@ export interface PoolMoves {
    * Gives up the copy that could be committed here: the source takes it back. No pool of this node has the volume.
    * @param given the mark of the source
    * @returns its word for the source
+   * @throws VolumeWentOn
    */
   disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number>;
+  /** The generation that this node has noted, if that copy was committed here, and the volume has gone on since. */
+  goneOn(id: VolumeId, given: CopyMark, source: string): Promise<number | undefined>;
   /**
    * Makes a copy the volume again that was handed over. No other pool of this node has the volume.
    * @param word of the node that it was handed over to (`disclaim`); or the name of that one, which is lost permanently
@@ -88,6 +92,9 @@ export interface PoolMoves {
   /** True if a pool of this node has handed it over to another one, and it was not deleted since: the part that has come may be the last copy. */
   wasHandedOver(id: VolumeId): Promise<boolean>;
 }
+
+/** The volume has been on this node, and has gone on: its source takes nothing back. */
+export class VolumeWentOn extends FailedPrecondition {}
 
 /**
  * The part of a pool in the move of a snapshot. It never changes: so it is read and cloned under its fence as before, and it can be

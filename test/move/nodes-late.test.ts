@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { Unavailable } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf } from './devices.ts';
-import { Broker, blockSpec, filled, MovingNode, order } from './two-nodes.ts';
+import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 /* Requests of a target that wait at the source for their turn, and get it after the move has ended. */
@@ -126,4 +129,55 @@ test('a node from where the volume has gone on to a third one does not give it u
   const given = { generation: 0, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
   await assert.rejects(movesOf(b.pool).disclaim(id, given, 'a'), /has gone on to node c/);
   assert.equal((await movesOf(b.pool).whereElse(id)) ?? 'none', 'c');
+});
+
+describe('a first node that hears of a volume only after that has gone on from the second one', () => {
+  for (const isCancelled of [false, true]) {
+    test(`puts its copy into the trash, when the move ${isCancelled ? 'had failed, and is cancelled' : 'goes on'}`, async () => {
+      using scratch = new Scratch('nodes');
+      const broker = new Broker();
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await filled(a);
+      const moves = movesOf(a.pool);
+      const settle = moves.settle.bind(moves);
+      moves.settle = async () => {
+        throw new Unavailable('not yet');
+      };
+      const path = scratch.join('data-b', 'moves', `${id}.json`);
+      let note = '';
+      let moveId = '';
+      {
+        await using b = await MovingNode.open(scratch, broker, 'b');
+        moveId = await order(a, b, id);
+        await eventually(async () => assert.ok(await b.pool.find(id)));
+        await eventually(() => assert.match(b.sight(id).trouble ?? '', /not yet/));
+        note = readFileSync(path, 'utf8');
+      }
+      rmSync(path);
+      await using c = await MovingNode.open(scratch, broker, 'c');
+      {
+        await using b = await MovingNode.open(scratch, broker, 'b');
+        await order(b, c, id);
+        await c.ended(id);
+        assert.ok(await c.pool.find(id));
+      }
+      const ended = { state: 'failed', endedAt: new Date().toISOString() };
+      writeFileSync(path, JSON.stringify({ ...JSON.parse(note), ...(isCancelled && ended) }));
+      moves.settle = settle;
+      assert.ok(await a.pool.find(id));
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await introduce(a, b, { id, moveId });
+      if (isCancelled) await assert.rejects(b.mover.cancel(id), /has gone on to node c: its copy on node a .* trash/);
+      await eventually(async () => assert.equal(await a.pool.find(id), undefined));
+      await eventually(() => assert.equal(b.sight(id).job.state, 'done'));
+      assert.equal(a.leavings.jobs()[0]?.state, 'done');
+      assert.deepEqual(
+        (await a.pool.trash()).map(({ record }) => record.id),
+        [id],
+      );
+      assert.equal(await b.pool.find(id), undefined);
+      assert.deepEqual(await movesOf(b.pool).arriving(), []);
+      assert.equal((await movesOf(c.pool).stateOf(id)).why, undefined);
+    });
+  }
 });

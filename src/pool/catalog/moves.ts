@@ -29,7 +29,16 @@ import { larger, roundUp } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { IncomingBytesDraft, IncomingDraft, IncomingTreeDraft, Recorded, Transfer } from '../backend.ts';
 import { deletedNow } from '../indexes/trash-entry.ts';
-import type { Closed, CopyState, Incoming, IncomingBytes, IncomingTree, LaterCopy, PoolMoves } from '../moves.ts';
+import {
+  type Closed,
+  type CopyState,
+  type Incoming,
+  type IncomingBytes,
+  type IncomingTree,
+  type LaterCopy,
+  type PoolMoves,
+  VolumeWentOn,
+} from '../moves.ts';
 import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { explainFull } from './full.ts';
@@ -180,6 +189,11 @@ export class Moves implements PoolMoves {
     if (generation === undefined) throw wentOn(id, source, noted.at);
     await step('move/generation', () => generations.write(id, generation, source));
     return generation;
+  }
+
+  async goneOn(id: VolumeId, given: CopyMark, source: string): Promise<number | undefined> {
+    const noted = await this.#parts.generations.noted(id);
+    return disclaim(given, noted, source) === undefined ? noted.generation : undefined;
   }
 
   async takeBack(id: SnapshotId | VolumeId, word?: number | LostNode): Promise<void> {
@@ -555,10 +569,10 @@ function wentElsewhere(id: SnapshotId | VolumeId, poolName: string, node: string
   );
 }
 
-function wentOn(id: VolumeId, source: string, node: string | undefined): FailedPrecondition {
+function wentOn(id: VolumeId, source: string, node: string | undefined): VolumeWentOn {
   const where = node === undefined ? 'another pool of it' : `node ${node}`;
-  return new FailedPrecondition(
-    `volume ${id} has been on this node, and has gone on to ${where}: its copy on node ${source} is an earlier one, and stays unused.`,
+  return new VolumeWentOn(
+    `volume ${id} has been on this node, and has gone on to ${where}: its copy on node ${source} is an earlier one, and goes to the trash there.`,
   );
 }
 

@@ -332,7 +332,11 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         // The node of a later generation than that of the given copy passes for one that has heard nothing of it.
         const note = world.disclaimsAll ? { ...notes[to], at: `${from}` } : notes[to];
         const word = disclaim(message.mark, note, `${from}`);
-        if (word === undefined) continue;
+        if (word === undefined) {
+          const done = { type: 'done', moveId, generation: notes[to].generation } as const;
+          yield [`say that it has gone on ${moveId}`, { ...state, net: send(net, done) }];
+          continue;
+        }
         const notes_ = noted(world, state, to, { generation: word, at: `${from}` });
         yield [`disclaim ${moveId}: note`, { ...state, notes: notes_ }];
         const sent = send(net, { type: 'disclaimed', moveId, word });
@@ -537,7 +541,10 @@ describe('one copy at a time, and it is whole', () => {
 
   test('between three nodes, where a volume goes on to the third before its first node hears of it', () => {
     const world = { ...three, moves: [there, on] };
-    const searched = search(world, requireOne);
+    const searched = search(world, (state) => {
+      requireOne(state);
+      requireWhole(state);
+    });
     assert.ok(searched.states.size > 1000, `${searched.states.size} states`);
     requireNoDeadEnd(searched, ({ fences }) => fences < world.maxFences);
   });

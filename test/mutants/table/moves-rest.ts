@@ -2,6 +2,8 @@ import type { Mutant } from '../mutant.ts';
 
 const fleet = { file: 'src/fleet/controller/fleet-moves.ts', killer: 'test/fleet/moves.test.ts' } as const;
 
+const late = { killer: 'test/move/nodes-late.test.ts', only: 'after that has gone on' } as const;
+
 /** A move ends, or goes on, and leaves nothing, whatever happens beside it. */
 export const moveRestMutants: readonly Mutant[] = [
   {
@@ -32,5 +34,19 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement:
       '    const { move_id: moveId, source_node: source } = coming.told;\n    if (!this.#isBrokered(node, coming.told)) return;\n',
     only: 'whose ticket no key knows',
+  },
+  {
+    name: 'a first node hears that the volume has gone on from the second one',
+    file: 'src/move/moving.ts',
+    text: "if (why === 'given' && (await this.#hasGoneOn(mark))) return;",
+    replacement: '',
+    ...late,
+  },
+  {
+    name: 'a first node hears that the volume has gone on when the move is cancelled',
+    file: 'src/move/mover.ts',
+    text: ' || error instanceof VolumeWentOn',
+    replacement: '',
+    ...late,
   },
 ];
