@@ -693,8 +693,9 @@ export class Mover {
         run.trouble = reason;
         // Its pod need not wait for the disk of another pool.
         const isFurther = progress.reached.takeFurther();
-        const isSick = sickness.failed(performance.now(), progress.copiedBytes, isFurther);
-        if (isSick && (job.node !== undefined || this.#isOpen(from))) await this.#open(job);
+        const canOpen = job.node !== undefined || this.#isOpen(from);
+        if (!canOpen) sickness.restart();
+        else if (sickness.failed(performance.now(), progress.copiedBytes, isFurther)) await this.#open(job);
         await pause(retryMs, AbortSignal.any([ending.signal, run.wake.signal]));
         run.wake = new AbortController();
         run.isUnconnected = false;

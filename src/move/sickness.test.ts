@@ -40,6 +40,14 @@ describe('a move that fails again and again', () => {
     assert.equal(sickness.failed(11 * 20_000, 0n, false), true);
   });
 
+  test('has not, if nobody could use the volume until now', () => {
+    const sickness = new Sickness(minuteMs);
+    assert.equal(sickness.failed(0, 0n, false), false);
+    sickness.restart();
+    assert.equal(sickness.failed(2 * minuteMs, 0n, false), false);
+    assert.equal(sickness.failed(3 * minuteMs, 0n, false), true);
+  });
+
   test('without any time has failed at once', () => {
     assert.equal(new Sickness(0).failed(5, 0n, false), true);
   });

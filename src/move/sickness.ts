@@ -12,15 +12,20 @@ export class Sickness {
     this.#timeoutMs = timeoutMs;
   }
 
+  /** The next failure begins another row. */
+  restart(): void {
+    this.#sinceMs = undefined;
+  }
+
   /** @param copiedBytes by all tries @param isFurther `Reached.takeFurther` @returns true if the row has lasted too long; the next failure begins another one */
   failed(nowMs: number, copiedBytes: bigint, isFurther: boolean): boolean {
     const hasWorked = copiedBytes > this.#copiedBytes && nowMs - this.#lastMs >= this.#timeoutMs;
-    if (hasWorked || isFurther) this.#sinceMs = undefined;
+    if (hasWorked || isFurther) this.restart();
     this.#lastMs = nowMs;
     this.#copiedBytes = copiedBytes;
     this.#sinceMs ??= nowMs;
     if (nowMs - this.#sinceMs < this.#timeoutMs) return false;
-    this.#sinceMs = undefined;
+    this.restart();
     return true;
   }
 }

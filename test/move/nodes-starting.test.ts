@@ -92,6 +92,36 @@ describe('a driver that starts, and of which a pool does not open', () => {
     await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'pools', fenceTimeoutMs: 100 });
     await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined));
   });
+
+  test('ends that fence no sooner than a minute after the pool of the volume is open', async (t) => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await filled(a, 8 << 20);
+      await order(a, b, id, mib / 4n);
+      await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed'));
+    }
+    await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'notes' });
+    let [laterMs, looks] = [0, 0];
+    let isOpen = false;
+    const now = performance.now.bind(performance);
+    t.mock.method(performance, 'now', () => now() + laterMs);
+    t.mock.method(a.pools, 'all', () => {
+      looks++;
+      return isOpen ? [a.pool] : [];
+    });
+    const looked = (count: number) => eventually(() => assert.ok(looks >= count));
+    await a.leavings.resume();
+    laterMs += 61_000;
+    await looked(1);
+    isOpen = true;
+    await looked(3);
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed');
+    laterMs += 61_000;
+    await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined));
+  });
 });
 
 test('a node that has no address for moves any more ends the fences of those that it has left', async () => {

@@ -70,7 +70,7 @@ export class Leavings {
   readonly #jobsById = new Map<VolumeId, MoveJob>();
   /** The notes have been read. */
   #isKnown = false;
-  /** When the target was heard last, or the wait for it began, by performance.now(). */
+  /** When the target was heard last, or its pool was not open yet, or the wait for it began, by performance.now(). */
   readonly #heardMs = new Map<VolumeId, number>();
   /** When the target came last, since this process started. */
   readonly #cameMs = new Map<VolumeId, number>();
@@ -334,7 +334,10 @@ export class Leavings {
   }
 
   async #look(job: MoveJob): Promise<void> {
-    const { fenceTimeoutMs = defaultFenceTimeoutMs, log } = this.#options;
+    const { fenceTimeoutMs = defaultFenceTimeoutMs, log, pools } = this.#options;
+    // Its target gets at nothing before, and a pod neither.
+    const isOpen = pools.all().some(({ name }) => name === job.from);
+    if (!isOpen) this.#heardMs.set(job.id, performance.now());
     const silentMs = performance.now() - (this.#heardMs.get(job.id) ?? 0);
     if (silentMs < fenceTimeoutMs || (await this.#isGiven(job))) return;
     if (silentMs > abandonedMs) {
