@@ -354,7 +354,7 @@ export class PoolSource implements MoveSource {
     await patiently(this.#parts, [id], async () => {
       const answer = await this.#moves.give(id, request);
       await commit(answer);
-      await this.#moves.settle(id, { moveId, generation: answer.generation });
+      await this.#settle({ moveId, generation: answer.generation });
     });
   }
 
@@ -364,7 +364,16 @@ export class PoolSource implements MoveSource {
   }
 
   async settle(arrived: Arrived): Promise<void> {
-    await patiently(this.#parts, [this.#parts.id], () => this.#moves.settle(this.#parts.id, arrived));
+    await patiently(this.#parts, [this.#parts.id], () => this.#settle(arrived));
+  }
+
+  /** @throws Unavailable: the move goes on until that copy is gone */
+  async #settle(arrived: Arrived): Promise<void> {
+    const { id, pool } = this.#parts;
+    if (await this.#moves.settle(id, arrived)) return;
+    throw new Unavailable(
+      `volume ${id} has moved, and its copy in pool ${pool.name} is of another move, or no earlier one: it stays there, and cannot be used. See docs/move.md.`,
+    );
   }
 
   takeBack(word: number): Promise<void> {

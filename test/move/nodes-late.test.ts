@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { describe, test } from 'node:test';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -180,4 +180,52 @@ describe('a first node that hears of a volume only after that has gone on from t
       assert.equal((await movesOf(c.pool).stateOf(id)).why, undefined);
     });
   }
+});
+
+test('a move whose first pool keeps its copy goes on, and says so, until that copy is gone', async () => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  await filled(a);
+  const kept = mock.method(movesOf(a.pool), 'settle', async () => false);
+  const moveId = await order(a, b, id);
+  await eventually(() => assert.match(b.sight(id).trouble ?? '', /its copy in pool data is of another move/));
+  assert.equal(b.sight(id).job.state, 'running');
+  assert.equal(a.leavings.jobs()[0]?.state, 'running');
+  assert.equal((await movesOf(b.pool).stateOf(id)).why, undefined);
+  kept.mock.restore();
+  await introduce(a, b, { id, moveId });
+  assert.equal((await b.ended(id)).job.state, 'done');
+  assert.equal(a.leavings.jobs()[0]?.state, 'done');
+  assert.equal(await a.pool.find(id), undefined);
+});
+
+test('a copy that is on an old disk goes to the trash when the move ends', async () => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  {
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await filled(a);
+  }
+  cpSync(scratch.join('a'), scratch.join('saved'), { recursive: true });
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  let moveId: string;
+  {
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    mock.method(movesOf(a.pool), 'settle', async () => false);
+    moveId = await order(a, b, id);
+    await eventually(() => assert.match(b.sight(id).trouble ?? '', /its copy in pool data/));
+  }
+  rmSync(scratch.join('a'), { recursive: true });
+  cpSync(scratch.join('saved'), scratch.join('a'), { recursive: true });
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  assert.equal((await movesOf(a.pool).stateOf(id)).why, 'old');
+  await introduce(a, b, { id, moveId });
+  assert.equal((await b.ended(id)).job.state, 'done');
+  assert.equal(await a.pool.find(id), undefined);
+  assert.deepEqual(
+    (await a.pool.trash()).map(({ record }) => record.id),
+    [id],
+  );
 });

@@ -147,7 +147,7 @@ export class Moves implements PoolMoves {
   async settle(id: VolumeId, arrived: Arrived): Promise<boolean> {
     const record = this.#parts.index.get(id);
     if (record === undefined) return true;
-    if (!settlesCopy(await this.#markOf(id), arrived)) return false;
+    if (!settlesCopy(await this.#markOf(id), arrived, await this.#parts.generations.read(id))) return false;
     await this.#leave(record);
     return true;
   }

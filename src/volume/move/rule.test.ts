@@ -394,7 +394,12 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         const disks_ = put(to, { trash: target.trash, copy: { mark, version } });
         yield [`commit ${moveId}`, { ...state, disks: disks_, process: process_ }];
       }
-      if (message.type === 'done' && copy !== undefined && isSourceHere && settlesCopy(copy.mark, message)) {
+      if (
+        message.type === 'done' &&
+        copy !== undefined &&
+        isSourceHere &&
+        settlesCopy(copy.mark, message, notes[from].generation)
+      ) {
         yield [`settle ${moveId}`, { ...state, disks: put(from, { ...source, copy: undefined, trash: copy }) }];
       }
     }
@@ -701,4 +706,13 @@ test('a node where the volume has been, and from where it has gone on, takes no 
   // It has said so before, or has handed over an earlier generation.
   assert.equal(word({ generation: 4, at: 'a' }), 4);
   for (const generation of [0, 1, 3]) assert.equal(word({ generation, at: 'c' }), 4);
+});
+
+test('a copy of which an old disk has forgotten the fence goes once the target has it, and no copy that is the volume', () => {
+  const arrived = { moveId: 'm', generation: 3 };
+  assert.ok(settlesCopy({ generation: 2 }, arrived, 3));
+  for (const generation of [2, 1, 0]) assert.ok(!settlesCopy({ generation: 2 }, arrived, generation));
+  assert.ok(!settlesCopy({ generation: 3 }, arrived, 4));
+  const ofOther = { generation: 2, fence: { moveId: 'other', fenceId: 'f', isGiven: true } };
+  assert.ok(!settlesCopy(ofOther, arrived, 3));
 });

@@ -153,9 +153,13 @@ export interface Arrived {
   readonly generation: number;
 }
 
-/** True if the source goes to the trash: its target has committed. An old disk may have forgotten the hand-over. */
-export function settlesCopy({ fence, generation }: CopyMark, arrived: Arrived): boolean {
-  return fence?.moveId === arrived.moveId && arrived.generation > generation;
+/**
+ * True if the source goes to the trash: its target has committed. An old disk may have forgotten the hand-over, or the fence, too.
+ * @param validGeneration as its node has noted it
+ */
+export function settlesCopy({ fence, generation }: CopyMark, arrived: Arrived, validGeneration = 0): boolean {
+  const isLeft = fence === undefined ? generation < validGeneration : fence.moveId === arrived.moveId;
+  return isLeft && arrived.generation > generation;
 }
 
 /** The target's copy on its way. */

@@ -49,4 +49,28 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement: '',
     ...late,
   },
+  {
+    name: 'the fence of a move ends a minute after its pool is open, not after the start of the driver',
+    file: 'src/move/nodes/leavings.ts',
+    text: 'if (!isOpen) this.#heardMs.set(job.id, performance.now());',
+    replacement: '',
+    killer: 'test/move/nodes-starting.test.ts',
+    only: 'no sooner than a minute',
+  },
+  {
+    name: 'a move has not ended while the pool that it leaves keeps its copy',
+    file: 'src/move/source.ts',
+    text: 'if (await this.#moves.settle(id, arrived)) return;',
+    replacement: 'await this.#moves.settle(id, arrived);\n    if (pool.name !== undefined) return;',
+    killer: 'test/move/nodes-late.test.ts',
+    only: 'keeps its copy goes on',
+  },
+  {
+    name: 'a copy on an old disk, which knows no fence, goes when its move ends',
+    file: 'src/volume/move/rule.ts',
+    text: 'fence === undefined ? generation < validGeneration : fence.moveId === arrived.moveId',
+    replacement: 'fence?.moveId === arrived.moveId',
+    killer: 'test/move/nodes-late.test.ts',
+    only: 'on an old disk',
+  },
 ];
