@@ -229,3 +229,19 @@ test('a copy that is on an old disk goes to the trash when the move ends', async
     [id],
   );
 });
+
+test('a move that was cancelled at its source, and is ordered again, has begun there once its target has come', async () => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  await filled(a, 8 << 20);
+  const moveId = await order(a, b, id, 1n << 18n);
+  await a.leavings.cancel(id);
+  await b.ended(id);
+  const look = () => b.nodes.source({ id, moveId, node: 'a' }, AbortSignal.timeout(5_000)).look();
+  await assert.rejects(look(), /was cancelled where the volume is/);
+  await introduce(a, b, { id, moveId }, 'order');
+  await look();
+  assert.equal(a.leavings.jobs()[0]?.state, 'running');
+});

@@ -106,9 +106,17 @@ async function movingVolume(fleet: ChangedFleet, wishes: ChangeWishes, signal: A
   if (node !== undefined) return { node, id };
   const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
   const { items, missing, problems } = await askFleet(fleet, question, itemShapes.moves);
-  const running = items.filter(({ item }) => item.id === id && item.state === 'running');
-  // Both nodes of a move have one: the node that the volume goes to can end it at any time.
-  const told = running.find(({ item }) => item.toNode === undefined) ?? running[0];
+  const moves = items.filter(({ item }) => item.id === id);
+  const running = moves.filter(({ item }) => item.state === 'running');
+  // Both nodes of a move have one: the node that the volume goes to can end it at any time, also if it has failed there.
+  const [first] = running;
+  const failed = moves
+    .filter(({ item }) => item.state === 'failed' && item.toNode === undefined)
+    .toSorted((a, b) => (a.item.startedAt > b.item.startedAt ? -1 : 1))
+    .find(
+      ({ item, node: target }) => first === undefined || (item.fromNode === first.node && target === first.item.toNode),
+    );
+  const told = running.find(({ item }) => item.toNode === undefined) ?? failed ?? first;
   if (told !== undefined) return { node: told.node, id };
   const unsure = [...missing, ...problems].map(({ message, node: other }) => `node ${other}: ${message}`);
   if (unsure.length === 0)

@@ -251,9 +251,12 @@ export class Leavings {
     await end();
   }
 
-  /** The target of an ordered move has come: it may come again after a restart. */
+  /** The target of an ordered move has come: it may come again after a restart. One that had ended here may be ordered again. */
   async looked(move: PeerMove): Promise<void> {
-    if (this.#jobOf(move.id, move.moveId) === undefined) await this.begin(move);
+    const { id, moveId } = move;
+    const admission = this.#admitted.get(id);
+    const isOrder = admission?.moveId === moveId && admission.isOrder === true;
+    if (isOrder || this.#jobOf(id, moveId) === undefined) await this.begin(move);
   }
 
   /** Before the move leaves anything here. */
