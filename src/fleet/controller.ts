@@ -72,6 +72,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       ended: new EndedIds(),
       attach: config.attach,
       movedTo: (id, from) => moves.movedTo(id, from),
+      wentTo: (id, from) => moves.wentTo(from, id),
       log,
       records: (id) => records.of(id),
       sendClaim: config.sendsCopies ? (claim, node) => sendClaim(api, claim, node) : undefined,

@@ -17,6 +17,7 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
+import type { Noted } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
@@ -576,6 +577,12 @@ export class Mover {
     });
   }
 
+  /** The note of this node about a volume; undefined: no pool is open whose volumes can move. */
+  async noteOf(id: VolumeId): Promise<Noted | undefined> {
+    const [moves] = this.#allMoves();
+    return moves?.noted(id);
+  }
+
   /**
    * This node was lost, and is there again. The volume was taken back by another one: an earlier copy here goes to the trash.
    * @returns false if there is none
@@ -915,9 +922,13 @@ export class Mover {
 
   /** All pools of the node share its notes. @throws Unavailable */
   #anyMoves(): PoolMoves {
-    const [moves] = this.#options.pools.all().flatMap(({ moves }) => moves ?? []);
+    const [moves] = this.#allMoves();
     if (moves !== undefined) return moves;
     throw new Unavailable('no pool of this node is open whose volumes can move: try again when one is.');
+  }
+
+  #allMoves(): PoolMoves[] {
+    return this.#options.pools.all().flatMap(({ moves }) => moves ?? []);
   }
 
   /** False if the pool that the volume leaves is no pool of this node any more: what it has is not known. */

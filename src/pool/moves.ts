@@ -10,6 +10,7 @@ import type {
   Fence,
   LostNode,
   NewFence,
+  Noted,
   Request,
   Unusable,
 } from '../volume/move/rule.ts';
@@ -46,6 +47,8 @@ export interface PoolMoves {
   hasLeft(id: VolumeId): Promise<boolean>;
   /** The other node that may have the volume, whose copy here, or in the trash here, was left; undefined: there is none. */
   whereElse(id: VolumeId): Promise<string | undefined>;
+  /** The note of this node, which all its pools share. */
+  noted(id: VolumeId): Promise<Noted>;
   /**
    * Gives up the copy that could be committed here: the source takes it back. No pool of this node has the volume.
    * @param given the mark of the source

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { Random } from '../support/random.ts';
 import { volumeOn } from './support/fleet.ts';
 import { MemoryNode, MemoryReplica } from './support/memory-fleet.ts';
-import type { Faults } from './support/memory-link.ts';
+import type { Faults, MemoryLink } from './support/memory-link.ts';
 
 const healthy: Faults = { random: new Random(1), cutAfter: Number.POSITIVE_INFINITY, twiceOf: 0 };
 const never = { volume_id: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa' };
@@ -81,4 +81,44 @@ test('a volume that has just moved is not called missing by the node that it has
   replica.moved.clear();
   replica.moved.set(id, { from: 'b', to: 'a' });
   assert.notEqual(await replica.call('ControllerExpandVolume', grow), 'UNAVAILABLE');
+});
+
+describe('a volume that has gone to another node, whose first node still seems to have it', () => {
+  async function gone() {
+    const replica = new MemoryReplica(['a', 'b', 'c']);
+    const nodes = ['a', 'b', 'c'].map((name) => new MemoryNode(name));
+    const [a = assert.fail(), b = assert.fail(), c = assert.fail()] = nodes;
+    const id = volumeIdFor('a', 'default', 'moved');
+    a.volumes.set(id, 'moved');
+    const links = new Map<string, MemoryLink>();
+    for (const node of nodes) {
+      links.set(node.name, node.link(replica, healthy));
+      while (replica.state.node(node.name)?.hasTold !== true) await nextTurn();
+    }
+    // The controller has not heard of it yet.
+    a.volumes.delete(id);
+    replica.went.set(`${id} a`, 'b');
+    const remove = () => replica.call('DeleteVolume', { volume_id: id });
+    return { replica, links, a, b, c, id, remove };
+  }
+
+  test('is not deleted while the node is away that it went to', async () => {
+    const { b, id, links, remove, replica } = await gone();
+    b.volumes.set(id, 'moved');
+    links.get('b')?.cut('it is away');
+    while (replica.state.node('b')?.isLinked === true) await nextTurn();
+    assert.equal(await remove(), 'UNAVAILABLE');
+    assert.ok(b.volumes.has(id));
+    replica.state.forget(['b']);
+    assert.notEqual(await remove(), 'UNAVAILABLE');
+  });
+
+  test('is deleted where it is, also if it has gone on from there, and back', async () => {
+    const { b, c, id, remove, replica } = await gone();
+    replica.went.set(`${id} b`, 'c');
+    replica.went.set(`${id} c`, 'a');
+    c.volumes.set(id, 'moved');
+    assert.deepEqual(await remove(), {});
+    assert.deepEqual([b.volumes.has(id), c.volumes.has(id)], [false, false]);
+  });
 });

@@ -19,12 +19,12 @@ import {
   SourceElsewhere,
   SourceUnknown,
 } from '../routing/create-volume.ts';
-import { describe, isAllTold } from '../routing/missing.ts';
+import { describe, isAllTold, requireLinked } from '../routing/missing.ts';
 import { routeGroup, routeGroupById, routeSnapshot } from '../routing/snapshots.ts';
 import type { FleetCapacity } from './capacity.ts';
 import type { EndedIds } from './ended.ts';
 import type { FleetState } from './fleet-state.ts';
-import { forward, forwardInTurn } from './forward.ts';
+import { forward, forwardInTurn, type RoutedCall } from './forward.ts';
 import { listSnapshots, listVolumes } from './listing.ts';
 import { requireOwn } from './made.ts';
 import { isNotFound } from './passed-on.ts';
@@ -42,6 +42,8 @@ export interface FleetParts {
   readonly attach: Attach;
   /** Returns the other node that a volume of this node has moved to, or may have. */
   readonly movedTo: (volumeId: string, from: string) => string | undefined;
+  /** Returns the other node that a volume has gone to from this one, as that has noted. */
+  readonly wentTo: (volumeId: string, from: string) => Promise<string | undefined>;
   /** Sends the claim of a volume to a node; undefined: the scheduler alone decides where claims go. */
   readonly sendClaim: ((claim: WaitingClaim, node: string) => Promise<boolean>) | undefined;
   /** Answers if the volume's class stops waiting for its node. */
@@ -121,7 +123,10 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
       return explainNotFound(parts, volumesOf(request), error);
     });
     if (route.to === 'node') requireOwn(state, { method, node: route.node, request: bytes, response });
-    if (route.to === 'node' && deletedId !== undefined) ended.add(deletedId, route.node);
+    if (route.to === 'node' && deletedId !== undefined) {
+      const isVolume = method.name === 'DeleteVolume';
+      ended.add(deletedId, isVolume ? await alsoWhereItWent(parts, route.node, deletedId, call) : route.node);
+    }
     return response;
   };
 }
@@ -130,6 +135,31 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
 function alsoToTarget({ movedTo }: FleetParts, [id = '']: readonly string[], route: RouteToNode): Route {
   const target = movedTo(id, route.node);
   return target === undefined ? route : { to: 'all', nodes: [route.node, target] };
+}
+
+/**
+ * A node from where the volume has just gone says that it is deleted, and the one where it is may not have reported it, or be away:
+ * it is deleted there, too.
+ * @returns the node that has deleted it last
+ * @throws Unavailable
+ */
+async function alsoWhereItWent(
+  { sessions, state, wentTo }: FleetParts,
+  first: string,
+  id: string,
+  call: RoutedCall,
+): Promise<string> {
+  const asked = new Set([first]);
+  for (let node = first; ; ) {
+    const next = await wentTo(id, node);
+    const sight = next === undefined ? undefined : state.node(next);
+    // An operator has said that it is gone, or Kubernetes has it no more.
+    if (next === undefined || sight === undefined || state.isForgotten(next) || asked.has(next)) return node;
+    requireLinked(sight, id);
+    await forward(sessions, { to: 'node', node: next }, call);
+    asked.add(next);
+    node = next;
+  }
 }
 
 /** "Not found" is final for Kubernetes. @throws Unavailable if a volume has just moved away from the node that was asked */

@@ -182,6 +182,23 @@ export class FleetMoves {
     };
   }
 
+  /**
+   * The other node that a volume has gone to from this one, by its note; undefined: none, or the volume was deleted here.
+   * @throws HoldfastError
+   */
+  async wentTo(node: string, volumeId: string): Promise<string | undefined> {
+    // One that moves nothing between nodes has no note.
+    if (!this.#addresses.has(node)) return undefined;
+    try {
+      const told = decode<wire.NoteTold>(noteType, await this.#send(node, 'ReadNote', { volume_id: volumeId }));
+      return told.node === '' ? undefined : told.node;
+    } catch (error) {
+      // Its driver is older.
+      if (isRefusal(error)) return undefined;
+      throw error;
+    }
+  }
+
   /** A node that was lost may have an earlier copy: it is used no more. @throws HoldfastError, also while it is in use */
   async outdate(
     lostNode: string,
@@ -367,6 +384,7 @@ function awayFrom(node: string): Unavailable {
 
 const answerType = contract.lookupType('holdfast.fleet.v1.MoveAnswer');
 const copyType = contract.lookupType('holdfast.fleet.v1.CopyTold');
+const noteType = contract.lookupType('holdfast.fleet.v1.NoteTold');
 const outdatedType = contract.lookupType('holdfast.fleet.v1.OutdateCopyAnswer');
 
 const requestTypes = {
@@ -375,6 +393,7 @@ const requestTypes = {
   PlanMove: 'StartMoveRequest',
   StartMove: 'StartMoveRequest',
   ReadCopy: 'ReadCopyRequest',
+  ReadNote: 'ReadCopyRequest',
   OutdateCopy: 'OutdateCopyRequest',
   SettleCopy: 'SettleCopyRequest',
 } as const;

@@ -50,6 +50,10 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
       const { createdAt = '', elsewhere = '', generation, isVolume } = await mover.copyOf(idIn(volume_id));
       return { generation: BigInt(generation), usable: isVolume, elsewhere, created_at: createdAt };
     },
+    async ReadNote({ volume_id }) {
+      const { at = '', generation = 0 } = (await mover.noteOf(idIn(volume_id))) ?? {};
+      return { generation: BigInt(generation), node: at };
+    },
     async SettleCopy({ generation, node, volume_id }) {
       requireText({ node });
       await mover.settle(idIn(volume_id), generationIn(generation), node);

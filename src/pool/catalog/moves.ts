@@ -15,6 +15,7 @@ import {
   giveCopy,
   type LostNode,
   type NewFence,
+  type Noted,
   openCopy,
   type Request,
   settlesCopy,
@@ -179,6 +180,10 @@ export class Moves implements PoolMoves {
     const text = left && (await this.#transfer.markInTrash(left.ref));
     const mark = left === undefined ? await this.#markOf(id) : markIn(text, id);
     return whereElse(mark, await generations.noted(id));
+  }
+
+  noted(id: VolumeId): Promise<Noted> {
+    return this.#parts.generations.noted(id);
   }
 
   async disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number> {

@@ -141,6 +141,8 @@ export class MemoryReplica {
   readonly recorded = new Map<string, string>();
   /** Volumes that have just moved, as their nodes report it. */
   readonly moved = new Map<string, { readonly from: string; readonly to: string }>();
+  /** The nodes that volumes have gone to, by `id from`, as those from where they went have noted. */
+  readonly went = new Map<string, string>();
   /** What happens while Kubernetes is asked for them. */
   whileListing: () => Promise<void> = async () => undefined;
   readonly #calls = fleetCalls(
@@ -158,6 +160,7 @@ export class MemoryReplica {
       isForgottenByClass: async () => this.isForgottenByClass,
       attach: 'none',
       movedTo: (id, from) => (this.moved.get(id)?.from === from ? this.moved.get(id)?.to : undefined),
+      wentTo: async (id, from) => this.went.get(`${id} ${from}`),
       sendClaim: undefined,
     },
     { log },

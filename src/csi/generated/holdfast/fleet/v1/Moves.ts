@@ -7,6 +7,7 @@ import type { AdmitMoveRequestInput as _holdfast_fleet_v1_AdmitMoveRequestInput,
 import type { ConnectMoveRequestInput as _holdfast_fleet_v1_ConnectMoveRequestInput, ConnectMoveRequest as _holdfast_fleet_v1_ConnectMoveRequest } from '../../../holdfast/fleet/v1/ConnectMoveRequest.ts';
 import type { CopyToldInput as _holdfast_fleet_v1_CopyToldInput, CopyTold as _holdfast_fleet_v1_CopyTold } from '../../../holdfast/fleet/v1/CopyTold.ts';
 import type { MoveAnswerInput as _holdfast_fleet_v1_MoveAnswerInput, MoveAnswer as _holdfast_fleet_v1_MoveAnswer } from '../../../holdfast/fleet/v1/MoveAnswer.ts';
+import type { NoteToldInput as _holdfast_fleet_v1_NoteToldInput, NoteTold as _holdfast_fleet_v1_NoteTold } from '../../../holdfast/fleet/v1/NoteTold.ts';
 import type { OutdateCopyAnswerInput as _holdfast_fleet_v1_OutdateCopyAnswerInput, OutdateCopyAnswer as _holdfast_fleet_v1_OutdateCopyAnswer } from '../../../holdfast/fleet/v1/OutdateCopyAnswer.ts';
 import type { OutdateCopyRequestInput as _holdfast_fleet_v1_OutdateCopyRequestInput, OutdateCopyRequest as _holdfast_fleet_v1_OutdateCopyRequest } from '../../../holdfast/fleet/v1/OutdateCopyRequest.ts';
 import type { ReadCopyRequestInput as _holdfast_fleet_v1_ReadCopyRequestInput, ReadCopyRequest as _holdfast_fleet_v1_ReadCopyRequest } from '../../../holdfast/fleet/v1/ReadCopyRequest.ts';
@@ -96,6 +97,21 @@ export interface MovesClient extends grpc.Client {
   readCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
   
   /**
+   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since.
+   */
+  ReadNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
+  ReadNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
+  ReadNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
+  ReadNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
+  /**
+   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since.
+   */
+  readNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
+  readNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
+  readNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
+  readNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
+  
+  /**
    * To the source of a move that has not heard of its end: the target says that it has the volume. Refused unless the copy was
    * handed over to that node.
    */
@@ -155,6 +171,11 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   ReadCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_CopyToldInput>;
   
   /**
+   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since.
+   */
+  ReadNote: grpc.handleUnaryCall<_holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_NoteToldInput>;
+  
+  /**
    * To the source of a move that has not heard of its end: the target says that it has the volume. Refused unless the copy was
    * handed over to that node.
    */
@@ -170,6 +191,7 @@ export interface MovesDefinition extends grpc.ServiceDefinition {
   OutdateCopy: MethodDefinition<_holdfast_fleet_v1_OutdateCopyRequestInput, _holdfast_fleet_v1_OutdateCopyAnswerInput, _holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_OutdateCopyAnswer>
   PlanMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
   ReadCopy: MethodDefinition<_holdfast_fleet_v1_ReadCopyRequestInput, _holdfast_fleet_v1_CopyToldInput, _holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_CopyTold>
+  ReadNote: MethodDefinition<_holdfast_fleet_v1_ReadCopyRequestInput, _holdfast_fleet_v1_NoteToldInput, _holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_NoteTold>
   SettleCopy: MethodDefinition<_holdfast_fleet_v1_SettleCopyRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_SettleCopyRequest, _holdfast_fleet_v1_MoveAnswer>
   StartMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
 }
