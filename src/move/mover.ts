@@ -320,6 +320,7 @@ export class Mover {
     }
     requireItsSize(plan);
     const { arrival, pool } = await this.#roomFor(plan, to);
+    await movesOf(pool).requireNotPast(id, plan.state.mark);
     return planOf(plan, { node, to: pool, arrival });
   }
 

@@ -143,6 +143,7 @@ export class Moving {
     const isFenced = mark.fence?.moveId === moveId;
     if (why !== undefined && !isFenced) throw unusable(id, this.#source.title);
     if (why === 'given' && (await this.#hasGoneOn(mark))) return;
+    if (why !== 'given') await this.#to.requireNotPast(id, mark);
     const fenceId = isFenced ? mark.fence?.fenceId : undefined;
     let incoming = await (why === 'given' ? this.#receiveGiven(record, fenceId) : this.#receive(record, fenceId));
     try {
@@ -158,7 +159,7 @@ export class Moving {
         incoming = await this.#startAgain(incoming, record);
         await this.#finalRound(incoming, closed);
       }
-      await this.#switch(incoming, closed);
+      await this.#switch(incoming, closed, mark);
     } finally {
       await incoming[Symbol.asyncDispose]();
     }
@@ -167,6 +168,8 @@ export class Moving {
   /** The volume has arrived here, and gone on, before the source heard of it: that one has an earlier copy. */
   async #hasGoneOn(given: CopyMark): Promise<boolean> {
     const { id, moveId } = this.#parts.job;
+    // The commit takes away the copy that waits for the hand-over: the volume has not arrived while that is there.
+    if (isWholeBy(await this.#to.comingNote(id))) return false;
     const { node } = this.#source;
     const generation = node === undefined ? undefined : await this.#to.goneOn(id, given, node);
     if (generation === undefined) return false;
@@ -367,8 +370,10 @@ export class Moving {
   }
 
   /** Handed over, committed, and out of sight where it was: from here on it is the other pool's. */
-  async #switch(incoming: Incoming, { fenceId, record }: Closed): Promise<void> {
-    const { moveId } = this.#parts.job;
+  async #switch(incoming: Incoming, { fenceId, record }: Closed, mark: CopyMark): Promise<void> {
+    const { id, moveId } = this.#parts.job;
+    // This node may have heard of a later copy meanwhile.
+    if (mark.fence?.isGiven !== true) await this.#to.requireNotPast(id, mark);
     const shape = await this.#to.recordFor(record);
     const { readUnder } = this.#content;
     await this.#source.handOver({ moveId, fenceId }, async (answer) => {

@@ -56,6 +56,12 @@ export interface PoolMoves {
    * @throws VolumeWentOn
    */
   disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number>;
+  /**
+   * Asked before the source is fenced, and before it hands the volume over: what it gives can be committed here.
+   * @param mark of the source
+   * @throws FailedPrecondition if this node has had a later copy
+   */
+  requireNotPast(id: VolumeId, mark: CopyMark): Promise<void>;
   /** The generation that this node has noted, if that copy was committed here, and the volume has gone on since. */
   goneOn(id: VolumeId, given: CopyMark, source: string): Promise<number | undefined>;
   /**

@@ -245,3 +245,48 @@ test('a move that was cancelled at its source, and is ordered again, has begun t
   await look();
   assert.equal(a.leavings.jobs()[0]?.state, 'running');
 });
+
+test('a volume that has the name of a deleted one is not given to a node from where that one had gone on', async () => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  await using c = await MovingNode.open(scratch, broker, 'c');
+  await filled(a);
+  for (const [source, target] of [
+    [a, b],
+    [b, c],
+    [c, a],
+  ] as const) {
+    await order(source, target, id);
+    assert.equal((await target.ended(id)).job.state, 'done');
+  }
+  await a.delete(id);
+  await filled(a);
+  await assert.rejects(order(a, b, id), /has had a later copy of a volume with this id.* node c\./);
+  assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
+});
+
+test('a copy that waits for its hand-over has not gone on, also if its node has noted a later one', async () => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  await filled(a);
+  let moveId: string;
+  {
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    const moves = movesOf(b.pool);
+    let asked = 0;
+    mock.method(moves, 'requireNotPast', async () => {
+      // Behind the last question, and before the commit.
+      if (++asked === 3) await moves.disclaim(id, { generation: 0 }, 'c');
+    });
+    moveId = await order(a, b, id);
+    await eventually(() => assert.match(b.sight(id).trouble ?? '', /not for this copy/));
+  }
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  await introduce(a, b, { id, moveId });
+  await eventually(() => assert.match(b.sight(id).trouble ?? '', /not for this copy/));
+  assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+  assert.deepEqual(await movesOf(b.pool).arriving(), [id]);
+});

@@ -13,6 +13,7 @@ import {
   disclaim,
   type Fence,
   giveCopy,
+  isPast,
   type LostNode,
   type NewFence,
   type Noted,
@@ -194,6 +195,16 @@ export class Moves implements PoolMoves {
     if (generation === undefined) throw wentOn(id, source, noted.at);
     await step('move/generation', () => generations.write(id, generation, source));
     return generation;
+  }
+
+  async requireNotPast(id: VolumeId, { generation }: CopyMark): Promise<void> {
+    const { generations, name } = this.#parts;
+    const noted = await generations.noted(id);
+    if (!isPast(generation + 1, noted.generation)) return;
+    const where = noted.at === undefined ? '' : `, which has gone to node ${noted.at}`;
+    throw new FailedPrecondition(
+      `volume ${id} cannot move to pool ${name}: its node has had a later copy of a volume with this id${where}.`,
+    );
   }
 
   async goneOn(id: VolumeId, given: CopyMark, source: string): Promise<number | undefined> {

@@ -174,11 +174,16 @@ export interface Answer extends Request {
   readonly generation: number;
 }
 
+/** True if a node commits no copy of that generation: the volume was there as a later one, and has gone on. */
+export function isPast(generation: number, validGeneration: number): boolean {
+  return validGeneration > generation;
+}
+
 /** The mark of the target's copy, which is committed together with it; undefined: the answer is not for this draft. */
 export function commitDraft(draft: DraftMark, validGeneration: number, answer: Answer): CopyMark | undefined {
   if (draft.moveId !== answer.moveId || draft.readUnder !== answer.fenceId) return undefined;
   // An old disk with a draft whose volume has been here, and has moved on.
-  if (validGeneration > answer.generation) return undefined;
+  if (isPast(answer.generation, validGeneration)) return undefined;
   return { generation: answer.generation };
 }
 

@@ -43,6 +43,22 @@ export const moveRestMutants: readonly Mutant[] = [
     ...late,
   },
   {
+    name: 'a copy that waits for its hand-over has not gone on',
+    file: 'src/move/moving.ts',
+    text: 'if (isWholeBy(await this.#to.comingNote(id))) return false;',
+    replacement: '',
+    ...late,
+    only: 'waits for its hand-over',
+  },
+  {
+    name: 'a volume moves to no node that has had a later copy with its id',
+    file: 'src/move/mover.ts',
+    text: 'await movesOf(pool).requireNotPast(id, plan.state.mark);',
+    replacement: '',
+    ...late,
+    only: 'deleted one',
+  },
+  {
     name: 'a first node hears that the volume has gone on when the move is cancelled',
     file: 'src/move/mover.ts',
     text: ' || error instanceof VolumeWentOn',
