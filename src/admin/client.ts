@@ -71,9 +71,12 @@ export class AdminClient {
     return this.#call('GET', '/v1/conditions', conditionList);
   }
 
-  /** @param lostNode the node that it has moved to, which never comes back */
-  restore(id: string, lostNode?: string): Promise<Restored> {
-    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore${lost(lostNode)}`, restored);
+  /**
+   * @param lostNode the node that it has moved to, which never comes back
+   * @param lostPool the pool that it has moved to, whose disk is lost
+   */
+  restore(id: string, lostNode?: string, lostPool?: string): Promise<Restored> {
+    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore${lost({ lostNode, lostPool })}`, restored);
   }
 
   /** May take long: the driver reads the whole tree. */
@@ -110,7 +113,7 @@ export class AdminClient {
 
   /** @param lostNode the other node of the move, which never comes back */
   cancelMove(id: string, lostNode?: string): Promise<Moving> {
-    return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${lost(lostNode)}`, moving);
+    return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${lost({ lostNode })}`, moving);
   }
 
   listMoves(): Promise<MoveList> {
@@ -174,6 +177,7 @@ function followedBy(withSnapshots: boolean): Record<string, string> {
   return withSnapshots ? { withSnapshots: 'true' } : {};
 }
 
-function lost(lostNode: string | undefined): string {
-  return lostNode === undefined ? '' : `?${new URLSearchParams({ lostNode })}`;
+function lost(names: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(names).flatMap(([key, name]) => (name === undefined ? [] : [[key, name]]));
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }

@@ -16,6 +16,12 @@ export function checkedByController(handlers: AdminHandlers, isLinked: () => Pro
     ...handlers,
     async restore(request, call) {
       await requireUnlinked(request, 'trash restore');
+      const { lostPool } = request;
+      if (lostPool !== undefined && (await isLinked())) {
+        throw new FailedPrecondition(
+          `the controller asks all nodes whether one has the volume: kubectl holdfast trash restore VOLUME --pool-is-lost ${lostPool}.`,
+        );
+      }
       return handlers.restore(request, call);
     },
     async cancelMove(request, call) {

@@ -48,7 +48,7 @@ export interface AdminHandlers {
   /** The volumes that something is wrong with. */
   readonly listConditions: AdminHandler<object, ConditionList>;
   /** `lostNode`: the node that it has moved to, which never comes back. */
-  readonly restore: AdminHandler<VolumeOfLostNode, Restored>;
+  readonly restore: AdminHandler<RestoreOrder, Restored>;
   /** Without an id: purges the whole trash. */
   readonly purge: AdminHandler<{ readonly id?: VolumeId | undefined }, Purged>;
   readonly adopt: AdminHandler<AdoptionRequest, Adopted>;
@@ -64,6 +64,11 @@ export interface AdminHandlers {
 export interface VolumeOfLostNode {
   readonly id: VolumeId;
   readonly lostNode?: string | undefined;
+}
+
+export interface RestoreOrder extends VolumeOfLostNode {
+  /** The pool that it has moved to, whose disk is lost. */
+  readonly lostPool?: string | undefined;
 }
 
 export interface AdminServiceOptions {
@@ -112,11 +117,11 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       };
     },
 
-    async restore({ id, lostNode }, call) {
+    async restore({ id, lostNode, lostPool }, call) {
       await refuseExisting(pools, id);
       const { name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
-      await refuseOlderCopy(pools, pool, { id, lostNode });
+      await refuseOlderCopy({ mover, pools }, pool, { id, lostNode, lostPool });
       // Locks the name first, as CreateVolume does, which may be about to make a volume with that name.
       await objects.run(volumeNameKey(name), 'restore', id, () =>
         objects.claim([{ object: id }], 'restore', async () => {
@@ -239,9 +244,9 @@ async function requireTrashed(pools: Pools, id: VolumeId): Promise<Trashed> {
 
 /** The copy of a volume that has moved away is older than one that a pool which is not open may have, in its trash too. @throws Unavailable */
 async function refuseOlderCopy(
-  pools: Pools,
+  { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
   pool: Pool,
-  { id, lostNode }: { readonly id: VolumeId; readonly lostNode: string | undefined },
+  { id, lostNode, lostPool }: RestoreOrder,
 ): Promise<void> {
   const node = await pool.moves?.whereElse(id);
   if (node !== undefined && node !== lostNode) {
@@ -251,9 +256,31 @@ async function refuseOlderCopy(
   }
   if ((await pool.moves?.hasLeft(id)) !== true) return;
   const closed = pools.firstClosed();
-  if (closed === undefined) return;
+  if (closed === undefined) return refuseOtherDisk({ mover, pools }, pool, { id, lostPool });
   throw new Unavailable(
     `volume ${id} has moved out of pool ${pool.name} since this copy of it, and pool ${closed}, which is not open, may have a later one: restore it when that is open, or without that pool in the configuration.`,
+  );
+}
+
+/**
+ * Refuses a copy whose volume has moved to a pool of this node that is not in the configuration: its disk may be in another node, where
+ * the volume is used.
+ * @throws FailedPrecondition
+ */
+async function refuseOtherDisk(
+  { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
+  pool: Pool,
+  { id, lostPool }: Pick<RestoreOrder, 'id' | 'lostPool'>,
+): Promise<void> {
+  const { at, generation = 0 } = (await pool.moves?.noted(id)) ?? {};
+  // It was deleted where it went, or the notes are lost, or another node has it.
+  if (generation === 0 || at !== undefined) return;
+  const to = mover?.lastPoolOf(id);
+  if (to !== undefined && pools.names().includes(to)) return;
+  if (lostPool !== undefined && (to === undefined || lostPool === to)) return;
+  const title = to === undefined ? 'another pool of this node' : `pool ${to}`;
+  throw new FailedPrecondition(
+    `volume ${id} has moved to ${title} since this copy of it in pool ${pool.name}, and that is not in the configuration: its disk may have the volume in another node. If the disk is lost: --pool-is-lost ${to ?? 'POOL'}.`,
   );
 }
 

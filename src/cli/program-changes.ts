@@ -15,6 +15,10 @@ interface LostFlags {
   readonly nodeIsLost?: string;
 }
 
+interface RestoreFlags extends LostFlags {
+  readonly poolIsLost?: string;
+}
+
 function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'output'>): void {
   const trash = forPrograms(program.command('trash'))
     .description('show deleted volumes that can be brought back; the driver must run')
@@ -29,10 +33,11 @@ function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'out
     .description('bring a deleted volume back, as it was')
     .argument('<VOLUME>', aVolume)
     .option('--node-is-lost <NODE>', lostNodeIs)
-    .action((wanted: string, { nodeIsLost: lostNode }: LostFlags, command: Command) =>
+    .option('--pool-is-lost <POOL>', 'the pool that it has moved to: its disk is lost, and in no other node')
+    .action((wanted: string, { nodeIsLost: lostNode, poolIsLost: lostPool }: RestoreFlags, command: Command) =>
       look(async (config) => {
         const { restoreCommand } = await import('./trash.ts');
-        return restoreCommand(config, output, { wanted, lostNode, json: wantsJson(command) });
+        return restoreCommand(config, output, { wanted, lostNode, lostPool, json: wantsJson(command) });
       }),
     );
 

@@ -28,10 +28,15 @@ function rowsOf({ volumes }: TrashList): string[][] {
 export async function restoreCommand(
   config: Config,
   output: Output,
-  { wanted, lostNode, json }: { wanted: string; lostNode?: string | undefined; json: boolean },
+  {
+    wanted,
+    lostNode,
+    lostPool,
+    json,
+  }: { wanted: string; lostNode?: string | undefined; lostPool?: string | undefined; json: boolean },
 ): Promise<number> {
   const client = new AdminClient(config.adminSocketPath);
-  const restored = await client.restore(await idOf(client, wanted), lostNode);
+  const restored = await client.restore(await idOf(client, wanted), lostNode, lostPool);
   printRestored(output, restored, json);
   return exitCodes.ok;
 }

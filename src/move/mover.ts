@@ -578,6 +578,24 @@ export class Mover {
     });
   }
 
+  /** The pool of this node that a volume has moved to last, from another one of it, as far as that is remembered. */
+  lastPoolOf(id: VolumeId): string | undefined {
+    const job = this.#ended.get(id);
+    return job?.state === 'done' && job.node === undefined ? job.to : undefined;
+  }
+
+  /** The space that a failed move has left where the volume went; undefined: none, or it is not known now. */
+  async leftBytes(job: MoveJob): Promise<bigint | undefined> {
+    if (job.state !== 'failed' || job.to === '') return undefined;
+    const { to } = job;
+    try {
+      if (!this.#isOpen(to) || !(await this.#hasLeftPart(job))) return undefined;
+      return await movesOf(this.#options.pools.get(to)).comingBytes(job.id);
+    } catch {
+      return undefined;
+    }
+  }
+
   /** The note of this node about a volume; undefined: no pool is open whose volumes can move. */
   async noteOf(id: VolumeId): Promise<Noted | undefined> {
     const [moves] = this.#allMoves();

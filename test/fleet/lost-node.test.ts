@@ -34,6 +34,41 @@ describe('a node that is lost after a volume has moved to it', () => {
   });
   after(() => command[Symbol.dispose]());
 
+  test('is not lost as long as it is known to have the volume: nothing is restored, nor if a node does not answer', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const viewer = new Viewer(fleet.api, 'operator', rights);
+    const id = await created(fleet);
+    await started(fleet, viewer, id, 'node-b');
+    await eventually(async () => {
+      assert.ok((await movesOf(fleet, viewer, id)).some(({ state }) => state === 'done'));
+    });
+    const restore = (more = '') =>
+      viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-a${more}`);
+    await eventually(async () => {
+      for (const more of ['', '&pool-is-lost=default']) {
+        assert.match((await restore(more)).problems, /is on node node-b by now, so a copy on node node-a/);
+      }
+    });
+    using client = controller.connect();
+    await client.controller.DeleteVolume({ volume_id: id });
+    await fleet.node('node-b').driver.stop();
+    await eventually(async () => {
+      assert.match(
+        (await restore('&pool-is-lost=default')).problems,
+        /no node that is there has it, and node-b is away/,
+      );
+    });
+    // On the node itself, while it has a link.
+    const { scratch } = fleet.node('node-a');
+    const config = `defaultPool: default\npools:\n  default: { directory: ${scratch.join('pool')} }\n`;
+    const local = await holdfast(['trash', 'restore', id, '--pool-is-lost', 'x'], environmentFor(scratch, { config }));
+    assert.match(
+      local.stderr,
+      /the controller asks all nodes .*: kubectl holdfast trash restore VOLUME --pool-is-lost x/,
+    );
+  });
+
   test('has the volume taken back once it is forgotten, and its own copy is used no more when it is there again', async () => {
     await using fleet = await MovingFleet.start(command);
     const { controller = assert.fail('no controller') } = fleet;
@@ -85,6 +120,6 @@ describe('a node that is lost after a volume has moved to it', () => {
     assert.deepEqual([volumesOn('node-a').includes(id), volumesOn('node-b').includes(id)], [true, false]);
     assert.equal(await use(fleet, 'node-a', id, false), digest);
     const again = await viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-b`);
-    assert.match(again.problems, /has moved since this copy of it, and may be on node node-a/);
+    assert.match(again.problems, /is on node node-a by now, so a copy on node node-b must not be used/);
   });
 });

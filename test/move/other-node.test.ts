@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, mock, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
@@ -231,13 +231,81 @@ describe('a disk with a copy that a move between pools has left, in another node
   });
 });
 
+describe('a disk with the volume, in another node, whose first node has a copy that was left', () => {
+  test('is not lost: that copy is restored only by the word that it is', async () => {
+    using scratch = new Scratch('other-node');
+    const before = await leave(scratch, 'image', true);
+    {
+      await using other = await Node.open(scratch, 'b', { kind: 'image', disks: ['two'] });
+      assert.equal(await digest(other), before);
+    }
+    await using node = await Node.open(scratch, 'a', { kind: 'image', disks: ['one'] });
+    for (const lostPool of [undefined, 'one-of-a', 'two-of-b']) {
+      await assert.rejects(node.admin.restore({ id, lostPool }, call), {
+        name: 'FailedPrecondition',
+        message: /has moved to pool two-of-a since .* the volume in another node\. .* --pool-is-lost two-of-a\.$/,
+      });
+      assert.equal(await node.pools.find(id), undefined);
+    }
+    await node.admin.restore({ id, lostPool: 'two-of-a' }, call);
+    assert.equal(await digest(node), before);
+  });
+
+  test('is asked for by any name, if the node has forgotten the name of its pool', async () => {
+    using scratch = new Scratch('other-node');
+    const before = await leave(scratch, 'image', true);
+    rmSync(scratch.join('data-a', 'moves'), { recursive: true });
+    await using node = await Node.open(scratch, 'a', { kind: 'image', disks: ['one'] });
+    await assert.rejects(node.admin.restore({ id }, call), /has moved to another pool .* --pool-is-lost POOL\.$/);
+    await node.admin.restore({ id, lostPool: 'two' }, call);
+    assert.equal(await digest(node), before);
+  });
+
+  test('is not asked for, if the volume was deleted there', async () => {
+    using scratch = new Scratch('other-node');
+    await leave(scratch, 'image', true);
+    {
+      await using node = await Node.open(scratch, 'a', { kind: 'image', disks: ['one', 'two'] });
+      await node.pools.get('two-of-a').remove(id);
+      await node.pools.get('two-of-a').purge(id);
+    }
+    await using node = await Node.open(scratch, 'a', { kind: 'image', disks: ['one'] });
+    await node.admin.restore({ id }, call);
+    assert.equal((await node.pools.require(id)).pool.name, 'one-of-a');
+  });
+});
+
+test('the pool that a volume has moved to is lost: the refusal names the word by which the copy that was left is the volume', async () => {
+  using scratch = new Scratch('other-node');
+  const pool = (name: string) => `  ${name}: { file: ${scratch.join(`${name}.img`)}, size: 1Gi }`;
+  const optionsOf = (...names: readonly string[]) => ({
+    config: ['defaultPool: one', 'pools:', ...names.map(pool), ''].join('\n'),
+    environment: { HOLDFAST_NODE_ID: 'node-a' },
+  });
+  const both = optionsOf('one', 'two');
+  {
+    await using driver = await DriverProcess.start(scratch, both);
+    using client = driver.connect();
+    await new TestVolume(scratch, 'data').create(client);
+    const moved = await holdfast(['move', 'data', '--to-pool', 'two', '--wait'], environmentFor(scratch, both));
+    assert.equal(moved.code, 0, moved.stderr);
+  }
+  await using _driver = await DriverProcess.start(scratch, optionsOf('one'));
+  const typed = (...words: string[]) => holdfast(words, environmentFor(scratch, optionsOf('one')));
+  const refused = await typed('trash', 'restore', 'data');
+  assert.equal(refused.code, 1);
+  const [flag = ''] = /--pool-is-lost two(?=\.$)/m.exec(refused.stderr) ?? [];
+  const taken = await typed('trash', 'restore', 'data', ...flag.split(' '));
+  assert.equal(taken.code, 0, taken.stderr);
+});
+
 describe('a node that gets another name', () => {
   test('has its copies as before, as it has its notes', async () => {
     using scratch = new Scratch('other-node');
     const before = await leave(scratch, 'image', true);
     // Disk two is lost.
     await using node = await Node.open(scratch, 'renamed', { kind: 'image', disks: ['one'], data: 'a' });
-    await node.admin.restore({ id }, call);
+    await node.admin.restore({ id, lostPool: 'two-of-a' }, call);
     assert.equal(await digest(node), before);
   });
 

@@ -6,6 +6,7 @@ import { requireLost, requireOnlyAt } from '../../fleet/controller/lost-node.ts'
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
 import { confirmTakenBack, noteTakingBack } from '../../fleet/kubernetes/taken-back.ts';
+import { requireAllTold } from '../../fleet/routing/missing.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
@@ -58,9 +59,13 @@ export async function changeFleet(
   }
   const { id, node } = await trashedVolume(fleet, wishes, signal);
   if (change === 'restore') {
-    const back = await taking(fleet, wishes, { id, node }, (lostNode) =>
-      send(fleet, { node, id, lostNode, rpc: 'RestoreTrashed' }, restored),
-    );
+    const { lostPool } = wishes;
+    const back = await taking(fleet, wishes, { id, node }, (lostNode) => {
+      requireOnlyAt(fleet.state, id, [node]);
+      // The disk may be in any of them.
+      if (lostPool !== undefined) requireAllTold(fleet.state, id);
+      return send(fleet, { node, id, lostNode, lostPool, rpc: 'RestoreTrashed' }, restored);
+    });
     printRestored(output, back, json);
   } else printPurged(output, await send(fleet, { node, id, rpc: 'PurgeTrashed' }, purged), json);
   return exitCodes.ok;
@@ -173,19 +178,20 @@ interface Sent {
   readonly node: string;
   readonly id: string;
   readonly lostNode?: string | undefined;
+  readonly lostPool?: string | undefined;
   readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove';
 }
 
 /** @throws the node's error, Unavailable, TooLate */
 async function send<T>(
   { sessions, state }: ChangedFleet,
-  { id, lostNode = '', node, rpc }: Sent,
+  { id, lostNode = '', lostPool = '', node, rpc }: Sent,
   schema: z.ZodType<T>,
 ): Promise<T> {
   if (state.node(node)?.isLinked !== true) {
     throw new Unavailable(`Node ${node} is away: nothing changes there until it is back.`);
   }
-  const request = encode(requestType, { volume_id: id, lost_node: lostNode });
+  const request = encode(requestType, { volume_id: id, lost_node: lostNode, lost_pool: lostPool });
   const deadline = new Date(Date.now() + changeMs);
   try {
     const bytes = await sessions

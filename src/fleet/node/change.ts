@@ -1,4 +1,4 @@
-import type { AdminHandlers, VolumeOfLostNode } from '../../admin/service.ts';
+import type { AdminHandlers, RestoreOrder, VolumeOfLostNode } from '../../admin/service.ts';
 import { methodsOf } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
 import type { ChangeHandlers } from '../../csi/generated/types.ts';
@@ -13,7 +13,7 @@ export type Changes = Pick<AdminHandlers, 'cancelMove' | 'purge' | 'restore'>;
 export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap<string, UnaryCall> {
   const handlers: ChangeHandlers = {
     async RestoreTrashed(request, call) {
-      return { result: JSON.stringify(await changes.restore(volumeIn(request), call)) };
+      return { result: JSON.stringify(await changes.restore(trashedIn(request), call)) };
     },
     async PurgeTrashed({ volume_id }, call) {
       return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };
@@ -32,6 +32,12 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
 /** The controller knows that the other node is lost. */
 function volumeIn({ lost_node: lostNode, volume_id }: wire.ChangeRequest): VolumeOfLostNode {
   return { id: idIn(volume_id), ...(lostNode !== '' && { lostNode }) };
+}
+
+/** The controller knows that no other node has the volume. */
+function trashedIn(request: wire.ChangeRequest): RestoreOrder {
+  const { lost_pool: lostPool } = request;
+  return { ...volumeIn(request), ...(lostPool !== '' && { lostPool }) };
 }
 
 /** Never empty: a purge without an id would be one of the whole trash. @throws InvalidArgument */

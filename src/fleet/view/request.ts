@@ -49,6 +49,8 @@ export interface ChangeWishes {
   readonly limitBytesPerSecond: bigint | undefined;
   /** The other node of the volume's move, which never comes back. */
   readonly lostNode: string | undefined;
+  /** The pool of its node that the volume has moved to, whose disk is lost. */
+  readonly lostPool: string | undefined;
 }
 
 /** The options of a request. */
@@ -99,6 +101,7 @@ const changeQuery = z.strictObject({
   'to-pool': z.string().min(1).max(63).optional(),
   limit: z.string().min(1).max(30).optional(),
   'node-is-lost': z.string().min(1).max(253).optional(),
+  'pool-is-lost': z.string().min(1).max(63).optional(),
 });
 
 const changePaths: Readonly<Record<string, FleetChange>> = {
@@ -119,7 +122,7 @@ export function changeWishesOf(change: FleetChange, search: string): ChangeWishe
   const parsed = parseInput(changeQuery, Object.fromEntries(new URLSearchParams(search)));
   if (!('data' in parsed)) throw new InvalidArgument(inOneSentence(parsed.mistakes));
   const { node, output, undo, volume, 'dry-run': dryRun, 'even-so': evenSo } = parsed.data;
-  const { limit, 'node-is-lost': lostNode, 'to-pool': toPool } = parsed.data;
+  const { limit, 'node-is-lost': lostNode, 'pool-is-lost': lostPool, 'to-pool': toPool } = parsed.data;
   const isMove = change === 'move';
   const isForget = change === 'forget';
   if (isMove && node === undefined) throw new InvalidArgument('move needs a node: move VOLUME --to NODE');
@@ -136,10 +139,13 @@ export function changeWishesOf(change: FleetChange, search: string): ChangeWishe
   if (lostNode !== undefined && change !== 'cancel' && change !== 'restore') {
     throw new InvalidArgument('only move cancel and trash restore take --node-is-lost');
   }
+  if (lostPool !== undefined && change !== 'restore') {
+    throw new InvalidArgument('only trash restore takes --pool-is-lost');
+  }
   const isSet = (text: string) => text === 'true';
   return {
     ...{ change, node, volume, json: output === 'json', progress: isMove && output === 'progress' },
-    ...{ dryRun: isSet(dryRun), evenSo: isSet(evenSo), undo: isSet(undo), toPool, lostNode },
+    ...{ dryRun: isSet(dryRun), evenSo: isSet(evenSo), undo: isSet(undo), toPool, lostNode, lostPool },
     limitBytesPerSecond: limit === undefined ? undefined : limitIn(limit),
   };
 }

@@ -127,4 +127,28 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement: '',
     killer: 'test/fleet/gone-node.test.ts',
   },
+  {
+    name: 'a copy that was left is not restored while the pool of the volume is not in the configuration',
+    file: 'src/admin/service.ts',
+    text: 'if (closed === undefined) return refuseOtherDisk({ mover, pools }, pool, { id, lostPool });',
+    replacement: 'if (closed === undefined) return;',
+    killer: 'test/move/other-node.test.ts',
+    only: 'restored only by the word that it is',
+  },
+  {
+    name: 'a volume that another node has is not restored from the trash',
+    file: 'src/cli/fleet/change.ts',
+    text: '      requireOnlyAt(fleet.state, id, [node]);\n',
+    replacement: '',
+    killer: 'test/fleet/lost-node.test.ts',
+    only: 'as long as it is known to have the volume',
+  },
+  {
+    name: 'the word that a pool is lost counts only if all nodes are there',
+    file: 'src/cli/fleet/change.ts',
+    text: '      if (lostPool !== undefined) requireAllTold(fleet.state, id);\n',
+    replacement: '',
+    killer: 'test/fleet/lost-node.test.ts',
+    only: 'as long as it is known to have the volume',
+  },
 ];

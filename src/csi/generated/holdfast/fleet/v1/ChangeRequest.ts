@@ -9,6 +9,11 @@ export interface ChangeRequestInput {
    * CancelMove then count the copy there for nothing. An older driver passes over it, and refuses.
    */
   'lost_node'?: (string);
+  /**
+   * The pool of the node that the volume has moved to, which is lost; empty: none. The controller has asked all nodes whether one has the
+   * volume. For RestoreTrashed alone. An older driver passes over it.
+   */
+  'lost_pool'?: (string);
 }
 
 export interface ChangeRequest {
@@ -18,4 +23,9 @@ export interface ChangeRequest {
    * CancelMove then count the copy there for nothing. An older driver passes over it, and refuses.
    */
   'lost_node': (string);
+  /**
+   * The pool of the node that the volume has moved to, which is lost; empty: none. The controller has asked all nodes whether one has the
+   * volume. For RestoreTrashed alone. An older driver passes over it.
+   */
+  'lost_pool': (string);
 }
