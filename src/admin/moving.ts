@@ -2,9 +2,13 @@ import { type MovePlan, type Mover, type MoveSight, sightWithout } from '../move
 import { isOfSnapshots, type SnapshotsSight } from '../move/snapshots/snapshot-mover.ts';
 import { claimOf } from '../volume/claim.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
+import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { MoveList, Moving, MovingSnapshots, PlannedMove, StartedMove } from './protocol.ts';
 import type { AdminCall, VolumeOfLostNode } from './service.ts';
+
+/** A disk that hangs keeps no list back. */
+const silentMs = 2_000;
 
 export interface MoveRequest {
   readonly id: VolumeId;
@@ -48,8 +52,14 @@ export async function cancelMove(
 }
 
 export async function listMoves(mover: Mover | undefined): Promise<MoveList> {
-  const moves = (mover?.sights() ?? []).map(showMove);
+  const moves = await Promise.all((mover?.sights() ?? []).map((sight) => showWithRest(mover, sight)));
   return { moves: moves.sort((a, b) => (a.startedAt < b.startedAt ? -1 : 1)) };
+}
+
+async function showWithRest(mover: Mover | undefined, sight: MoveSight): Promise<Moving> {
+  const leftBytes = await withTimeout(silentMs, Promise.resolve(mover?.leftBytes(sight.job)));
+  const isKnown = leftBytes !== undefined && leftBytes !== 'late';
+  return { ...showMove(sight), ...(isKnown && { leftBytes: leftBytes.toString() }) };
 }
 
 function requireMover(mover: Mover | undefined): Mover {

@@ -156,6 +156,9 @@ export const moving = z.object({
   startedAt: z.string().describe('RFC 3339, UTC'),
   endedAt: z.string().optional().describe('RFC 3339, UTC'),
   reason: z.string().optional().describe('why it failed, or waits'),
+  leftBytes: bytes
+    .optional()
+    .describe('what stays where it went after a failure, until it is cancelled or ordered again'),
   snapshots: movingSnapshots.optional().describe('its snapshots, if they follow it'),
 });
 

@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, test } from 'node:test';
+import { listMoves } from '../../src/admin/moving.ts';
+import { moveRow } from '../../src/cli/output/tables/moves.ts';
 import { copySuffix } from '../../src/pool/records/layout.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
@@ -150,8 +152,17 @@ describe('a failed move that is ordered again to another pool', () => {
     writeFileSync(path, readFileSync(path, 'utf8').replace('"running"', '"failed"'));
     await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
     await assert.rejects(orderTo(a, b, moveId, 'other'), /was handed over to pool data: order its move to that pool/);
+    // What stays there is shown.
+    const listed = async () => (await listMoves(b.mover)).moves.find((move) => move.id === id) ?? assert.fail();
+    const { leftBytes = '', ...failed } = await listed();
+    assert.ok(BigInt(leftBytes) >= 2n * mib, leftBytes);
+    assert.match(
+      moveRow({ ...failed, leftBytes }).join(' '),
+      /2.*MiB? of it stay in pool data until it is cancelled or ordered/,
+    );
     await orderTo(a, b, moveId, 'data');
     assert.equal((await b.ended(id)).job.state, 'done');
+    assert.equal((await listed()).leftBytes, undefined);
   });
 });
 

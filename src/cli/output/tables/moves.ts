@@ -19,6 +19,7 @@ export function moveRow(move: Moving): string[] {
     doneBytes,
     fromNode,
     id,
+    leftBytes,
     phase,
     reason = '',
     round,
@@ -38,6 +39,9 @@ export function moveRow(move: Moving): string[] {
     `${age(startedAt, new Date())} ago`,
     [
       reason === '' && phase === 'waiting' ? 'until the volume is not in use' : printable(reason),
+      leftBytes === undefined
+        ? ''
+        : `${formatBytes(BigInt(leftBytes))} of it stay in pool ${move.to} until it is cancelled or ordered again`,
       ...(snapshots === undefined ? [] : snapshotTexts(snapshots)),
     ]
       .filter((text) => text !== '')
