@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import * as grpc from '@grpc/grpc-js';
 import { pino } from 'pino';
-import { TakenBackKeeper } from '../../src/fleet/controller/keepers/taken-back-keeper.ts';
+import { TakenBackKeeper, type TakenBackKeeperOptions } from '../../src/fleet/controller/keepers/taken-back-keeper.ts';
+import { PassedOn, TooLate } from '../../src/fleet/controller/passed-on.ts';
 import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import {
   confirmTakenBack,
@@ -41,28 +43,27 @@ describe('a note that a volume may have been taken back', () => {
     });
   });
 
+  function keeperWith(moves: TakenBackKeeperOptions['moves']): TakenBackKeeper {
+    const state = {
+      believe: () => undefined,
+      doubted: () => ['b'],
+      hasDoubted: () => false,
+      takenBack: () => undefined,
+      watch: () => () => undefined,
+    };
+    const now = () => Date.now() + takingBackMs + 1;
+    return new TakenBackKeeper({ api, place, state, moves, log: pino({ level: 'silent' }), now });
+  }
+
   /** A look by which node a says this of its copy. @returns what the nodes that were lost hear of */
-  async function look(copy: CopySight, doubted: readonly string[] = ['b']): Promise<object[]> {
+  async function look(copy: CopySight): Promise<object[]> {
     const heard: object[] = [];
-    const keeper = new TakenBackKeeper({
-      api,
-      place,
-      state: {
-        believe: () => undefined,
-        doubted: () => [...doubted],
-        hasDoubted: () => false,
-        takenBack: () => undefined,
-        watch: () => () => undefined,
+    const keeper = keeperWith({
+      copyAt: async () => copy,
+      async outdate(_node, word) {
+        heard.push(word);
+        return { isOutdated: true };
       },
-      moves: {
-        copyAt: async () => copy,
-        async outdate(_node, word) {
-          heard.push(word);
-          return { isOutdated: true };
-        },
-      },
-      log: pino({ level: 'silent' }),
-      now: () => Date.now() + takingBackMs + 1,
     });
     await keeper.look();
     // The first one confirms it, the next one tells the others.
@@ -104,4 +105,29 @@ describe('a note that a volume may have been taken back', () => {
     await look({ generation: 5, isVolume: false, elsewhere: 'a' });
     assert.deepEqual(await noted(), { node: 'a', lostNode: 'b', at, generation: 5 });
   });
+
+  for (const [what, error, looks] of [
+    ['is in use', new PassedOn(grpc.status.FAILED_PRECONDITION, 'volume x is in use; end that first.'), 1],
+    ['is in a pool that hangs', new TooLate('Node b has not answered OutdateCopy in time.'), 2],
+  ] as const) {
+    test(`a volume that ${what} on the node that comes back keeps it from hearing of no other one`, async () => {
+      const ids = ['one', 'two', 'three'].map((name) => volumeIdFor('b', 'data', name));
+      for (const id of ids) {
+        const { at } = await noteTakingBack(api, place, { volumeId: id, node: 'a', lostNode: 'b' });
+        await confirmTakenBack(api, place, id, { at, generation: 7 });
+      }
+      const [first, ...others] = ids;
+      const heard = new Set<string>();
+      const keeper = keeperWith({
+        copyAt: async () => ({ generation: 0, isVolume: false }),
+        async outdate(_node, word) {
+          if (word.volumeId === first) throw error;
+          heard.add(word.volumeId);
+          return { isOutdated: true };
+        },
+      });
+      for (let n = 0; n < looks; n++) await keeper.look();
+      assert.deepEqual([...heard], others);
+    });
+  }
 });

@@ -1809,6 +1809,20 @@ export const moveMutants: readonly Mutant[] = [
     only: 'waited for an answer',
   },
   {
+    name: 'a volume in use on a node that comes back keeps it from hearing of no other one',
+    file: 'src/fleet/controller/keepers/taken-back-keeper.ts',
+    text: 'if (!(error instanceof PassedOn)) silent.add(node);',
+    replacement: 'silent.add(node);',
+    killer: 'test/fleet/taken-back.test.ts',
+  },
+  {
+    name: 'a volume of which a node says nothing in time is asked about last',
+    file: 'src/fleet/controller/keepers/taken-back-keeper.ts',
+    text: 'if (error instanceof TooLate) this.#late.add(volumeId);',
+    replacement: '',
+    killer: 'test/fleet/taken-back.test.ts',
+  },
+  {
     name: 'a lost node hears of a volume that was taken back and has gone on since',
     file: 'src/fleet/controller/keepers/taken-back-keeper.ts',
     text: 'if (isVolume || hasGoneOn) await',

@@ -14,6 +14,7 @@ import {
 } from '../../kubernetes/taken-back.ts';
 import type { FleetMoves } from '../fleet-moves.ts';
 import type { FleetState } from '../fleet-state.ts';
+import { PassedOn, TooLate } from '../passed-on.ts';
 
 export interface TakenBackKeeperOptions {
   readonly api: KubernetesApi;
@@ -36,6 +37,8 @@ export class TakenBackKeeper {
   readonly #options: TakenBackKeeperOptions;
   readonly #now: () => number;
   readonly #logged = new LastReasons();
+  /** Volumes for which a node had no answer in time: the others come first. */
+  readonly #late = new Set<string>();
 
   constructor(options: TakenBackKeeperOptions) {
     this.#options = options;
@@ -71,7 +74,7 @@ export class TakenBackKeeper {
     state.takenBack(new Map([...sure].map(([volumeId, { node }]) => [volumeId, node])));
     /** One call to a node that does not answer is enough for a look. */
     const silent = new Set<string>();
-    for (const [volumeId, note] of notes) {
+    for (const [volumeId, note] of [...notes].toSorted(([a], [b]) => this.#lateness(a) - this.#lateness(b))) {
       if (note.generation === undefined) await this.#confirm(volumeId, note, silent);
       const counted = sure.get(volumeId);
       if (counted !== undefined) await this.#outdateOthers(volumeId, counted, silent);
@@ -84,15 +87,26 @@ export class TakenBackKeeper {
     if (this.#now() - Date.parse(note.at) < takingBackMs || silent.has(note.node)) return;
     try {
       const { createdAt, elsewhere, generation, isVolume } = await moves.copyAt(note.node, volumeId);
+      this.#late.delete(volumeId);
       // It was taken back, and has gone on from there since.
       const hasGoneOn = elsewhere !== undefined && elsewhere !== note.lostNode && generation > 0;
       if (isVolume || hasGoneOn) await confirmTakenBack(api, place, volumeId, { at: note.at, createdAt, generation });
       // Without a copy it may have been both: the note stays.
       else if (elsewhere === note.lostNode) await dropTakenBack(api, place, volumeId, note);
     } catch (error) {
-      silent.add(note.node);
+      this.#failed(volumeId, note.node, error, silent);
       this.#warn(`${volumeId} at ${note.node}`, error, { volume_id: volumeId, node: note.node });
     }
+  }
+
+  /** A node that refuses one volume is asked about the others: that may be in use for as long as its pod likes. */
+  #failed(volumeId: string, node: string, error: unknown, silent: Set<string>): void {
+    if (error instanceof TooLate) this.#late.add(volumeId);
+    if (!(error instanceof PassedOn)) silent.add(node);
+  }
+
+  #lateness(volumeId: string): number {
+    return this.#late.has(volumeId) ? 1 : 0;
   }
 
   async #outdateOthers(
@@ -106,10 +120,11 @@ export class TakenBackKeeper {
       const facts = { volume_id: volumeId, node: other, now_on: node };
       try {
         const { isOutdated } = await moves.outdate(other, { volumeId, generation, node, takenBackAt: at, createdAt });
+        this.#late.delete(volumeId);
         state.believe(volumeId, other);
         if (isOutdated) log.info(facts, 'a node that was lost knows that a volume was taken back from it');
       } catch (error) {
-        silent.add(other);
+        this.#failed(volumeId, other, error, silent);
         this.#warn(`${volumeId} at ${other}`, error, facts);
       }
     }
