@@ -149,9 +149,11 @@ describe('kubectl holdfast move', () => {
     return { shown, status };
   }
 
-  async function usedBy(pod: string, claim: string): Promise<void> {
+  async function usedBy(pod: string, claim: string, controller?: 'StatefulSet'): Promise<void> {
+    const owner = { apiVersion: 'apps/v1', kind: controller, name: 'set', uid: moveId, controller: true };
+    const ownerReferences = controller === undefined ? [] : [owner];
     await apply({
-      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: pod, namespace: 'default' } },
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: pod, namespace: 'default', ownerReferences } },
       spec: {
         ...{ nodeName: 'node-a', automountServiceAccountToken: false, containers: [{ name: 'db', image: 'db' }] },
         volumes: [{ name: 'data', persistentVolumeClaim: { claimName: claim } }],
@@ -271,10 +273,14 @@ describe('kubectl holdfast move', () => {
 
   test('changes nothing if the move has failed while it waited for an answer', async () => {
     await created('asked');
-    await usedBy('asking', 'asked');
+    await usedBy('asking', 'asked', 'StatefulSet');
     plays('node-a', 'running waiting node-b', 'failed - node-b');
     const words = ['default/asked', '--to', 'node-b'];
-    const { shown, status } = await typeAtTerminal(words, /delete the pod asking/, 'y\n');
+    const { shown, status } = await typeAtTerminal(
+      words,
+      /delete the pod asking \(StatefulSet\), so that it starts on node-b/,
+      'y\n',
+    );
     assert.equal(status, 1, shown);
     assert.match(shown, /default\/asked is on node-a/);
     const pod = await server.kubectl.run(['get', 'pod', 'asking', '-o', 'jsonpath={.metadata.deletionTimestamp}']);
@@ -323,7 +329,7 @@ describe('kubectl holdfast move', () => {
 
   test('deletes the pod although the API server has refused it at first', async () => {
     await created('patient');
-    await usedBy('db', 'patient');
+    await usedBy('db', 'patient', 'StatefulSet');
     const kubectl = scratch.join('kubectl-once');
     writeFileSync(kubectl, onceFailing(scratch.path, `${programs}/kubectl`));
     chmodSync(kubectl, 0o755);
@@ -339,6 +345,59 @@ describe('kubectl holdfast move', () => {
     assert.match(typed.stderr, /cannot delete the pod/);
     const ended = await server.kubectl.run(['get', 'pod', 'db', '-o', 'jsonpath={.metadata.deletionTimestamp}']);
     assert.notEqual(ended, '');
+  });
+
+  test('asks for each claim, whatever the answer for the one before', async () => {
+    for (const claim of ['one', 'two']) {
+      await created(claim);
+      await usedBy(`pod-${claim}`, claim, 'StatefulSet');
+    }
+    const waiting = Array<string>(8).fill('running waiting node-b');
+    plays('node-a', ...waiting.slice(0, 3), 'cancelled - node-b', ...waiting, 'cancelled - node-b');
+    const words = ['default/one', 'default/two', '--to', 'node-b'];
+    const { shown } = await typeAtTerminal(words, /delete the pod pod-one/, 'n\nn\n');
+    assert.match(shown, /delete the pod pod-two/);
+  });
+
+  test('does not delete a pod that nothing starts again, and says so', async () => {
+    await created('alone');
+    await usedBy('bare', 'alone');
+    plays('node-a', ...Array<string>(3).fill('running waiting node-b'), 'cancelled - node-b');
+    const { stderr } = await type(['default/alone', '--to', 'node-b', '--yes']);
+    assert.match(stderr, /the pod bare has no controller that starts it again.* start it on node-b then/);
+    assert.equal(await server.kubectl.run(['get', 'pod', 'bare', '-o', 'jsonpath={.metadata.deletionTimestamp}']), '');
+  });
+
+  test('refuses a claim that is deleted with its pod', async () => {
+    await created('scratch-tmp');
+    const owner = { apiVersion: 'v1', kind: 'Pod', name: 'scratch', uid: moveId, controller: true };
+    const patch = JSON.stringify({ metadata: { ownerReferences: [owner] } });
+    await server.kubectl.run(['patch', 'pvc', 'scratch-tmp', '--type=merge', '-p', patch]);
+    plays('node-a', 'running waiting node-b');
+    const { status, stderr } = await type(['default/scratch-tmp', '--to', 'node-b', '--yes']);
+    assert.equal(status, 1);
+    assert.match(stderr, /default\/scratch-tmp belongs to the pod scratch, and is deleted with it/);
+    assert.equal(readFileSync(scratch.join('asked'), 'utf8'), '');
+  });
+
+  test('changes no policy where the second PersistentVolume cannot be made', async () => {
+    await created('kept');
+    await usedBy('keeper', 'kept', 'StatefulSet');
+    const {
+      metadata: _metadata,
+      status: _status,
+      ...other
+    } = JSON.parse(await server.kubectl.run(['get', 'pv', 'pv-kept', '-o', 'json']));
+    other.spec.claimRef = { namespace: 'default', name: 'third' };
+    await apply({ ...other, metadata: { name: 'pv-kept-moved-1' } });
+    plays('node-a', ...Array<string>(4).fill('running waiting node-b'), 'cancelled - node-b');
+    const { status, stderr } = await type(['default/kept', '--to', 'node-b', '--yes']);
+    assert.equal(status, 1);
+    assert.match(stderr, /pv-kept-moved-1" already exists/);
+    assert.deepEqual(
+      (await placesOf('kept')).map(({ name, node, policy }) => [name, node, policy]),
+      [['pv-kept', 'node-a', 'Delete']],
+    );
   });
 
   test('of all claims of a node says what stays there', async () => {
