@@ -80,6 +80,9 @@ cd ${directory}
 printf '%s\n' "$*" >>asked
 case "$*" in
   *moves/start*) printf '1${moveId}\\n1planned\\nx0\\n' ;;
+  *output=progress*node=*v1/volumes*)
+    case "$*" in *node=node-away*) printf '2holdfast: UNAVAILABLE: node node-away: it is away\nx1\n'; exit ;; esac
+    printf '1vol-x\n1vol-left default/left\nx0\n' ;;
   *output=progress*v1/volumes*) printf '1%s\\nx0\\n' "$(cat where)" ;;
   *v1/moves*)
     first=$(head -n 1 script)
@@ -414,9 +417,16 @@ describe('kubectl holdfast move', () => {
     const { status, stderr } = await type(['--from', 'node-x', '--to', 'node-b', '--when-idle']);
     assert.equal(status, 1);
     assert.match(stderr, /these stay on node-x: default\/drained \(pv-drained, Bound\), default\/released/);
-    const empty = await type(['--from', 'node-y', '--to', 'node-b']);
-    assert.equal(empty.status, 0);
-    assert.match(empty.stderr, /no claim is on node-y/);
+    assert.match(
+      stderr,
+      /no PersistentVolume says that these are on node-x, and they are: vol-left \(default\/left\)\./,
+    );
+    const behind = await type(['--from', 'node-y', '--to', 'node-b']);
+    assert.equal(behind.status, 1);
+    assert.match(behind.stderr, /no claim is on node-y.*on node-y, and they are: vol-x, vol-left \(default\/left\)/s);
+    const away = await type(['--from', 'node-away', '--to', 'node-b']);
+    assert.equal(away.status, 1);
+    assert.match(away.stderr, /no claim is on node-away.*it is away.*not certain what else is on node-away/s);
   });
 
   test('of all claims of a node fails if it may not list them', async () => {

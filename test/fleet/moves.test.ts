@@ -18,7 +18,7 @@ describe('moves between nodes, brokered by the controller', () => {
   test('a volume moves there and back; its calls follow it', async () => {
     await using fleet = await MovingFleet.start(command);
     const { controller = assert.fail('no controller') } = fleet;
-    const viewer = new Viewer(fleet.api, 'operator', [...everything, 'volumes']);
+    const viewer = new Viewer(fleet.api, 'operator', [...everything, 'volumes', 'delete:nodes']);
     const id = await created(fleet);
     const digest = await use(fleet, 'node-a', id, true);
     let dry = await start(fleet, viewer, id, 'node-b', '&dry-run=true');
@@ -49,6 +49,16 @@ describe('moves between nodes, brokered by the controller', () => {
     }
     // What the plugin asks.
     assert.equal((await viewer.see(controller, `/v1/volumes?output=progress&volume=${id}`)).result.trim(), 'node-a');
+    assert.equal((await viewer.see(controller, '/v1/volumes?output=progress&node=node-a')).result, id);
+    // Its move to node-a has ended, and nobody has changed the PersistentVolume.
+    fleet.api.known.volumes.set(id, 'node-gone');
+    const forgetting = await viewer.post(controller, '/v1/nodes/forget?node=node-gone&dry-run=true');
+    assert.match(
+      forgetting.result,
+      new RegExp(`Volume ${id} of PersistentVolume .* is on node node-a, and not lost: keep its`),
+    );
+    assert.doesNotMatch(forgetting.result, /Bound/);
+    fleet.api.known.volumes.delete(id);
     // Nodes report their moves once a second.
     await eventually(async () => {
       const how = await viewer.see(controller, `/v1/moves?output=progress&volume=${id}`);

@@ -100,7 +100,8 @@ async function taking<T>(
 function forgetNode({ api, driverName, place, state }: ChangedFleet, wishes: ChangeWishes, output: Output) {
   const { dryRun, evenSo, json, node = '', undo } = wishes;
   const sightOf = async (name: string) => state.node(name);
-  return forget({ api, driverName, place, sightOf }, output, { node, dryRun, evenSo, json, undo });
+  const holdersOf = (volumeId: string) => state.owners(volumeId).map((owner) => owner.node);
+  return forget({ api, driverName, place, sightOf, holdersOf }, output, { node, dryRun, evenSo, json, undo });
 }
 
 /** The node on which a volume moves, and its id. @throws NotFound, FailedPrecondition, Unavailable */

@@ -41,6 +41,8 @@ export interface ForgettingParts {
   readonly driverName: string;
   /** The state of the node, as a replica of the controller has it; undefined: it is not known. @throws Unavailable */
   readonly sightOf: (node: string) => Promise<{ readonly isLinked: boolean } | undefined>;
+  /** The nodes that say they have a volume. Undefined: no node can be asked here. */
+  readonly holdersOf?: (volumeId: string) => readonly string[];
 }
 
 /** `holdfast forget-node NODE`, in a container of the controller: nothing waits any more for a node that will not return. */
@@ -63,7 +65,7 @@ export async function forgetNodeCommand(
 
 /** The same with any access to the cluster. @throws FailedPrecondition, Unavailable */
 export async function forget(parts: ForgettingParts, output: Output, wishes: ForgetWishes): Promise<number> {
-  const { api, driverName, place } = parts;
+  const { api, driverName, holdersOf, place } = parts;
   const { dryRun, evenSo, json, node, undo } = wishes;
   if (undo) {
     await rememberNode(api, place, node);
@@ -72,9 +74,18 @@ export async function forget(parts: ForgettingParts, output: Output, wishes: For
     return exitCodes.ok;
   }
   const isSeen = await requireGone(parts, wishes);
-  const volumes = await volumesOn(api, driverName, node);
-  if (!dryRun && !evenSo && !isSeen && volumes.length === 0) throw unknown(node);
-  if (!json) for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
+  const recorded = await volumesOn(api, driverName, node);
+  if (!dryRun && !evenSo && !isSeen && recorded.length === 0) throw unknown(node);
+  // A move has ended whose PersistentVolume was not changed.
+  const holderOf = ({ handle }: RecordedVolume) => holdersOf?.(handle).find((holder) => holder !== node);
+  const volumes = recorded.filter((volume) => holderOf(volume) === undefined);
+  if (!json) {
+    for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
+    for (const volume of recorded) {
+      const holder = holderOf(volume);
+      if (holder !== undefined) output.line(elsewhere(volume, holder));
+    }
+  }
   if (!dryRun) {
     // The note may be that of a command that was interrupted.
     const { at } = await forgetNode(api, place, node);
@@ -85,7 +96,7 @@ export async function forget(parts: ForgettingParts, output: Output, wishes: For
     }
     if (!json)
       output.line(
-        `Node ${node} is forgotten. Released volumes are removed automatically; delete the claims of Bound ones.`,
+        `Node ${node} is forgotten. Released volumes are removed automatically; delete the claims of Bound ones${holdersOf === undefined ? ', if no other node has their volume: kubectl holdfast volumes' : ''}.`,
       );
   }
   if (json) {
@@ -93,6 +104,13 @@ export async function forget(parts: ForgettingParts, output: Output, wishes: For
     output.line(toJson<'forget-node'>({ node, done, volumes: volumes.map(lostOf) }));
   }
   return exitCodes.ok;
+}
+
+function elsewhere({ claim, handle, name }: RecordedVolume, holder: string): string {
+  const volume = `Volume ${printable(handle)} of PersistentVolume ${name} is on node ${holder}, and not lost`;
+  return claim === undefined
+    ? `${volume}.`
+    : `${volume}: keep its claim. kubectl holdfast move --resume ${claim.namespace}/${claim.name} makes the PersistentVolume name that node.`;
 }
 
 function rowOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): string[] {

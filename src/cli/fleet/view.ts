@@ -137,7 +137,7 @@ class Viewing {
       case 'pools':
         return this.#pools();
       case 'volumes':
-        if (this.#wishes.progress && this.#wishes.volume !== undefined) return this.#where();
+        if (this.#wishes.progress) return this.#wishes.volume === undefined ? this.#ids() : this.#where();
         return this.#wishes.volume === undefined
           ? this.#list('volumes', await this.#askVolumes('volumes', itemShapes.volumes), volumeColumns, (volume) =>
               volumeRow(volume, now),
@@ -187,6 +187,16 @@ class Viewing {
       );
     if (!json) for (const problem of problems) this.#output.problem('UNAVAILABLE', problem);
     return problems.length === 0 && nodes.every((item) => item.state === 'linked') ? exitCodes.ok : exitCodes.failed;
+  }
+
+  /** All volumes, for a program: the id of each, and its claim if it has one. */
+  async #ids(): Promise<number> {
+    const answer = await this.#ask('volumes', itemShapes.volumes);
+    for (const { item } of answer.items) {
+      const { claim, id } = item;
+      this.#output.line(claim === undefined ? id : `${id} ${claim.namespace}/${claim.name}`);
+    }
+    return this.#end(answer);
   }
 
   /** One move, for a program that shows it: its state, and a line for people. No node is asked. */

@@ -59,7 +59,7 @@ export interface ViewWishes {
   readonly volume: string | undefined;
   readonly node: string | undefined;
   readonly json: boolean;
-  /** A line for a program: how a move to another node goes, or which node surely has the volume. */
+  /** Lines for a program: how a move to another node goes, which node surely has the volume, or the ids of all volumes. */
   readonly progress: boolean;
   /** The id of that move; undefined: the last one of the volume. */
   readonly move: string | undefined;
