@@ -22,6 +22,8 @@ export interface NodeLinkOptions {
 
 /** Certificates are for 30 days, and a link may last longer. */
 const certifyMs = 86_400_000;
+/** After a certificate could not be used: another program has the port. */
+const certifyAgainMs = 30_000;
 
 /** The node's end of one link, from its hello to its end. */
 export class NodeLink {
@@ -34,6 +36,7 @@ export class NodeLink {
   #pulse: Pulse;
   #isWelcome = false;
   #certifying: NodeJS.Timeout | undefined;
+  #certifyingAgain: NodeJS.Timeout | undefined;
   #replica = '';
 
   constructor(pipe: NodePipe, options: NodeLinkOptions) {
@@ -51,6 +54,7 @@ export class NodeLink {
     pipe.onEnd(() => {
       this.#pulse[Symbol.dispose]();
       clearInterval(this.#certifying);
+      clearTimeout(this.#certifyingAgain);
       this.#calls.abandonStreams();
     });
     pipe.onMessage((message) => this.#receive(message));
@@ -121,7 +125,12 @@ export class NodeLink {
 
   async #certified(certificate: wire.NodeCertificate): Promise<void> {
     await this.#moves?.certified(certificate).catch((error: unknown) => {
-      this.#options.log.error({ err: error }, 'this node cannot serve volumes that move to other nodes');
+      this.#options.log.error(
+        { err: error },
+        'this node cannot serve volumes that move to other nodes, and tries again',
+      );
+      clearTimeout(this.#certifyingAgain);
+      this.#certifyingAgain = setTimeout(() => this.#moves?.askForCertificate(), certifyAgainMs).unref();
     });
   }
 

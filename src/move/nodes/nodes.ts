@@ -46,12 +46,22 @@ export class Nodes implements Peers {
       this.#known.set(node, { host, port, ...securedFor(node, identity) });
     }
     this.#server?.renew(identity);
-    if (this.#server === undefined) {
-      const { leavings, listen, log } = this.#options;
-      this.#server = new GivingServer({ ...listen, identity, leavings, log });
-      this.#opening = this.#server.listen();
+    this.#opening ??= this.#open(identity);
+    return this.#opening;
+  }
+
+  async #open(identity: NodeIdentity): Promise<number> {
+    const { leavings, listen, log } = this.#options;
+    const server = new GivingServer({ ...listen, identity, leavings, log });
+    this.#server = server;
+    try {
+      return await server.listen();
+    } catch (error) {
+      // Another program has the port: it may be free when this is tried again.
+      this.#server = undefined;
+      this.#opening = undefined;
+      throw error;
     }
-    return (await this.#opening) ?? 0;
   }
 
   /** Where another node can be reached. */

@@ -15,6 +15,7 @@ import { switched } from '../switched.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
 import { sendPieces } from './sending.ts';
+import { Strangers } from './strangers.ts';
 import { Walks } from './walks.ts';
 import {
   asked,
@@ -44,6 +45,8 @@ export interface GivingServerOptions {
 
 /** A connection for each read, and one for the other calls, of a few moves at a time. */
 const maxConnections = 256;
+/** A node may have all of its connections begin at once. */
+const strangerLimits = { all: 128, ofAddress: 32 } as const;
 /** No node can keep the others away. */
 const maxConnectionsOfNode = 32;
 const requestMs = 10_000;
@@ -63,6 +66,7 @@ export class GivingServer {
   readonly #walks = new Walks();
   /** The number of connections, by the name in their certificate. */
   readonly #counts = new Map<string, number>();
+  readonly #strangers = new Strangers(strangerLimits);
 
   constructor(options: GivingServerOptions) {
     this.#options = options;
@@ -78,11 +82,17 @@ export class GivingServer {
       handshakeTimeout: requestMs,
       keepAliveTimeout: 30_000,
     });
-    this.#server.maxConnections = maxConnections;
+    this.#server.maxConnections = maxConnections + strangerLimits.all;
     this.#server.on('request', (request, response) => void this.#answer(request, response));
     this.#server.on('upgrade', (request, socket) => void this.#read(request, socket));
-    this.#server.on('secureConnection', (socket) => this.#count(socket));
-    this.#server.on('connection', (socket) => socket.setKeepAlive(true, 10_000));
+    this.#server.on('secureConnection', (socket) => {
+      this.#strangers.showedCertificate(socket);
+      this.#count(socket);
+    });
+    this.#server.on('connection', (socket) => {
+      socket.setKeepAlive(true, 10_000);
+      this.#strangers.come(socket);
+    });
     this.#server.on('clientError', (_error, socket) => socket.destroy());
   }
 

@@ -151,4 +151,18 @@ export const moveRestMutants: readonly Mutant[] = [
     killer: 'test/fleet/lost-node.test.ts',
     only: 'as long as it is known to have the volume',
   },
+  {
+    name: 'a program without a certificate keeps no node out of the port for moves',
+    file: 'src/move/nodes/server.ts',
+    text: 'this.#strangers.come(socket);',
+    replacement: '',
+    killer: 'test/move/strangers.test.ts',
+  },
+  {
+    name: 'a port for moves that was taken is opened later',
+    file: 'src/move/nodes/nodes.ts',
+    text: '      this.#opening = undefined;\n',
+    replacement: '',
+    killer: 'test/move/strangers.test.ts',
+  },
 ];
