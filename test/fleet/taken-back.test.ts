@@ -93,6 +93,26 @@ describe('a note that a volume may have been taken back', () => {
     assert.equal((await noted())?.node, 'a');
   });
 
+  test('goes if the volume was never handed over, and the notes of others can be read', async () => {
+    const other = volumeIdFor('b', 'data', 'other');
+    const { at } = await noteTakingBack(api, place, { volumeId: other, node: 'a', lostNode: 'b' });
+    await confirmTakenBack(api, place, other, { at, generation: 7 });
+    await noteNow();
+    const heard = await look({ generation: 0, isVolume: true, createdAt });
+    assert.equal(await noted(), undefined);
+    assert.deepEqual(heard, [{ volumeId: other, generation: 7, node: 'a', takenBackAt: at, createdAt: undefined }]);
+  });
+
+  test('is not written if it could not be read again', async () => {
+    const { at } = await noteNow();
+    const wrong = confirmTakenBack(api, place, volumeId, { at, generation: 0 });
+    await assert.rejects(wrong, {
+      name: 'Unavailable',
+      message: /taken-back in Secret holdfast-controller cannot be read/,
+    });
+    assert.equal((await noted())?.at, at);
+  });
+
   test('goes if the copy was not taken back, and the one before it counts all the time', async () => {
     await noteNow();
     await look({ generation: 1, isVolume: false, elsewhere: 'b' });

@@ -5,7 +5,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import { requireLost, requireOnlyAt } from '../../fleet/controller/lost-node.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
-import { confirmTakenBack, noteTakingBack } from '../../fleet/kubernetes/taken-back.ts';
+import { noteTakingBack, settleTakenBack } from '../../fleet/kubernetes/taken-back.ts';
 import { requireAllTold } from '../../fleet/routing/missing.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
@@ -92,8 +92,8 @@ async function taking<T>(
   const note = await noteTakingBack(api, place, wished);
   const result = await order(lostNode);
   // Otherwise the controller does it a minute later.
-  const copy = await moves.copyAt(node, volumeId).catch(() => undefined);
-  if (copy?.isVolume) await confirmTakenBack(api, place, volumeId, { at: note.at, ...copy }).catch(() => undefined);
+  const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
+  if (seen !== undefined) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
   return result;
 }
 

@@ -29,7 +29,7 @@ export class SecretNotes<T> {
   /**
    * Applies one change, despite concurrent changes of the Secret, and returns the notes afterwards.
    * @param change returns true if it changed the map, which is then written; it may run several times
-   * @throws Unavailable
+   * @throws Unavailable, also if the notes could not be read again
    */
   async change(change: (notes: Map<string, T>) => boolean): Promise<ReadonlyMap<string, T>> {
     const { api, key, place } = this.#options;
@@ -37,7 +37,10 @@ export class SecretNotes<T> {
       const notes = this.#notesIn(current);
       if (!change(notes)) return { result: notes, put: undefined };
       if (current === undefined) throw new Unavailable(`There is no Secret ${place.name} yet: a controller makes it.`);
-      return { result: notes, put: { [key]: JSON.stringify(Object.fromEntries(notes)) } };
+      const text = JSON.stringify(Object.fromEntries(notes));
+      // One that cannot be read would make all of them unreadable.
+      this.#notesIn({ [key]: text });
+      return { result: notes, put: { [key]: text } };
     });
   }
 

@@ -77,6 +77,34 @@ export async function noteTakingBack(
   return note;
 }
 
+/** The word of a node about its copy, after the order to take it back. */
+export interface SeenCopy extends Pick<ConfirmedTakenBack, 'createdAt' | 'generation'> {
+  readonly isVolume: boolean;
+  readonly elsewhere?: string | undefined;
+}
+
+/** Confirms a note, or drops it, by the copy of its node. It stays if that shows neither. @throws Unavailable */
+export async function settleTakenBack(
+  api: KubernetesApi,
+  place: ObjectPlace,
+  volumeId: string,
+  { note, seen }: { readonly note: TakenBack; readonly seen: SeenCopy },
+): Promise<void> {
+  const { createdAt, generation } = seen;
+  const wasTaken = wasTakenBack(note, seen);
+  if (wasTaken === true) await confirmTakenBack(api, place, volumeId, { at: note.at, createdAt, generation });
+  if (wasTaken === false) await dropTakenBack(api, place, volumeId, note);
+}
+
+/** @returns undefined: the copy does not show it */
+function wasTakenBack({ lostNode }: TakenBack, { elsewhere, generation, isVolume }: SeenCopy): boolean | undefined {
+  // A copy that is taken back has a later generation than any that was handed over.
+  if (isVolume) return generation > 0;
+  if (elsewhere === lostNode) return false;
+  // It has gone on from there since. Without a copy it may have been both.
+  return elsewhere !== undefined && generation > 0 ? true : undefined;
+}
+
 /** The volume was taken back, and other copies of it are earlier ones. A later note stays. @throws Unavailable */
 export async function confirmTakenBack(
   api: KubernetesApi,

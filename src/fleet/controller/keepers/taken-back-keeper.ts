@@ -5,9 +5,8 @@ import type { KubernetesApi } from '../../kubernetes/api.ts';
 import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
 import {
   type ConfirmedTakenBack,
-  confirmTakenBack,
-  dropTakenBack,
   readTakenBack,
+  settleTakenBack,
   sureNote,
   type TakenBack,
   takingBackMs,
@@ -86,13 +85,9 @@ export class TakenBackKeeper {
     const { api, moves, place } = this.#options;
     if (this.#now() - Date.parse(note.at) < takingBackMs || silent.has(note.node)) return;
     try {
-      const { createdAt, elsewhere, generation, isVolume } = await moves.copyAt(note.node, volumeId);
+      const seen = await moves.copyAt(note.node, volumeId);
       this.#late.delete(volumeId);
-      // It was taken back, and has gone on from there since.
-      const hasGoneOn = elsewhere !== undefined && elsewhere !== note.lostNode && generation > 0;
-      if (isVolume || hasGoneOn) await confirmTakenBack(api, place, volumeId, { at: note.at, createdAt, generation });
-      // Without a copy it may have been both: the note stays.
-      else if (elsewhere === note.lostNode) await dropTakenBack(api, place, volumeId, note);
+      await settleTakenBack(api, place, volumeId, { note, seen });
     } catch (error) {
       this.#failed(volumeId, note.node, error, silent);
       this.#warn(`${volumeId} at ${note.node}`, error, { volume_id: volumeId, node: note.node });
