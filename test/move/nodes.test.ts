@@ -72,6 +72,23 @@ describe('a move between two nodes', () => {
     assert.equal(await b.pool.find(id), undefined);
   });
 
+  test('of a published volume, which its first node takes back: it is published to no node, and can be deleted', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    await a.pool.setPublication(id, { nodeId: 'a', mode: 'SINGLE_NODE_WRITER', readonly: false }, []);
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
+    await eventually(async () => assert.equal((await a.pool.trash()).length, 1));
+    await admin.restore({ id, lostNode: 'b' }, { note: () => undefined });
+    assert.equal((await a.pool.find(id))?.publication, undefined);
+    await a.delete(id, 'required');
+    assert.equal(await a.pool.find(id), undefined);
+  });
+
   test('of a volume in use: its changes are copied meanwhile, and it ends once it is idle', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();

@@ -223,8 +223,18 @@ export class Moves implements PoolMoves {
       if (elsewhere !== undefined) throw wentElsewhere(id, name, elsewhere);
       return;
     }
+    if (isVolumeId(id) && whereElse(copy, noted) !== undefined) await this.#unpublish(id);
     await step('move/generation', () => generations.write(id, mark.generation));
     await this.#writeMark(id, mark, 'move/take-back');
+  }
+
+  /** The end of a publication has gone to the other node, which had the volume then. Kubernetes publishes it again where it is used. */
+  async #unpublish(id: VolumeId): Promise<void> {
+    const { backend, index, unsettled } = this.#parts;
+    const { otherPublications: _others, publication, ...record } = this.#require(id);
+    if (publication === undefined) return;
+    await unsettled.change([id], () => step('publication/record', () => backend.records.writeVolume(record)));
+    index.put(record);
   }
 
   async outdate(id: VolumeId, later: LaterCopy): Promise<boolean> {

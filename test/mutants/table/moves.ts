@@ -1837,6 +1837,14 @@ export const moveMutants: readonly Mutant[] = [
     killer: 'test/fleet/taken-back.test.ts',
   },
   {
+    name: 'a copy that is taken back has no publication of before',
+    file: 'src/pool/catalog/moves.ts',
+    text: 'await this.#unpublish(id);',
+    replacement: '{}',
+    killer: 'test/move/nodes.test.ts',
+    only: 'which its first node takes back',
+  },
+  {
     name: 'a lost node hears of a volume that was taken back and has gone on since',
     file: 'src/fleet/kubernetes/taken-back.ts',
     text: 'return elsewhere !== undefined && generation > 0 ? true : undefined;',
