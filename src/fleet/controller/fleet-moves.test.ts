@@ -32,6 +32,32 @@ test('the ends of a move are the node that is asked, and the other one, whicheve
   assert.deepEqual(moves.endsOf(volumeIdFor('a', 'data', 'other'), 'a'), ['a']);
 });
 
+test('the ends of a move are none of those that the volume had before', () => {
+  const material = { 'ca.crt': '', 'ca.key': '', 'tls.crt': '', 'tls.key': '', 'move.key': 'of moves' };
+  const state = new FleetState();
+  const log = pino({ level: 'silent' });
+  const moves = new FleetMoves({ state, sessions: {} as Sessions, log, material: () => material });
+  const tell = (node: string, fromNode: string, state: MoveShown['state'], startedAt: string) => {
+    const moveId = `from ${fromNode}`;
+    const text = JSON.stringify(['move', id, moveId, fromNode, node]);
+    const ticket = createHmac('sha256', 'of moves').update(text).digest('base64url');
+    const sight = JSON.stringify({ id, from: 'data', to: 'data', fromNode, state, startedAt });
+    const told = { move_id: moveId, volume_id: id, source_node: fromNode, ticket, unconnected: false, sight };
+    moves.told(node, { moves: [told] });
+  };
+  tell('c', 'b', 'done', '2026-11-01T00:00:00Z');
+  tell('a', 'c', 'done', '2026-11-02T00:00:00Z');
+  for (const state of ['running', 'failed'] as const) {
+    tell('b', 'a', state, '2026-11-03T00:00:00Z');
+    assert.deepEqual(moves.endsOf(id, 'b').sort(), ['a', 'b'], state);
+    assert.deepEqual(moves.endsOf(id, 'a').sort(), ['a', 'b'], state);
+  }
+  // One that has failed long ago, from the same node.
+  tell('c', 'a', 'failed', '2026-11-01T00:00:00Z');
+  tell('b', 'a', 'running', '2026-11-03T00:00:00Z');
+  assert.deepEqual(moves.endsOf(id, 'a').sort(), ['a', 'b']);
+});
+
 test('a ticket of an earlier controller, which had no separate key, counts as long as that key stands; that of others does not', () => {
   const material = { 'ca.crt': '', 'ca.key': 'of the authority', 'tls.crt': '', 'tls.key': '', 'move.key': 'of moves' };
   const move: MoveShown = {

@@ -220,12 +220,19 @@ export class FleetMoves {
     await this.#send(source, 'SettleCopy', { volume_id: volumeId, generation: BigInt(generation), node });
   }
 
-  /** This node, and the other ones with which it moves the volume. */
+  /**
+   * This node, and the other one with which it moves the volume now, or has failed to. An end of an earlier move may have the
+   * volume by now, by a disk that was put into it.
+   */
   endsOf(volumeId: string, node: string): string[] {
-    const moves = this.list(volumeId).filter(
-      ({ move, node: teller }) => teller === node || move.fromNode === node || move.toNode === node,
+    const open = this.list(volumeId).filter(
+      ({ move, node: teller }) =>
+        (teller === node || move.fromNode === node || move.toNode === node) &&
+        (move.state === 'running' || move.state === 'failed'),
     );
-    const ends = moves.flatMap(({ move, node: teller }) => [teller, move.fromNode, move.toNode]);
+    const running = open.filter(({ move }) => move.state === 'running');
+    const counted = running.length > 0 ? running : open;
+    const ends = counted.flatMap(({ move, node: teller }) => [teller, move.fromNode, move.toNode]);
     return [...new Set([node, ...ends.filter((end) => end !== undefined)])];
   }
 

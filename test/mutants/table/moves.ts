@@ -1845,6 +1845,20 @@ export const moveMutants: readonly Mutant[] = [
     only: 'which its first node takes back',
   },
   {
+    name: 'a node with which the volume moved before is no end of the move that is cancelled',
+    file: 'src/fleet/controller/fleet-moves.ts',
+    text: "(move.state === 'running' || move.state === 'failed'),",
+    replacement: 'true,',
+    killer: 'src/fleet/controller/fleet-moves.test.ts',
+  },
+  {
+    name: 'a node to which a move has failed is no end of the one that runs',
+    file: 'src/fleet/controller/fleet-moves.ts',
+    text: 'running.length > 0 ? running : open;',
+    replacement: 'open;',
+    killer: 'src/fleet/controller/fleet-moves.test.ts',
+  },
+  {
     name: 'a lost node hears of a volume that was taken back and has gone on since',
     file: 'src/fleet/kubernetes/taken-back.ts',
     text: 'return elsewhere !== undefined && generation > 0 ? true : undefined;',
