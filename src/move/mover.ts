@@ -100,11 +100,11 @@ export interface PeerOrder extends PeerMove {
 
 /** The copy of a volume that a node has. */
 export interface CopySight {
-  /** 0: there is none, or it has never moved. */
+  /** Every copy of an earlier one is an earlier copy, also where there is none here by now. 0: nothing is known of any. */
   readonly generation: number;
   /** It is the volume, fenced or not. */
   readonly isVolume: boolean;
-  /** The other node that may have the volume, of a copy that is not the volume any more. */
+  /** The other node that may have the volume, if there is no copy here, or none that is the volume. */
   readonly elsewhere?: string | undefined;
   /** When the volume was made, in RFC 3339: copies of one volume say the same. */
   readonly createdAt?: string | undefined;
@@ -568,12 +568,17 @@ export class Mover {
       // A fence that was not handed over ends: that copy is the volume as long as it stands, too.
       const volume = copies.find(({ state: { why } }) => why === undefined || why === 'closed');
       const copy = volume ?? copies[0];
-      if (copy === undefined) this.#requireOpen(id);
+      if (copy === undefined) {
+        this.#requireOpen(id);
+        const { at, generation = 0 } = (await this.noteOf(id)) ?? {};
+        // A node that gives a copy up notes two generations above that of the source, which may take it back.
+        return { generation: Math.max(0, generation - 2), isVolume: false, elsewhere: at, createdAt: undefined };
+      }
       return {
-        generation: copy?.state.mark.generation ?? 0,
+        generation: copy.state.mark.generation,
         isVolume: volume !== undefined,
-        elsewhere: volume === undefined && copy !== undefined ? await movesOf(copy.pool).whereElse(id) : undefined,
-        createdAt: copy && (await copy.pool.find(id))?.createdAt,
+        elsewhere: volume === undefined ? await movesOf(copy.pool).whereElse(id) : undefined,
+        createdAt: (await copy.pool.find(id))?.createdAt,
       };
     });
   }

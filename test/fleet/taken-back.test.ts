@@ -2,8 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { pino } from 'pino';
+import { adminService } from '../../src/admin/service.ts';
+import { changeFleet } from '../../src/cli/fleet/change.ts';
+import type { Output } from '../../src/cli/output/output.ts';
+import type { FleetMoves } from '../../src/fleet/controller/fleet-moves.ts';
+import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { TakenBackKeeper, type TakenBackKeeperOptions } from '../../src/fleet/controller/keepers/taken-back-keeper.ts';
-import { PassedOn, TooLate } from '../../src/fleet/controller/passed-on.ts';
+import { LinkLost, PassedOn, TooLate } from '../../src/fleet/controller/passed-on.ts';
+import type { Sessions } from '../../src/fleet/controller/sessions.ts';
 import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import {
   confirmTakenBack,
@@ -11,10 +17,14 @@ import {
   readTakenBack,
   takingBackMs,
 } from '../../src/fleet/kubernetes/taken-back.ts';
+import type { ChangeWishes } from '../../src/fleet/view/request.ts';
 import type { CopySight } from '../../src/move/mover.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
+import { Broker, blockSpec, filled, MovingNode, order } from '../move/two-nodes.ts';
+import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
+import { tell } from './support/told-fleet.ts';
 
 const place = { namespace: 'holdfast', name: 'holdfast-controller' };
 const volumeId = volumeIdFor('b', 'data', 'data');
@@ -78,16 +88,90 @@ describe('a note that a volume may have been taken back', () => {
   test('counts once the copy is the volume, or has gone on from there, and says which volume that is', async () => {
     for (const copy of [
       { generation: 7, isVolume: true, createdAt },
-      { generation: 7, isVolume: false, elsewhere: 'c', createdAt },
+      { generation: 8, isVolume: false, elsewhere: 'c', createdAt },
     ]) {
       const { at } = await noteNow();
       const heard = await look(copy);
-      assert.deepEqual(heard, [{ volumeId, generation: 7, node: 'a', takenBackAt: at, createdAt }]);
-      assert.equal((await noted())?.generation, 7);
+      const { generation } = copy;
+      assert.deepEqual(heard, [{ volumeId, generation, node: 'a', takenBackAt: at, createdAt }]);
+      assert.equal((await noted())?.generation, generation);
     }
   });
 
-  test('stays where the node has no copy by now', async () => {
+  test('is confirmed although the answer of the node was lost, and although it has moved on before the look', async () => {
+    using disks = new Scratch('moved-on');
+    const broker = new Broker();
+    await using a = await MovingNode.open(disks, broker, 'a');
+    await using b = await MovingNode.open(disks, broker, 'b');
+    await using c = await MovingNode.open(disks, broker, 'c');
+    const { id } = blockSpec;
+    await filled(a);
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    await eventually(async () => assert.equal((await a.pool.trash()).length, 1));
+    const { at } = await noteTakingBack(api, place, { volumeId: id, node: 'a', lostNode: 'b' });
+    const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
+    await admin.restore({ id, lostNode: 'b' }, { note: () => undefined });
+    await order(a, c, id);
+    assert.equal((await c.ended(id)).job.state, 'done');
+    await eventually(async () => assert.equal(await a.pool.find(id), undefined));
+    // Node b is there again.
+    const nodes: Readonly<Record<string, MovingNode>> = { a, b, c };
+    const keeper = keeperWith({
+      copyAt: () => a.mover.copyOf(id),
+      outdate: async (node, { generation }) => ({
+        isOutdated: (await nodes[node]?.mover.outdate(id, { generation, node: 'a', at })) ?? assert.fail(),
+      }),
+    });
+    await keeper.look();
+    await keeper.look();
+    const usable = [];
+    for (const node of [a, b, c]) if ((await node.pool.find(id)) !== undefined) usable.push(node.name);
+    assert.deepEqual(usable, ['c']);
+    assert.ok(((await readTakenBack(api, place)).get(id)?.generation ?? 0) > 1);
+    assert.equal(await c.mover.outdate(id, { generation: 1_000_000, node: 'a', at }), false);
+  });
+
+  test('is confirmed at once, also if the answer to the order was lost', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'b']);
+    known.forget(['b']);
+    tell(known, 'a', []);
+    const lost = new LinkLost('The link to node a was lost; try again.');
+    let copy: CopySight = { generation: 1, isVolume: false, elsewhere: 'b', createdAt };
+    const wishes: ChangeWishes = {
+      ...{ change: 'restore', node: 'a', volume: volumeId, lostNode: 'b', lostPool: undefined, toPool: undefined },
+      ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false, limitBytesPerSecond: undefined },
+    };
+    const restore = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: { list: () => [], copyAt: async () => copy } as unknown as FleetMoves,
+          sessions: { get: () => ({ calls: { call: () => Promise.reject(lost) } }) } as unknown as Sessions,
+        },
+        wishes,
+        {} as Output,
+        new AbortController().signal,
+      );
+    // It may be carried out yet.
+    await assert.rejects(restore(), lost);
+    assert.equal((await noted())?.generation, undefined);
+    assert.equal((await noted())?.node, 'a');
+    copy = { generation: 1_000_002, isVolume: true, createdAt };
+    await assert.rejects(restore(), lost);
+    assert.equal((await noted())?.generation, 1_000_002);
+  });
+
+  test('does not count for less than the one before it', async () => {
+    const { at } = await noteNow();
+    await confirmTakenBack(api, place, volumeId, { at, generation: 9 });
+    await noteTakingBack(api, place, { volumeId, node: 'c', lostNode: 'd' });
+    await look({ generation: 3, isVolume: false, elsewhere: 'a' });
+    assert.deepEqual(await noted(), { node: 'a', lostNode: 'b', at, generation: 9 });
+  });
+
+  test('stays where the node has no copy by now, and no note', async () => {
     await noteNow();
     assert.deepEqual(await look({ generation: 0, isVolume: false }), []);
     assert.equal((await noted())?.node, 'a');

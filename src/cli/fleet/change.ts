@@ -90,11 +90,18 @@ async function taking<T>(
   const wished = { lostNode, volumeId, node };
   requireLost(state, wished, { moves: moves.list(volumeId), recordedOn });
   const note = await noteTakingBack(api, place, wished);
-  const result = await order(lostNode);
-  // Otherwise the controller does it a minute later.
-  const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
-  if (seen !== undefined) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
-  return result;
+  let isDone = false;
+  try {
+    const result = await order(lostNode);
+    isDone = true;
+    return result;
+  } finally {
+    // Otherwise the controller does it a minute later.
+    const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
+    // An answer may be lost, or the order given twice. Where it has failed, it may yet be carried out: the note stays.
+    const isSure = seen !== undefined && (isDone || (seen.isVolume && seen.generation > 0));
+    if (isSure) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
+  }
 }
 
 function forgetNode({ api, driverName, place, state }: ChangedFleet, wishes: ChangeWishes, output: Output) {

@@ -97,12 +97,16 @@ export async function settleTakenBack(
 }
 
 /** @returns undefined: the copy does not show it */
-function wasTakenBack({ lostNode }: TakenBack, { elsewhere, generation, isVolume }: SeenCopy): boolean | undefined {
+function wasTakenBack(
+  { earlier, lostNode }: TakenBack,
+  { elsewhere, generation, isVolume }: SeenCopy,
+): boolean | undefined {
   // A copy that is taken back has a later generation than any that was handed over.
   if (isVolume) return generation > 0;
-  if (elsewhere === lostNode) return false;
-  // It has gone on from there since. Without a copy it may have been both.
-  return elsewhere !== undefined && generation > 0 ? true : undefined;
+  // Its node knows nothing of it.
+  if (elsewhere === undefined) return undefined;
+  // It may have gone on from there since.
+  return elsewhere !== lostNode && generation > (earlier?.generation ?? 0);
 }
 
 /** The volume was taken back, and other copies of it are earlier ones. A later note stays. @throws Unavailable */

@@ -5,7 +5,7 @@ import type { Long } from '../../../../long.ts';
 
 export interface CopyToldInput {
   /**
-   * Of the copy; 0: there is none, or it has never moved.
+   * Of the copy. Without one: of a copy that was here, by the node's note. 0: neither has ever moved.
    */
   'generation'?: (number | string | Long);
   /**
@@ -13,7 +13,7 @@ export interface CopyToldInput {
    */
   'usable'?: (boolean);
   /**
-   * The other node that may have the volume, of a copy that is not the volume any more.
+   * The other node that may have the volume, of a copy that is not the volume any more, or by the node's note.
    */
   'elsewhere'?: (string);
   /**
@@ -24,7 +24,7 @@ export interface CopyToldInput {
 
 export interface CopyTold {
   /**
-   * Of the copy; 0: there is none, or it has never moved.
+   * Of the copy. Without one: of a copy that was here, by the node's note. 0: neither has ever moved.
    */
   'generation': (Long);
   /**
@@ -32,7 +32,7 @@ export interface CopyTold {
    */
   'usable': (boolean);
   /**
-   * The other node that may have the volume, of a copy that is not the volume any more.
+   * The other node that may have the volume, of a copy that is not the volume any more, or by the node's note.
    */
   'elsewhere': (string);
   /**
