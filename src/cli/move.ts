@@ -97,8 +97,22 @@ export function printCancelled(output: Output, move: Moving, json: boolean): voi
   else if (move.snapshots !== undefined) {
     output.line(`The snapshots of ${move.id} follow it no more: those that have not moved are where they were.`);
     reportSnapshots(output, move.snapshots, json);
-  } else if (move.from === move.to) output.line(`${move.id} can be used again, in pool ${move.from}.`);
-  else output.line(`${move.id} stays in pool ${move.from}: the move to ${move.to} is cancelled.`);
+  } else output.line(cancelledLine(move));
+}
+
+function cancelledLine({ from, fromNode, id, to, toNode }: Moving): string {
+  if (fromNode !== undefined) return `${id} stays on node ${fromNode}, in pool ${from}: its move is cancelled.`;
+  if (toNode !== undefined) return `${id} stays in pool ${from}: the move to node ${toNode} is cancelled.`;
+  return from === to
+    ? `${id} can be used again, in pool ${from}.`
+    : `${id} stays in pool ${from}: the move to ${to} is cancelled.`;
+}
+
+/** After the copy that a lost node had is given up: its PersistentVolume has the pod wait for that node. */
+export function printResume(output: Output, lostNode: string): void {
+  output.line(
+    `If its PersistentVolume names node ${lostNode}: kubectl holdfast move --resume CLAIM makes it name the node of the volume.`,
+  );
 }
 
 /** Shows how far a move has come, until it has ended. @returns undefined if the user does not wait for that */

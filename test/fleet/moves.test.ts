@@ -148,7 +148,10 @@ describe('moves between nodes, brokered by the controller', () => {
       (await movesOf(fleet, viewer, id)).map(({ state }) => state),
       ['running'],
     );
-    assert.match((await start(fleet, viewer, id, 'node-b')).problems, /is moving to node node-b already/);
+    assert.match(
+      (await start(fleet, viewer, id, 'node-b')).problems,
+      /is moving to node node-b already: kubectl holdfast move --resume CLAIM/,
+    );
     // An operator can end it: the source knows this move, and lets its target in.
     await eventually(async () => {
       const cancelled = await viewer.post(controller, `/v1/moves/cancel?output=json&volume=${id}`);

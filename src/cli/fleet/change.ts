@@ -14,7 +14,7 @@ import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../.
 import { parseVolumeId } from '../../volume/id.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
-import { printCancelled } from '../move.ts';
+import { printCancelled, printResume } from '../move.ts';
 import type { Output } from '../output/output.ts';
 import { exitCodes } from '../output/output.ts';
 import { printPurged, printRestored } from '../trash.ts';
@@ -55,6 +55,7 @@ export async function changeFleet(
       return send(fleet, { node, id, lostNode, rpc: 'CancelMove' }, moving);
     });
     printCancelled(output, cancelled, json);
+    if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
     return exitCodes.ok;
   }
   const { id, node } = await trashedVolume(fleet, wishes, signal);
@@ -67,6 +68,7 @@ export async function changeFleet(
       return send(fleet, { node, id, lostNode, lostPool, rpc: 'RestoreTrashed' }, restored);
     });
     printRestored(output, back, json);
+    if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
   } else printPurged(output, await send(fleet, { node, id, rpc: 'PurgeTrashed' }, purged), json);
   return exitCodes.ok;
 }

@@ -272,7 +272,9 @@ export class FleetMoves {
     const sight = told && sightIn(told);
     // Its source would give the one up that runs.
     if (sight?.state === 'running') {
-      throw new FailedPrecondition(`volume ${volumeId} is moving to node ${toNode} already: see move status.`);
+      throw new FailedPrecondition(
+        `volume ${volumeId} is moving to node ${toNode} already: kubectl holdfast move --resume CLAIM takes it up again.`,
+      );
     }
     // A move that failed is taken up where it was.
     const isResumed = told !== undefined && sight?.state === 'failed' && this.#isBrokered(toNode, told);
