@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { pino } from 'pino';
+import { z } from 'zod';
 import { adminService } from '../../src/admin/service.ts';
 import { changeFleet } from '../../src/cli/fleet/change.ts';
 import type { Output } from '../../src/cli/output/output.ts';
@@ -11,6 +12,7 @@ import { TakenBackKeeper, type TakenBackKeeperOptions } from '../../src/fleet/co
 import { LinkLost, PassedOn, TooLate } from '../../src/fleet/controller/passed-on.ts';
 import type { Sessions } from '../../src/fleet/controller/sessions.ts';
 import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import { SecretNotes } from '../../src/fleet/kubernetes/secret-notes.ts';
 import {
   confirmTakenBack,
   noteTakingBack,
@@ -185,6 +187,22 @@ describe('a note that a volume may have been taken back', () => {
     const heard = await look({ generation: 0, isVolume: true, createdAt });
     assert.equal(await noted(), undefined);
     assert.deepEqual(heard, [{ volumeId: other, generation: 7, node: 'a', takenBackAt: at, createdAt: undefined }]);
+  });
+
+  test('is refused where 2,000 others stand, of which none goes', async () => {
+    const note = { node: 'a', lostNode: 'b', at: createdAt, generation: 7 };
+    const full = new Map(Array.from({ length: 2_000 }, (_, n) => [volumeIdFor('b', 'data', `${n}`), note]));
+    const notes = new SecretNotes({ api, place, key: 'taken-back', schema: z.unknown() });
+    await notes.change((known) => {
+      for (const [id, each] of full) known.set(id, each);
+      return true;
+    });
+    await assert.rejects(noteNow(), { name: 'ResourceExhausted', message: /is not taken back.*no more fit. Remove/ });
+    assert.deepEqual(await readTakenBack(api, place), full);
+    // It stands already.
+    const again = { volumeId: volumeIdFor('b', 'data', '0'), node: 'c', lostNode: 'a' };
+    await noteTakingBack(api, place, again);
+    assert.equal((await readTakenBack(api, place)).get(again.volumeId)?.node, 'c');
   });
 
   test('is not written if it could not be read again', async () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Unavailable } from '../../volume/errors.ts';
+import { ResourceExhausted, Unavailable } from '../../volume/errors.ts';
 import type { KubernetesApi } from './api.ts';
 import { SecretNotes } from './secret-notes.ts';
 import type { ObjectPlace } from './stored-object.ts';
@@ -24,7 +24,7 @@ function notesIn(api: KubernetesApi, place: ObjectPlace) {
   return new SecretNotes({ api, place, key: 'taken-back', schema });
 }
 
-/** Limit of all notes: they take 300 KiB of the Secret, which may have 1 MiB. The oldest give way. */
+/** Limit of all notes: they take 300 KiB of the Secret, which may have 1 MiB. */
 const maxNotes = 2_000;
 
 /** Time after which an order to take a volume back is carried out no more: its node looks at the deadline of the call. */
@@ -50,7 +50,7 @@ export async function readTakenBack(api: KubernetesApi, place: ObjectPlace): Pro
 /**
  * Notes that a node is about to take a volume back.
  * @returns the note
- * @throws Unavailable while another node may be doing that
+ * @throws Unavailable while another node may be doing that, ResourceExhausted
  */
 export async function noteTakingBack(
   api: KubernetesApi,
@@ -68,9 +68,12 @@ export async function noteTakingBack(
         `Node ${before.node} may be taking volume ${volumeId} back just now: try again in a minute.`,
       );
     }
-    notes.delete(volumeId);
-    const oldest = [...notes].sort(([, one], [, other]) => (one.at < other.at ? -1 : 1));
-    for (const [id] of oldest.slice(0, Math.max(0, notes.size - maxNotes + 1))) notes.delete(id);
+    // A note that is dropped would let a node come back with a copy that is used beside this one.
+    if (before === undefined && notes.size >= maxNotes) {
+      throw new ResourceExhausted(
+        `volume ${volumeId} is not taken back: Secret ${place.name} has notes of ${maxNotes} volumes that were, and no more fit. Remove those from its taken-back whose volumes are deleted, or whose lostNode never comes back.`,
+      );
+    }
     notes.set(volumeId, note);
     return true;
   });

@@ -1883,6 +1883,14 @@ export const moveMutants: readonly Mutant[] = [
     only: 'confirmed at once',
   },
   {
+    name: 'no volume is taken back without a note of it',
+    file: 'src/fleet/kubernetes/taken-back.ts',
+    text: 'if (before === undefined && notes.size >= maxNotes) {',
+    replacement: 'if (false) {',
+    killer: 'test/fleet/taken-back.test.ts',
+    only: '2,000',
+  },
+  {
     name: 'a lost node hears of a volume that was taken back and has gone on since',
     file: 'src/fleet/kubernetes/taken-back.ts',
     text: 'return elsewhere !== lostNode && generation > (earlier?.generation ?? 0);',
