@@ -63,13 +63,17 @@ export interface DataResult {
 }
 
 const ext4Sites = ['directory', 'file', 'ext4Disk', 'ext4'] as const satisfies readonly Site[];
+const xfsSites = ['xfsDisk', 'xfs'] as const satisfies readonly Site[];
 /**
- * Until ext4 has used each block of its journal once: 32 MiB in a filesystem of this size, three blocks for each fsync(2). In a thin
- * volume a block that is used for the first time is two more flushes, so the first minute is no measure of the years after it.
+ * Calls of fsync(2) until a filesystem of this size has used each block of its journal once: three blocks of 32 MiB for each in ext4,
+ * one of 64 MiB in XFS. In a thin volume a block that is used for the first time is one or two more flushes, so the first minute is no
+ * measure of the years after it.
  */
-const journalLap = 2_800;
+const [ext4Lap, xfsLap] = [2_800, 17_000];
 const diskBytes = 4n << 30n;
-/** Longer than a tick of the kernel's clock for times of files, as most disks without protection against power loss take. */
+/** A tick of the kernel's clock for times of files: without another time of change, fsync(2) has nothing for the journal. */
+const tickMs = 4.1;
+/** Longer than that, as most disks without protection against power loss take. */
 const pauseMs = 12;
 const thinking = `--thinktime=${pauseMs * 1000}`;
 const flushedWrites = 100;
@@ -114,10 +118,18 @@ export async function measureDataPath(
     }
     for (const site of sites)
       await fio(directories[site], ['--rw=write', '--bs=1M', '--direct=1', '--end_fsync=1'], signal);
-    const lap = ['--rw=randwrite', '--bs=4k', '--ioengine=psync', '--fsync=1', `--io_size=${journalLap * 4096}`];
-    await Promise.all(ext4Sites.map((site) => fio(directories[site], [...lap, thinking], signal)));
+    say(`a lap of each journal, ${Math.ceil((xfsLap * tickMs) / 60_000)} minutes or more`);
+    const lap = (calls: number, thinkMs: number) => [
+      ...['--rw=randwrite', '--bs=4k', '--ioengine=psync', '--fsync=1', `--io_size=${calls * 4096}`],
+      `--thinktime=${thinkMs * 1000}`,
+    ];
+    await Promise.all([
+      ...ext4Sites.map((site) => fio(directories[site], lap(ext4Lap, pauseMs), signal)),
+      ...xfsSites.map((site) => fio(directories[site], lap(xfsLap, tickMs), signal)),
+    ]);
     const results: DataPathResult[] = [];
-    for (const job of fioJobs) {
+    for (const [index, job] of fioJobs.entries()) {
+      say(`${job.name} (${index + 1} of ${fioJobs.length})`);
       const rates = bySite<Site, number[]>(sites, () => []);
       for (let round = 0; round < rounds; round++) {
         for (const site of round % 2 === 0 ? sites : sites.toReversed()) {
@@ -135,6 +147,7 @@ export async function measureDataPath(
         ratio: bySite(volumeSites, beside),
       });
     }
+    say('flushes of the disk');
     const flushes: FlushResult[] = [];
     for (const [name, job] of Object.entries(flushJobs)) {
       const count = async (site: FlushSite) => {
@@ -169,6 +182,11 @@ export function describeDataPath({ flushes, rates }: DataResult): string {
   return `${table(['data path (fio)', ...raw, 'in a directory pool', 'in a file pool', ...inDevicePool], rows)}
 
 ${table([`flushes of the disk for each 4 KiB, ${pauseMs} ms apart`, ...counted], counts)}`;
+}
+
+/** It takes a quarter of an hour. */
+function say(part: string): void {
+  process.stderr.write(`data path: ${part}\n`);
 }
 
 function bySite<S extends string, T>(names: readonly S[], make: (site: S) => T): Record<S, T> {
