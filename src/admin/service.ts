@@ -13,6 +13,7 @@ import { type ObjectQueue, volumeNameKey } from '../volume/flow/object-queue.ts'
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { unmarked } from '../volume/move/rule.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
 import { cancelMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
 import type {
@@ -231,15 +232,29 @@ async function requireTrashed(pools: Pools, id: VolumeId): Promise<Trashed> {
   const found = await Promise.all(
     pools.all().map(async (pool) => {
       const trashed = (await pool.trash()).find(({ record }) => record.id === id);
-      return trashed === undefined ? [] : [{ name: trashed.record.name, pool, deletedAt: trashed.deletedAt }];
+      if (trashed === undefined) return [];
+      const { deletedAt, record } = trashed;
+      return [{ ...{ deletedAt, pool }, name: record.name, createdAt: record.createdAt }];
     }),
   );
-  // A volume that has moved may lie in the trash of each of its pools.
-  const [last] = found.flat().sort((a, b) => (a.deletedAt > b.deletedAt ? -1 : 1));
-  if (last !== undefined) return last;
+  // A volume that has moved may lie in the trash of each of its pools. A name may have been used again.
+  const [last, ...others] = found.flat().sort((a, b) => (a.deletedAt > b.deletedAt ? -1 : 1));
+  if (last !== undefined)
+    return latestCopy([last, ...others.filter(({ createdAt }) => createdAt === last.createdAt)], id);
   const [closed] = closedPools(pools);
   if (closed !== undefined) throw closed;
   throw new NotFound(`There is no volume ${id} in the trash of this node: see holdfast trash.`);
+}
+
+/** The copy of one volume that was used last. A clock may have been set back between a move and a deletion: the moves count first. */
+async function latestCopy<T extends Trashed>(copies: readonly [T, ...T[]], id: VolumeId): Promise<T> {
+  let [latest] = copies;
+  let latestGeneration = -1;
+  for (const copy of copies) {
+    const { generation } = (await copy.pool.moves?.trashedMark(id)) ?? unmarked;
+    if (generation > latestGeneration) [latest, latestGeneration] = [copy, generation];
+  }
+  return latest;
 }
 
 /** The copy of a volume that has moved away is older than one that a pool which is not open may have, in its trash too. @throws Unavailable */

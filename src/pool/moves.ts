@@ -45,6 +45,8 @@ export interface PoolMoves {
   settle(id: VolumeId, arrived: Arrived): Promise<boolean>;
   /** True if the copy in the trash was left: the volume went on in another pool. */
   hasLeft(id: VolumeId): Promise<boolean>;
+  /** The mark of the copy in the trash; undefined: there is none. */
+  trashedMark(id: VolumeId): Promise<CopyMark | undefined>;
   /** The other node that may have the volume, whose copy here, or in the trash here, was left; undefined: there is none. */
   whereElse(id: VolumeId): Promise<string | undefined>;
   /** The note of this node, which all its pools share. */

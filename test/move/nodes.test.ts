@@ -405,6 +405,24 @@ describe('a move between two nodes', () => {
     assert.equal(b.sight(id).job.state, 'done');
   });
 
+  test('within a node, before the clock was set back: the copy that was used last comes back', async (t) => {
+    using scratch = new Scratch('nodes');
+    await using a = await MovingNode.open(scratch, new Broker(), 'a', { poolNames: ['data', 'second'] });
+    await filled(a);
+    await a.mover.start(id, 'second', undefined);
+    assert.equal((await a.ended(id)).job.state, 'done');
+    const second = a.pools.get('second');
+    await second.modify(id, { undeleteSeconds: 86_400 });
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() - 3_600_000 });
+    await a.delete(id);
+    t.mock.timers.reset();
+    const [older, later] = [await a.pool.trash(), await second.trash()];
+    assert.ok((older[0]?.deletedAt ?? '') > (later[0]?.deletedAt ?? ''));
+    const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
+    assert.equal((await admin.restore({ id }, { note: () => undefined })).pool, 'second');
+    assert.notEqual(await second.find(id), undefined);
+  });
+
   test('that has ended lets its target do nothing more, also if the volume has come back', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();

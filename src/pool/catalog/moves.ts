@@ -176,11 +176,14 @@ export class Moves implements PoolMoves {
   }
 
   async whereElse(id: VolumeId): Promise<string | undefined> {
-    const { generations, index, trash } = this.#parts;
-    const left = index.get(id) === undefined ? trash.entries().find(({ record }) => record.id === id) : undefined;
-    const text = left && (await this.#transfer.markInTrash(left.ref));
-    const mark = left === undefined ? await this.#markOf(id) : markIn(text, id);
-    return whereElse(mark, await generations.noted(id));
+    const { generations, index } = this.#parts;
+    const left = index.get(id) === undefined ? await this.trashedMark(id) : undefined;
+    return whereElse(left ?? (await this.#markOf(id)), await generations.noted(id));
+  }
+
+  async trashedMark(id: VolumeId): Promise<CopyMark | undefined> {
+    const entry = this.#parts.trash.entries().find(({ record }) => record.id === id);
+    return entry && markIn(await this.#transfer.markInTrash(entry.ref), id);
   }
 
   noted(id: VolumeId): Promise<Noted> {

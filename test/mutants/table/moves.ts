@@ -1891,6 +1891,14 @@ export const moveMutants: readonly Mutant[] = [
     only: '2,000',
   },
   {
+    name: 'the copy comes out of the trash that was used last, whatever the clock said',
+    file: 'src/admin/service.ts',
+    text: 'if (generation > latestGeneration) [latest',
+    replacement: 'if (latestGeneration < 0) [latest',
+    killer: 'test/move/nodes.test.ts',
+    only: 'was set back',
+  },
+  {
     name: 'a lost node hears of a volume that was taken back and has gone on since',
     file: 'src/fleet/kubernetes/taken-back.ts',
     text: 'return elsewhere !== lostNode && generation > (earlier?.generation ?? 0);',
