@@ -1,3 +1,4 @@
+import { deadlineOf } from '../move/in-time.ts';
 import { type MovePlan, type Mover, type MoveSight, sightWithout } from '../move/mover.ts';
 import { isOfSnapshots, type SnapshotsSight } from '../move/snapshots/snapshot-mover.ts';
 import { claimOf } from '../volume/claim.ts';
@@ -43,7 +44,7 @@ export async function cancelMove(
   { id, lostNode }: VolumeOfLostNode,
   call: AdminCall,
 ): Promise<Moving> {
-  const lost = lostNode === undefined ? undefined : { lostNode, deadline: call.deadline };
+  const lost = lostNode === undefined ? undefined : { lostNode, deadline: deadlineOf(call.deadline) };
   const job = await requireMover(mover).cancel(id, lost);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);

@@ -1,5 +1,5 @@
 import { findHolders } from '../kernel/process/holders.ts';
-import { isLate, requireInTime } from '../move/in-time.ts';
+import { type Deadline, deadlineOf, isLate, requireInTime } from '../move/in-time.ts';
 import type { Mover } from '../move/mover.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
@@ -119,6 +119,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
     },
 
     async restore({ id, lostNode, lostPool }, call) {
+      const deadline = deadlineOf(call.deadline);
       await refuseExisting(pools, id);
       const { name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
@@ -127,9 +128,9 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       await objects.run(volumeNameKey(name), 'restore', id, () =>
         objects.claim([{ object: id }], 'restore', async () => {
           await refuseTaken(pools, { id, name });
-          if (lostNode !== undefined) requireInTime(id, call.deadline);
+          if (lostNode !== undefined) requireInTime(id, deadline);
           await pool.restore(id);
-          await takeBack(pool, id, { lostNode, deadline: call.deadline });
+          await takeBack(pool, id, { lostNode, deadline });
         }),
       );
       const { abnormal, message } = await conditionIn(pool, id);
@@ -209,7 +210,7 @@ async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise
 async function takeBack(
   { moves }: Pool,
   id: VolumeId,
-  { deadline, lostNode }: { readonly deadline: Date | undefined; readonly lostNode: string | undefined },
+  { deadline, lostNode }: { readonly deadline: Deadline | undefined; readonly lostNode: string | undefined },
 ): Promise<void> {
   const why = (await moves?.stateOf(id))?.why;
   if (why !== 'given' && why !== 'old') return;

@@ -5,19 +5,30 @@ import type { LostNode } from '../volume/move/rule.ts';
 /** An operator says that the other node of a move is lost. */
 export interface LostOrder extends LostNode {
   /** After that nothing is taken back. */
-  readonly deadline?: Date | undefined;
+  readonly deadline?: Deadline | undefined;
+}
+
+/** The time until which the caller of an order waits. */
+export interface Deadline {
+  readonly at: Date;
+  /** The same by a clock that is never set: one that is put back makes no late order come in time. */
+  readonly endMs: number;
+}
+
+export function deadlineOf(at: Date | undefined): Deadline | undefined {
+  return at && { at, endMs: performance.now() + (at.getTime() - Date.now()) };
 }
 
 /**
  * Refuses an order that its caller waits for no more. By then the controller may have let another node take the volume back.
  * @throws Unavailable
  */
-export function requireInTime(id: SnapshotId | VolumeId, deadline: Date | undefined): void {
+export function requireInTime(id: SnapshotId | VolumeId, deadline: Deadline | undefined): void {
   if (!isLate(deadline)) return;
   throw new Unavailable(`${kindOf(id)} ${id} was not taken back in time, and is as it was: try again.`);
 }
 
 /** True if the caller of an order waits for it no more. */
-export function isLate(deadline: Date | undefined): boolean {
-  return deadline !== undefined && Date.now() >= deadline.getTime();
+export function isLate(deadline: Deadline | undefined): boolean {
+  return deadline !== undefined && (performance.now() >= deadline.endMs || Date.now() >= deadline.at.getTime());
 }

@@ -3,6 +3,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
+import { deadlineOf } from '../../src/move/in-time.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
@@ -465,10 +466,10 @@ describe('a move between two nodes', () => {
     await movesOf(a.pool).close(id, { ...fence, to: 'b' });
     await movesOf(a.pool).give(id, fence);
     await assert.rejects(a.mover.cancel(id, { lostNode: 'c' }), /was handed over by pool data, and may be on node b/);
-    const late = { lostNode: 'b', deadline: new Date(Date.now() - 1) };
+    const late = { lostNode: 'b', deadline: deadlineOf(new Date(Date.now() - 1)) };
     await assert.rejects(a.mover.cancel(id, late), { name: 'Unavailable', message: /was not taken back in time/ });
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
-    await a.mover.cancel(id, { ...late, deadline: new Date(Date.now() + 60_000) });
+    await a.mover.cancel(id, { ...late, deadline: deadlineOf(new Date(Date.now() + 60_000)) });
     assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
   });
 
