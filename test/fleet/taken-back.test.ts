@@ -189,6 +189,21 @@ describe('a note that a volume may have been taken back', () => {
     assert.deepEqual(heard, [{ volumeId: other, generation: 7, node: 'a', takenBackAt: at, createdAt: undefined }]);
   });
 
+  test('of another node is not replaced before that node has said that it has not taken it back', async (t) => {
+    const { at } = await noteNow();
+    const next = { volumeId, node: 'c', lostNode: 'd' };
+    // By the clock of this replica it is an old one.
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + takingBackMs + 1_000 });
+    await assert.rejects(noteTakingBack(api, place, next), { name: 'Unavailable', message: /Node a may be taking/ });
+    assert.equal((await noted())?.at, at);
+    await noteTakingBack(api, place, { ...next, asked: at });
+    assert.equal((await noted())?.node, 'c');
+    // Node c is lost by now.
+    t.mock.timers.setTime(Date.now() + takingBackMs + 1_000);
+    await noteTakingBack(api, place, { volumeId, node: 'a', lostNode: 'c' });
+    assert.equal((await noted())?.node, 'a');
+  });
+
   test('is refused where 2,000 others stand, of which none goes', async () => {
     const note = { node: 'a', lostNode: 'b', at: createdAt, generation: 7 };
     const full = new Map(Array.from({ length: 2_000 }, (_, n) => [volumeIdFor('b', 'data', `${n}`), note]));

@@ -5,7 +5,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import { requireLost, requireOnlyAt } from '../../fleet/controller/lost-node.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
-import { noteTakingBack, settleTakenBack } from '../../fleet/kubernetes/taken-back.ts';
+import { noteTakingBack, readTakenBack, settleTakenBack } from '../../fleet/kubernetes/taken-back.ts';
 import { requireAllTold } from '../../fleet/routing/missing.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
@@ -91,7 +91,17 @@ async function taking<T>(
   }
   const wished = { lostNode, volumeId, node };
   requireLost(state, wished, { moves: moves.list(volumeId), recordedOn });
-  const note = await noteTakingBack(api, place, wished);
+  const before = (await readTakenBack(api, place)).get(volumeId);
+  let asked: string | undefined;
+  if (before !== undefined && before.node !== node && before.node !== lostNode && before.generation === undefined) {
+    // Refused while it takes the volume back.
+    const { isVolume } = await moves.copyAt(before.node, volumeId);
+    if (isVolume) {
+      throw new FailedPrecondition(`volume ${volumeId} was taken back by node ${before.node}: it is there.`);
+    }
+    asked = before.at;
+  }
+  const note = await noteTakingBack(api, place, { ...wished, asked });
   let isDone = false;
   try {
     const result = await order(lostNode);

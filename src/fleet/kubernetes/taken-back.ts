@@ -47,6 +47,12 @@ export async function readTakenBack(api: KubernetesApi, place: ObjectPlace): Pro
   return notesIn(api, place).read();
 }
 
+export interface TakingBack extends Pick<TakenBack, 'lostNode' | 'node'> {
+  readonly volumeId: string;
+  /** The time of a note of another node which has said since that its copy is not the volume. */
+  readonly asked?: string | undefined;
+}
+
 /**
  * Notes that a node is about to take a volume back.
  * @returns the note
@@ -55,7 +61,7 @@ export async function readTakenBack(api: KubernetesApi, place: ObjectPlace): Pro
 export async function noteTakingBack(
   api: KubernetesApi,
   place: ObjectPlace,
-  { lostNode, node, volumeId }: Pick<TakenBack, 'lostNode' | 'node'> & { readonly volumeId: string },
+  { asked, lostNode, node, volumeId }: TakingBack,
 ): Promise<TakenBack> {
   const nowMs = Date.now();
   let note: TakenBack = { node, lostNode, at: new Date(nowMs).toISOString() };
@@ -63,7 +69,9 @@ export async function noteTakingBack(
     const before = notes.get(volumeId);
     note = { ...note, earlier: before && sureNote(before) };
     const isOther = before !== undefined && before.node !== node && before.generation === undefined;
-    if (isOther && nowMs - Date.parse(before.at) < takingBackMs) {
+    // The clocks of the replicas differ: the node is asked as well. One that is lost does nothing any more.
+    const isAsked = before !== undefined && (before.at === asked || before.node === lostNode);
+    if (isOther && (!isAsked || nowMs - Date.parse(before.at) < takingBackMs)) {
       throw new Unavailable(
         `Node ${before.node} may be taking volume ${volumeId} back just now: try again in a minute.`,
       );

@@ -1906,6 +1906,14 @@ export const moveMutants: readonly Mutant[] = [
     killer: 'src/move/in-time.test.ts',
   },
   {
+    name: 'a node that may be taking a volume back is asked before another one takes it',
+    file: 'src/fleet/kubernetes/taken-back.ts',
+    text: '(!isAsked || nowMs',
+    replacement: '(nowMs',
+    killer: 'test/fleet/taken-back.test.ts',
+    only: 'is not replaced before',
+  },
+  {
     name: 'a lost node hears of a volume that was taken back and has gone on since',
     file: 'src/fleet/kubernetes/taken-back.ts',
     text: 'return elsewhere !== lostNode && generation > (earlier?.generation ?? 0);',
