@@ -116,6 +116,15 @@ export class AdminClient {
     return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${lost({ lostNode })}`, moving);
   }
 
+  /** @param lost the other node of the move, or the pool that the volume leaves: neither ever comes back */
+  finishMove(id: string, lost: { readonly lostNode: string } | { readonly lostPool: string }): Promise<Moving> {
+    return this.#call(
+      'POST',
+      `/v1/volumes/${encodeURIComponent(id)}/move/finish?${new URLSearchParams({ ...lost })}`,
+      moving,
+    );
+  }
+
   listMoves(): Promise<MoveList> {
     return this.#call('GET', '/v1/moves', moveList);
   }

@@ -1,5 +1,5 @@
 import { FailedPrecondition } from '../volume/errors.ts';
-import type { AdminHandlers, VolumeOfLostNode } from './service.ts';
+import type { AdminHandlers, VolumeOfLost, VolumeOfLostNode } from './service.ts';
 
 /**
  * The operations as root of this node may ask for them. That another node is lost is a fact that a controller can check, so it
@@ -12,21 +12,27 @@ export function checkedByController(handlers: AdminHandlers, isLinked: () => Pro
       `the controller checks whether node ${lostNode} is lost: kubectl holdfast ${command} VOLUME --node-is-lost ${lostNode}.`,
     );
   };
+  const requirePoolUnlinked = async ({ lostPool }: VolumeOfLost, command: string) => {
+    if (lostPool === undefined || !(await isLinked())) return;
+    throw new FailedPrecondition(
+      `the controller asks all nodes whether one has the volume: kubectl holdfast ${command} VOLUME --pool-is-lost ${lostPool}.`,
+    );
+  };
   return {
     ...handlers,
     async restore(request, call) {
       await requireUnlinked(request, 'trash restore');
-      const { lostPool } = request;
-      if (lostPool !== undefined && (await isLinked())) {
-        throw new FailedPrecondition(
-          `the controller asks all nodes whether one has the volume: kubectl holdfast trash restore VOLUME --pool-is-lost ${lostPool}.`,
-        );
-      }
+      await requirePoolUnlinked(request, 'trash restore');
       return handlers.restore(request, call);
     },
     async cancelMove(request, call) {
       await requireUnlinked(request, 'move cancel');
       return handlers.cancelMove(request, call);
+    },
+    async finishMove(request, call) {
+      await requireUnlinked(request, 'move finish');
+      await requirePoolUnlinked(request, 'move finish');
+      return handlers.finishMove(request, call);
     },
   };
 }

@@ -2,11 +2,11 @@ import { deadlineOf } from '../move/in-time.ts';
 import { type MovePlan, type Mover, type MoveSight, sightWithout } from '../move/mover.ts';
 import { isOfSnapshots, type SnapshotsSight } from '../move/snapshots/snapshot-mover.ts';
 import { claimOf } from '../volume/claim.ts';
-import { FailedPrecondition } from '../volume/errors.ts';
+import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { MoveList, Moving, MovingSnapshots, PlannedMove, StartedMove } from './protocol.ts';
-import type { AdminCall, VolumeOfLostNode } from './service.ts';
+import type { AdminCall, VolumeOfLost, VolumeOfLostNode } from './service.ts';
 
 /** A disk that hangs keeps no list back. */
 const silentMs = 2_000;
@@ -41,15 +41,33 @@ export async function startMove(
 
 export async function cancelMove(
   mover: Mover | undefined,
-  { id, lostNode }: VolumeOfLostNode,
+  { id, laterThan, lostNode }: VolumeOfLostNode,
   call: AdminCall,
 ): Promise<Moving> {
-  const lost = lostNode === undefined ? undefined : { lostNode, deadline: deadlineOf(call.deadline) };
+  const lost = lostNode === undefined ? undefined : { lostNode, laterThan, deadline: deadlineOf(call.deadline) };
   const job = await requireMover(mover).cancel(id, lost);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);
   const ended = { progress: undefined, trouble: undefined };
   return showMove(isOfSnapshots(job) ? { ...sight, snapshots: { ...ended, job } } : sight);
+}
+
+/** Makes the copy of a volume that is moving here the volume, as its source is lost. */
+export async function finishMove(
+  mover: Mover | undefined,
+  { id, laterThan, lostNode, lostPool }: VolumeOfLost,
+  call: AdminCall,
+): Promise<Moving> {
+  if ((lostNode === undefined) === (lostPool === undefined)) {
+    throw new InvalidArgument('say which is lost: --pool-is-lost POOL, or --node-is-lost NODE.');
+  }
+  const lost =
+    lostPool === undefined
+      ? { lostNode: lostNode ?? '', laterThan, deadline: deadlineOf(call.deadline) }
+      : { lostPool };
+  const job = await requireMover(mover).finish(id, lost);
+  call.note({ pool: job.from, to: job.to });
+  return showMove(sightWithout(job));
 }
 
 export async function listMoves(mover: Mover | undefined): Promise<MoveList> {

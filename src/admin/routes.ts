@@ -73,7 +73,7 @@ const move = z.strictObject({
 });
 const nothing = z.strictObject({});
 const oneVolume = z.strictObject({ id: volumeId, lostNode: z.string().min(1).max(253).optional() });
-const trashed = z.strictObject({ ...oneVolume.shape, lostPool: z.string().min(1).max(63).optional() });
+const volumeOfLost = z.strictObject({ ...oneVolume.shape, lostPool: z.string().min(1).max(63).optional() });
 /** Also one that a person wrote into a PersistentVolume. */
 const anyHandle = z.strictObject({ id: volumeHandle });
 const volumeAndPath = z.strictObject({ id: volumeId, to: absolutePath.optional() });
@@ -102,7 +102,7 @@ const routes: readonly Route[] = [
     method: 'POST',
     path: /^\/v1\/trash\/(?<id>[^/]+)\/restore$/,
     operation: 'restore',
-    run: (handlers, input, call) => handlers.restore(parse(trashed, input), call),
+    run: (handlers, input, call) => handlers.restore(parse(volumeOfLost, input), call),
   },
   {
     method: 'DELETE',
@@ -145,6 +145,12 @@ const routes: readonly Route[] = [
     path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/,
     operation: 'cancelMove',
     run: (handlers, input, call) => handlers.cancelMove(parse(oneVolume, input), call),
+  },
+  {
+    method: 'POST',
+    path: /^\/v1\/volumes\/(?<id>[^/]+)\/move\/finish$/,
+    operation: 'finishMove',
+    run: (handlers, input, call) => handlers.finishMove(parse(volumeOfLost, input), call),
   },
   {
     method: 'GET',

@@ -15,7 +15,7 @@ import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { unmarked } from '../volume/move/rule.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
-import { cancelMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
+import { cancelMove, finishMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
 import type {
   Adopted,
   ConditionList,
@@ -49,7 +49,7 @@ export interface AdminHandlers {
   /** The volumes that something is wrong with. */
   readonly listConditions: AdminHandler<object, ConditionList>;
   /** `lostNode`: the node that it has moved to, which never comes back. */
-  readonly restore: AdminHandler<RestoreOrder, Restored>;
+  readonly restore: AdminHandler<VolumeOfLost, Restored>;
   /** Without an id: purges the whole trash. */
   readonly purge: AdminHandler<{ readonly id?: VolumeId | undefined }, Purged>;
   readonly adopt: AdminHandler<AdoptionRequest, Adopted>;
@@ -59,16 +59,20 @@ export interface AdminHandlers {
   readonly planMove: AdminHandler<MoveRequest, PlannedMove>;
   readonly startMove: AdminHandler<MoveRequest, StartedMove>;
   readonly cancelMove: AdminHandler<VolumeOfLostNode, Moving>;
+  /** Ends a move whose source is lost. */
+  readonly finishMove: AdminHandler<VolumeOfLost, Moving>;
   readonly listMoves: AdminHandler<object, MoveList>;
 }
 
 export interface VolumeOfLostNode {
   readonly id: VolumeId;
   readonly lostNode?: string | undefined;
+  /** The generation of the copy of it that became the volume by such a word before, as the controller knows. */
+  readonly laterThan?: number | undefined;
 }
 
-export interface RestoreOrder extends VolumeOfLostNode {
-  /** The pool that it has moved to, whose disk is lost. */
+export interface VolumeOfLost extends VolumeOfLostNode {
+  /** The pool of this node that it has moved to, or leaves, whose disk is lost. */
   readonly lostPool?: string | undefined;
 }
 
@@ -118,7 +122,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       };
     },
 
-    async restore({ id, lostNode, lostPool }, call) {
+    async restore({ id, laterThan, lostNode, lostPool }, call) {
       const deadline = deadlineOf(call.deadline);
       await refuseExisting(pools, id);
       const { name, pool } = await requireTrashed(pools, id);
@@ -130,7 +134,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
           await refuseTaken(pools, { id, name });
           if (lostNode !== undefined) requireInTime(id, deadline);
           await pool.restore(id);
-          await takeBack(pool, id, { lostNode, deadline });
+          await takeBack(pool, id, { lostNode, laterThan, deadline });
         }),
       );
       const { abnormal, message } = await conditionIn(pool, id);
@@ -154,6 +158,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
     planMove: (request, call) => planMove(mover, request, call),
     startMove: (request, call) => startMove(mover, request, call),
     cancelMove: (request, call) => cancelMove(mover, request, call),
+    finishMove: (request, call) => finishMove(mover, request, call),
     listMoves: () => listMoves(mover),
 
     async holders({ id }, call) {
@@ -210,7 +215,7 @@ async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise
 async function takeBack(
   { moves }: Pool,
   id: VolumeId,
-  { deadline, lostNode }: { readonly deadline: Deadline | undefined; readonly lostNode: string | undefined },
+  { deadline, laterThan, lostNode }: Omit<VolumeOfLostNode, 'id'> & { readonly deadline: Deadline | undefined },
 ): Promise<void> {
   const why = (await moves?.stateOf(id))?.why;
   if (why !== 'given' && why !== 'old') return;
@@ -220,7 +225,7 @@ async function takeBack(
       `volume ${id} is out of the trash, and was not taken back in time: holdfast move cancel ${id} --node-is-lost ${lostNode} takes it back.`,
     );
   }
-  await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode });
+  await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode, laterThan });
 }
 
 interface Trashed {
@@ -262,7 +267,7 @@ async function latestCopy<T extends Trashed>(copies: readonly [T, ...T[]], id: V
 async function refuseOlderCopy(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
   pool: Pool,
-  { id, lostNode, lostPool }: RestoreOrder,
+  { id, lostNode, lostPool }: VolumeOfLost,
 ): Promise<void> {
   const node = await pool.moves?.whereElse(id);
   if (node !== undefined && node !== lostNode) {
@@ -286,7 +291,7 @@ async function refuseOlderCopy(
 async function refuseOtherDisk(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
   pool: Pool,
-  { id, lostPool }: Pick<RestoreOrder, 'id' | 'lostPool'>,
+  { id, lostPool }: Pick<VolumeOfLost, 'id' | 'lostPool'>,
 ): Promise<void> {
   const { at, generation = 0 } = (await pool.moves?.noted(id)) ?? {};
   // It was deleted where it went, or the notes are lost, or another node has it.

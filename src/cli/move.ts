@@ -115,6 +115,34 @@ export function printResume(output: Output, lostNode: string): void {
   );
 }
 
+/** `holdfast move finish VOLUME`: the copy becomes the volume, as its source is lost. */
+export async function finishMoveCommand(
+  config: Config,
+  output: Output,
+  { json, lostNode, lostPool, wanted }: FinishOptions,
+): Promise<number> {
+  if ((lostNode === undefined) === (lostPool === undefined)) {
+    output.problem('INVALID_ARGUMENT', 'say which is lost: --pool-is-lost POOL, or --node-is-lost NODE');
+    return exitCodes.usage;
+  }
+  const client = new AdminClient(config.adminSocketPath);
+  const lost = lostPool === undefined ? { lostNode: lostNode ?? '' } : { lostPool };
+  printFinished(output, await client.finishMove(await volumeIdOf(config, wanted), lost), json);
+  return exitCodes.ok;
+}
+
+export interface FinishOptions {
+  readonly json: boolean;
+  readonly lostNode: string | undefined;
+  readonly lostPool: string | undefined;
+  readonly wanted: string;
+}
+
+export function printFinished(output: Output, move: Moving, json: boolean): void {
+  if (json) output.line(toJson<'move finish'>(move));
+  else output.line(`${move.id} is in pool ${move.to}, as it was when it was copied last.`);
+}
+
 /** Shows how far a move has come, until it has ended. @returns undefined if the user does not wait for that */
 async function watch(client: AdminClient, started: Moving): Promise<Moving | undefined> {
   const interrupted = new AbortController();

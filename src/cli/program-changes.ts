@@ -99,6 +99,10 @@ function addAdoption(program: Command, { look, output }: Pick<Runner, 'look' | '
     );
 }
 
+interface FinishFlags extends LostFlags {
+  readonly poolIsLost?: string;
+}
+
 interface MoveFlags extends Flags {
   readonly dryRun?: true;
   readonly limit?: string;
@@ -143,6 +147,23 @@ function addMoves(program: Command, { look, output }: Pick<Runner, 'look' | 'out
       look(async (config) => {
         const { cancelMoveCommand } = await import('./move.ts');
         return cancelMoveCommand(config, output, { wanted, lostNode, json: wantsJson(command) });
+      }),
+    );
+
+  forPrograms(move.command('finish'))
+    .description(
+      'make the copy of a volume that was moving here the volume, as the node or the pool that it leaves is lost',
+    )
+    .argument('<VOLUME>', aVolume)
+    .option('--pool-is-lost <POOL>', 'the pool of this node that it leaves')
+    .option(
+      '--node-is-lost <NODE>',
+      'the node that it leaves, which never comes back: the copy there must never be used again',
+    )
+    .action((wanted: string, { nodeIsLost: lostNode, poolIsLost: lostPool }: FinishFlags, command: Command) =>
+      look(async (config) => {
+        const { finishMoveCommand } = await import('./move.ts');
+        return finishMoveCommand(config, output, { wanted, lostNode, lostPool, json: wantsJson(command) });
       }),
     );
 }

@@ -19,6 +19,11 @@ export function deadlineOf(at: Date | undefined): Deadline | undefined {
   return at && { at, endMs: performance.now() + (at.getTime() - Date.now()) };
 }
 
+/** An operator says that a pool of this node is lost, which the volume leaves. */
+export interface LostPool {
+  readonly lostPool: string;
+}
+
 /**
  * Refuses an order that its caller waits for no more. By then the controller may have let another node take the volume back.
  * @throws Unavailable

@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
+import type { WholeDraft } from '../volume/move/rule.ts';
+import { parseRecord, serializeRecord, type VolumeRecord } from '../volume/record.ts';
 import { parseStored, storedBytes, storedSnapshotId, unreadable } from '../volume/stored-json.ts';
 import { NoteFiles } from './note-files.ts';
 
@@ -25,12 +27,19 @@ export interface MoveJob {
   readonly state: (typeof jobStates)[number];
   /** Set once it has ended. */
   readonly endedAt?: string | undefined;
+  /** The copy of which all was read under a fence, as long as that is not the volume. */
+  readonly whole?: WholeCopy | undefined;
   /** The reason why it failed. */
   readonly reason?: string | undefined;
   /** Its snapshots follow it once it has moved. */
   readonly withSnapshots?: true | undefined;
   /** Set in the job of those. */
   readonly snapshots?: SnapshotsOfJob | undefined;
+}
+
+/** By this the copy can become the volume without its source, if that is lost (`finishDraft`). */
+export interface WholeCopy extends Pick<WholeDraft, 'fenceId' | 'generation'> {
+  readonly record: VolumeRecord;
 }
 
 /** The snapshots of a volume that follow it. */
@@ -100,6 +109,7 @@ const storedJob = z.strictObject({
   startedAt: z.iso.datetime(),
   state: z.enum(jobStates),
   endedAt: z.iso.datetime().optional(),
+  whole: z.strictObject({ fenceId: z.string(), generation: z.int().nonnegative(), record: z.string() }).optional(),
   reason: z.string().optional(),
   withSnapshots: z.literal(true).optional(),
   snapshots: z
@@ -135,9 +145,10 @@ export class MoveJobs {
     return { jobs: [...notes.values()], problems };
   }
 
-  async write({ limitBytesPerSecond, ...job }: MoveJob): Promise<void> {
+  async write({ limitBytesPerSecond, whole, ...job }: MoveJob): Promise<void> {
     const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond: limitBytesPerSecond.toString() };
-    await this.#files.write(job.id, JSON.stringify({ format: 1, ...job, ...limit }));
+    const wholeOut = whole && { ...whole, record: serializeRecord(whole.record) };
+    await this.#files.write(job.id, JSON.stringify({ format: 1, ...job, ...limit, whole: wholeOut }));
   }
 
   async forget(id: VolumeId): Promise<void> {
@@ -146,8 +157,12 @@ export class MoveJobs {
 }
 
 function parseJob(text: string, where: string): MoveJob {
-  const { format: _format, id: idText, limitBytesPerSecond, ...job } = parseStored(storedJob, text, where);
+  const { format: _format, id: idText, limitBytesPerSecond, whole, ...job } = parseStored(storedJob, text, where);
   const id = parseVolumeId(idText);
   if (id === undefined) throw unreadable(where, 'its id has the wrong shape');
-  return { ...job, id, ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond: BigInt(limitBytesPerSecond) }) };
+  return {
+    ...{ ...job, id },
+    ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond: BigInt(limitBytesPerSecond) }),
+    ...(whole !== undefined && { whole: { ...whole, record: parseRecord(whole.record, where) } }),
+  };
 }

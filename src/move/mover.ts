@@ -21,10 +21,11 @@ import type { Noted } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
-import { type LostOrder, requireInTime } from './in-time.ts';
-import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs, turnOf } from './job.ts';
+import { finishCopy } from './finish.ts';
+import { type LostOrder, type LostPool, requireInTime } from './in-time.ts';
+import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
-import { ArrivedAndGone, isWholeBy, type MoveProgress, Moving } from './moving.ts';
+import { ArrivedAndGone, type MoveProgress, Moving, readUnderBy } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
 import { Sickness } from './sickness.ts';
 import {
@@ -44,6 +45,7 @@ import {
   removeSnapshots,
   type SourcePlan,
 } from './source.ts';
+import { switched } from './switched.ts';
 import { Reached } from './tree/progress.ts';
 import { hasMoreThanItsSize, moreThanItsSize } from './tree/room.ts';
 
@@ -448,18 +450,12 @@ export class Mover {
 
   async #cancel(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob> {
     this.#requireReady();
-    const run = this.#runs.get(id);
-    const job = run?.job ?? this.#ended.get(id);
+    const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
       return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, lost);
     }
     const isNodeLost = lost !== undefined && lost.lostNode === job.node;
-    run?.ending.abort(new Aborted('the move was cancelled.'));
-    await run?.done;
-    const last = this.#ended.get(id);
-    // It came to its end just now.
-    if (run !== undefined && last?.moveId === job.moveId && last.state === 'done') throw arrived(job);
-    try {
+    return this.#endByHand(job, 'the move was cancelled.', async () => {
       if (job.node !== undefined && (await this.#options.pools.find(id)) !== undefined) {
         // It is here, and its source has not heard of it: the copy there can be used no more.
         if (isNodeLost) return await this.#end(job, 'done', undefined);
@@ -471,12 +467,61 @@ export class Mover {
       }
       await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, isNodeLost));
       return await this.#end(job, 'cancelled', undefined);
+    });
+  }
+
+  /** Ends a move that runs, or has failed, by the word of an operator. One that cannot be ended in this way goes on. */
+  async #endByHand(job: MoveJob, why: string, work: (job: MoveJob) => Promise<MoveJob>): Promise<MoveJob> {
+    const { id, moveId } = job;
+    const run = this.#runs.get(id);
+    run?.ending.abort(new Aborted(why));
+    await run?.done;
+    const last = this.#ended.get(id);
+    // It came to its end just now.
+    if (run !== undefined && last?.moveId === moveId && last.state === 'done') throw arrived(job);
+    try {
+      return await work(run?.job ?? job);
     } catch (error) {
       // Its source hears that the volume has gone on.
       const isWorth = run !== undefined || error instanceof VolumeWentOn;
-      if (isWorth && !this.#runs.has(id)) this.#begin(job);
+      if (isWorth && !this.#runs.has(id)) this.#begin(run?.job ?? job);
       throw error;
     }
+  }
+
+  /**
+   * Makes the copy of a volume that is moving here the volume: the node, or the pool of this node, that it leaves is lost, as an
+   * operator says.
+   * @throws NotFound, FailedPrecondition, Unavailable: why not; the move goes on, or is as it was
+   */
+  finish(id: VolumeId, lost: LostOrder | LostPool): Promise<MoveJob> {
+    const { objects } = this.#options;
+    const named = 'lostPool' in lost ? `pool ${lost.lostPool}` : `node ${lost.lostNode}`;
+    return objects.run(turnOf(id), 'the end of a move', `${named} is lost`, () => this.#finish(id, lost, named));
+  }
+
+  async #finish(id: VolumeId, lost: LostOrder | LostPool, named: string): Promise<MoveJob> {
+    const { objects, pools } = this.#options;
+    this.#requireReady();
+    const found = this.#runs.get(id)?.job ?? this.#ended.get(id);
+    if (found === undefined || found.state === 'done' || found.state === 'cancelled') {
+      throw new NotFound(`volume ${id} is not moving to this node: see holdfast move status.`);
+    }
+    const [node, pool] = 'lostPool' in lost ? [undefined, lost.lostPool] : [lost.lostNode, found.from];
+    if (found.node !== node || found.from !== pool) {
+      const from = found.node === undefined ? `pool ${found.from}` : `node ${found.node}`;
+      throw new FailedPrecondition(`volume ${id} is moving here from ${from}, and not from ${named}.`);
+    }
+    return this.#endByHand(found, 'an operator finishes the move.', async (job) => {
+      await objects.claim([{ object: id }], 'the end of a move', async () => {
+        // A driver that was killed after the commit has it already.
+        if ((await pools.get(job.to).find(id)) !== undefined) return;
+        await finishCopy(pools, job, 'lostPool' in lost ? undefined : lost);
+      });
+      switched.publish({ volumeId: id });
+      // Its snapshots are lost with their pool.
+      return this.#end({ ...job, withSnapshots: undefined }, 'done', undefined);
+    });
   }
 
   /** The same at the source of a move to another node, or of one that this node knows nothing of. */
@@ -625,8 +670,16 @@ export class Mover {
         for (const pool of pools) if (await movesOf(pool).outdate(id, by)) is = true;
         return is;
       });
-      if (!isOutdated) this.#requireOpen(id);
-      return isOutdated;
+      if (!isOutdated) {
+        this.#requireOpen(id);
+        return false;
+      }
+      // The other node of its move has it, and may never tell this one of that.
+      await this.#options.peers?.arrived(id, by.node);
+      for (const { pool, state } of copies) {
+        if (state.mark.fence !== undefined) await removeSnapshots(pool, { id, moveId: state.mark.fence.moveId });
+      }
+      return true;
     });
   }
 
@@ -706,7 +759,8 @@ export class Mover {
         const source = this.#sourceOf(job, ending.signal);
         try {
           const { signal } = ending;
-          await new Moving({ job, source, pools, objects, pace, progress, signal, keepUpMs }).run();
+          const whole = (copy: WholeCopy) => this.#noteWhole(run, copy);
+          await new Moving({ job, source, pools, objects, pace, progress, signal, whole, keepUpMs }).run();
         } finally {
           source.end();
         }
@@ -732,6 +786,12 @@ export class Mover {
         run.isUnconnected = false;
       }
     }
+  }
+
+  async #noteWhole(run: Run, whole: WholeCopy): Promise<void> {
+    const job = { ...run.job, whole };
+    await step('move/whole', () => this.#jobs.write(job));
+    run.job = job;
   }
 
   /** True if a pool is not open, or the source has handed the volume over: only its end makes it available again. */
@@ -818,7 +878,8 @@ export class Mover {
 
   /** True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. */
   async #isWhole({ id, to }: MoveJob): Promise<boolean> {
-    return this.#isOpen(to) && isWholeBy(await movesOf(this.#options.pools.get(to)).comingNote(id));
+    if (!this.#isOpen(to)) return false;
+    return readUnderBy(await movesOf(this.#options.pools.get(to)).comingNote(id)) !== undefined;
   }
 
   /** If that cannot be done now, the next start does it, or the end of the move (`cancel`). */
@@ -847,7 +908,8 @@ export class Mover {
   }
 
   async #end(job: MoveJob, state: 'cancelled' | 'done' | 'failed', reason: string | undefined): Promise<MoveJob> {
-    const ended = endedJob(job, state, reason);
+    const { whole, ...rest } = job;
+    const ended = endedJob(state === 'failed' ? { ...rest, whole } : rest, state, reason);
     // Noted before the move has ended: a restart in between launches it again.
     if (state === 'done' && job.withSnapshots === true) await this.#snapshots.launch(job);
     await step('move/forget', () => this.#jobs.write(ended));
@@ -907,7 +969,7 @@ export class Mover {
       // Unless it was deleted.
       if (state === undefined && this.#isOpen(job.to) && !(await this.#isDeleted(job))) throw lastCopy(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
-      const isGiven = state?.why === 'given' && isOurs;
+      const isGiven = (state?.why === 'given' && isOurs) || (state?.why === 'old' && (await this.#isBeforeFinish(job)));
       // It may have the volume, unless it is open and has not, or is no pool of this node any more.
       if ((isGiven && pools.names().includes(job.to)) || this.#isOpen(job.to)) {
         if ((await pools.get(job.to).find(id)) !== undefined) throw arrived(job);
@@ -917,6 +979,14 @@ export class Mover {
       else if (isOurs) await movesOf(source).open(id, moveId);
     });
     await removeSnapshots(source, job);
+  }
+
+  /** True if an operator has ordered the end of its move without this copy, which had no fence, and no pool of this node has a later one. */
+  async #isBeforeFinish({ from, id }: MoveJob): Promise<boolean> {
+    const { pools } = this.#options;
+    this.#requireOpen(id);
+    const isElsewhere = (await movesOf(pools.get(from)).whereElse(id)) !== undefined;
+    return !isElsewhere && (await this.#having(id)).length === 1;
   }
 
   /**
@@ -1103,7 +1173,7 @@ function handedOverTo({ id, to }: MoveJob): FailedPrecondition {
 
 function lastCopy({ from, id, to }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(
-    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again.`,
+    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}.`,
   );
 }
 

@@ -14,7 +14,7 @@ import type { CopyMark } from '../volume/move/rule.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { type CopyWork, copyRanges, type Pace } from './copy.ts';
-import type { MoveJob } from './job.ts';
+import type { MoveJob, WholeCopy } from './job.ts';
 import { KeepUp } from './keep-up.ts';
 import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
 import { switched } from './switched.ts';
@@ -57,6 +57,8 @@ export interface MovingParts {
   readonly pace: Pace;
   readonly progress: MoveProgress;
   readonly signal: AbortSignal;
+  /** Notes the copy before it is handed over: without its source nothing else would tell which volume it is. */
+  readonly whole: (copy: WholeCopy) => Promise<void>;
   /** The smallest distance between two rounds of a volume that stays in use (`KeepUp`). */
   readonly keepUpMs?: number | undefined;
 }
@@ -169,7 +171,7 @@ export class Moving {
   async #hasGoneOn(given: CopyMark): Promise<boolean> {
     const { id, moveId } = this.#parts.job;
     // The commit takes away the copy that waits for the hand-over: the volume has not arrived while that is there.
-    if (isWholeBy(await this.#to.comingNote(id))) return false;
+    if (readUnderBy(await this.#to.comingNote(id)) !== undefined) return false;
     const { node } = this.#source;
     const generation = node === undefined ? undefined : await this.#to.goneOn(id, given, node);
     if (generation === undefined) return false;
@@ -370,10 +372,11 @@ export class Moving {
   }
 
   /** Handed over, committed, and out of sight where it was: from here on it is the other pool's. */
-  async #switch(incoming: Incoming, { fenceId, record }: Closed, mark: CopyMark): Promise<void> {
+  async #switch(incoming: Incoming, { fenceId, generation, record }: Closed, mark: CopyMark): Promise<void> {
     const { id, moveId } = this.#parts.job;
     // This node may have heard of a later copy meanwhile.
     if (mark.fence?.isGiven !== true) await this.#to.requireNotPast(id, mark);
+    if (generation !== undefined) await this.#parts.whole({ fenceId, generation, record });
     const shape = await this.#to.recordFor(record);
     const { readUnder } = this.#content;
     await this.#source.handOver({ moveId, fenceId }, async (answer) => {
@@ -408,9 +411,9 @@ function requireEnd(endBytes: bigint, expected: bigint, kind: Incoming['kind']):
   );
 }
 
-/** True if the note of a copy says that it has all bytes, and may have been handed over. */
-export function isWholeBy(note: string | undefined): boolean {
-  return parseContent(note)?.readUnder !== undefined;
+/** The fence under which all bytes of a copy were read, as its note says: it may have been handed over. */
+export function readUnderBy(note: string | undefined): string | undefined {
+  return parseContent(note)?.readUnder;
 }
 
 function unusable(id: string, title: string): FailedPrecondition {

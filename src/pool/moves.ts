@@ -13,6 +13,7 @@ import type {
   Noted,
   Request,
   Unusable,
+  WholeDraft,
 } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
@@ -206,6 +207,8 @@ export interface LaterCopy {
 export interface Closed {
   readonly record: VolumeRecord;
   readonly fenceId: string;
+  /** The generation of the copy; undefined: the driver of its node is older, and does not say it. */
+  readonly generation?: number | undefined;
 }
 
 export interface CopyState {
@@ -226,6 +229,12 @@ interface IncomingVolume extends AsyncDisposable {
   fit(record: VolumeRecord): Promise<void>;
   /** Its content is synced, and it becomes the volume, by one atomic step. @throws FailedPrecondition */
   commit(record: VolumeRecord, draft: DraftMark, answer: Answer): Promise<void>;
+  /**
+   * The same by the word of an operator: its source is lost. All pools of this node are open, and none has the volume.
+   * @param lost the node that was its source; undefined: a pool of this node
+   * @throws FailedPrecondition
+   */
+  finish(record: VolumeRecord, draft: WholeDraft, lost: LostNode | undefined): Promise<void>;
 }
 
 /** A volume that is the bytes of a device. */

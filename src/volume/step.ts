@@ -116,6 +116,7 @@ export const moveStepNames = [
   'move/note',
   'move/draft',
   'move/progress',
+  'move/whole',
   'move/fence',
   'move/open',
   'move/generation',

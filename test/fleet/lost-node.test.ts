@@ -123,3 +123,75 @@ describe('a node that is lost after a volume has moved to it', () => {
     assert.match(again.problems, /is on node node-a by now, so a copy on node node-b must not be used/);
   });
 });
+
+describe('a node that is lost between the hand-over of a volume and its commit', () => {
+  let command: DriverCommand;
+  before(async () => {
+    command = await buildDriver();
+  });
+  after(() => command[Symbol.dispose]());
+
+  test('has the move finished without it once it is forgotten, and its copy is used no more when it is there again', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const api = fleet.api.client(fleet.scratch);
+    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
+    const viewer = new Viewer(fleet.api, 'operator', rights);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    await fleet.node('node-b').driver.stop();
+    await fleet.startNode('node-b', 'before move/complete 1');
+    await started(fleet, viewer, id, 'node-b');
+    await fleet.node('node-b').driver.ended();
+    await fleet.node('node-a').driver.kill();
+    await controller.logged('a link has ended', { node: 'node-a' });
+    await fleet.startNode('node-b', 'after move/commit 1');
+
+    const finish = () =>
+      viewer.post(controller, `/v1/moves/finish?output=json&volume=${id}&node=node-b&node-is-lost=node-a`);
+    const needless = await viewer.post(controller, `/v1/moves/finish?output=json&volume=${id}&node=node-b`);
+    assert.match(needless.problems, /move finish needs one that is lost/);
+    const poolIsLost = `/v1/moves/finish?output=json&volume=${id}&node=node-b&pool-is-lost=default`;
+    assert.match((await viewer.post(controller, poolIsLost)).problems, /is on node node-a by now/);
+    await eventually(async () => assert.match((await finish()).problems, /forget-node node-a comes first/));
+    const { scratch } = fleet.node('node-b');
+    const config = `defaultPool: default\npools:\n  default: { directory: ${scratch.join('pool')} }\n`;
+    const words = ['move', 'finish', id, '--node-is-lost', 'node-a'];
+    const local = await holdfast(words, environmentFor(scratch, { config }));
+    assert.match(local.stderr, /the controller checks whether node node-a is lost: kubectl holdfast move finish/);
+
+    const forgotten = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.object({ at: z.string() }) });
+    await forgotten.change((notes) => notes.set('node-a', { at: new Date().toISOString() }) !== undefined);
+    await eventually(async () => assert.match((await finish()).problems, /forgotten just now/), 30_000);
+    await longAgo(api);
+    // The lost node has taken it back before.
+    const before = { node: 'node-a', lostNode: 'node-b', at: new Date().toISOString(), generation: 5_000_000 };
+    const takenBack = new SecretNotes({ api, place, key: 'taken-back', schema: z.unknown() });
+    await takenBack.change((notes) => notes.set(id, before) !== undefined);
+    // The driver is killed once the copy is the volume, and the controller does not hear of that.
+    await eventually(async () => {
+      const { problems } = await finish();
+      assert.ok(fleet.node('node-b').driver.hasEnded, problems);
+    }, 30_000);
+    await fleet.startNode('node-b');
+    await eventually(async () => {
+      const { problems, status } = await finish();
+      assert.equal(status, 200, problems);
+    }, 30_000);
+    assert.equal(await use(fleet, 'node-b', id, false), digest);
+    const note = (await readTakenBack(api, place)).get(id);
+    assert.equal(note?.node, 'node-b');
+    assert.ok((note?.generation ?? 0) >= 6_000_000, `${note?.generation}`);
+    using client = controller.connect();
+    const { volume } = await client.controller.ControllerGetVolume({ volume_id: id });
+    assert.equal(volume?.accessible_topology[0]?.segments['topology.holdfast.dev/node'], 'node-b');
+
+    await forgotten.change((notes) => notes.delete('node-a'));
+    await fleet.startNode('node-a');
+    await controller.logged('a node that was lost knows that a volume was taken back from it', { node: 'node-a' });
+    const volumesOn = (node: string) => readdirSync(fleet.node(node).scratch.join('pool', 'volumes'));
+    assert.deepEqual([volumesOn('node-a').includes(id), volumesOn('node-b').includes(id)], [false, true]);
+    assert.equal(await use(fleet, 'node-b', id, false), digest);
+    await assert.rejects(use(fleet, 'node-a', id, false), /There is no volume/);
+  });
+});

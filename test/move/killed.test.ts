@@ -34,6 +34,7 @@ const points: readonly (readonly [StepName, number])[] = [
   ['move/progress', 3],
   ['move/fence', 1],
   ['move/progress', 5],
+  ['move/whole', 1],
   ['move/generation', 1],
   ['move/give', 1],
   ['move/complete', 1],
@@ -43,6 +44,8 @@ const points: readonly (readonly [StepName, number])[] = [
 ];
 /** The steps of a move that is given up. */
 const cancelPoints: readonly StepName[] = ['move/discard', 'move/open', 'move/forget'];
+/** The steps of a move that is finished without the pool that the volume leaves. */
+const finishPoints: readonly StepName[] = ['move/generation', 'move/complete', 'move/commit', 'move/forget'];
 
 const single = { access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
 
@@ -106,10 +109,12 @@ class Node {
     this.admin = new AdminClient(scratch.join('data', 'admin.sock'));
   }
 
-  async start(crashPoint?: string): Promise<DriverProcess> {
+  /** @param isAlone without the pool that volumes are made in */
+  async start(crashPoint?: string, isAlone = false): Promise<DriverProcess> {
+    const pools = this.#kind.pools(this.scratch);
     const driver = await DriverProcess.start(this.scratch, {
       command: this.#command.plain,
-      config: ['defaultPool: plain', 'pools:', ...this.#kind.pools(this.scratch), ''].join('\n'),
+      config: [`defaultPool: ${isAlone ? 'other' : 'plain'}`, 'pools:', ...pools.slice(isAlone ? 1 : 0), ''].join('\n'),
       environment: {
         ...this.#command.environment,
         ...(crashPoint !== undefined && { HOLDFAST_TEST_CRASH_AT: crashPoint }),
@@ -241,7 +246,69 @@ for (const kind of [images, directories])
         });
       }
     });
+
+    test('before and after each step of its end without the first pool, which is lost: one whole copy', async (t) => {
+      for (const step of finishPoints) {
+        for (const when of ['before', 'after']) {
+          await t.test(`${when} ${step}`, async () => {
+            using scratch = new Scratch('move-killed');
+            const node = new Node(scratch, kind, command);
+            const [id, digest] = await handedOver(node);
+            const finish = () => node.admin.finishMove(id, { lostPool: 'plain' });
+            {
+              await using driver = await node.start(`${when} ${step} 1`, true);
+              await eventually(async () => assert.equal((await node.move(id))?.state, 'running'));
+              await finish().catch(requireGone);
+              await driver.ended();
+            }
+            {
+              await using driver = await node.start(undefined, true);
+              using client = driver.connect();
+              await eventually(async () => assert.notEqual(await node.move(id), undefined));
+              if ((await node.move(id))?.state !== 'done') await finish();
+              assert.equal(await node.use(client, id, false), digest);
+            }
+            // The pool is there after all.
+            await using driver = await node.start();
+            using client = driver.connect();
+            assert.equal(await node.pool(id), 'other');
+            await node.admin.cancelMove(id);
+            assert.equal(await node.use(client, id, false), digest);
+            assert.deepEqual(readdirSync(scratch.join('plain', 'volumes')), []);
+          });
+        }
+      }
+    });
+
+    test('after the first step of that, and the pool is there after all: the copy there is the volume again', async () => {
+      using scratch = new Scratch('move-killed');
+      const node = new Node(scratch, kind, command);
+      const [id, digest] = await handedOver(node);
+      {
+        await using driver = await node.start('after move/generation 1', true);
+        await eventually(async () => assert.equal((await node.move(id))?.state, 'running'));
+        await node.admin.finishMove(id, { lostPool: 'plain' }).catch(requireGone);
+        await driver.ended();
+      }
+      await using driver = await node.start();
+      using client = driver.connect();
+      await eventually(async () => assert.equal((await node.move(id))?.state, 'running'));
+      await node.admin.cancelMove(id);
+      assert.equal(await node.pool(id), 'plain');
+      assert.equal(await node.use(client, id, false), digest);
+    });
   });
+
+/** A volume whose driver has died after the hand-over, before the commit. @returns its id and its digest */
+async function handedOver(node: Node): Promise<readonly [id: string, digest: string]> {
+  await using driver = await node.start('before move/complete 1');
+  using client = driver.connect();
+  const id = await node.volume.create(client, { pool: 'plain' });
+  const digest = await node.use(client, id, true);
+  await node.admin.startMove(id, 'other', undefined).catch(requireGone);
+  await driver.ended();
+  return [id, digest];
+}
 
 /** Kills the driver once some bytes are copied. */
 async function diesCopying(driver: DriverProcess, node: Node, id: string): Promise<void> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { listMoves } from '../../src/admin/moving.ts';
@@ -9,7 +9,7 @@ import { copySuffix } from '../../src/pool/records/layout.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { deviceOf } from './devices.ts';
+import { deviceOf, digestOf } from './devices.ts';
 import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
@@ -34,10 +34,19 @@ function failCommits(node: MovingNode): void {
 /** Moves the volume from a to b until it is handed over, and commits it nowhere. @returns the id of the move */
 async function handedOver(a: MovingNode, b: MovingNode): Promise<string> {
   await filled(a);
+  return handOver(a, b);
+}
+
+async function handOver(a: MovingNode, b: MovingNode): Promise<string> {
   failCommits(b);
   const moveId = await order(a, b, id);
   await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given'));
   return moveId;
+}
+
+async function digestIn(node: MovingNode): Promise<string> {
+  await using shown = await deviceOf(node, id);
+  return digestOf(shown.devicePath);
 }
 
 /** The disks of a node are lost. */
@@ -94,6 +103,123 @@ describe('a move whose source loses its disks between hand-over and commit', () 
     await using a = await MovingNode.open(scratch, broker, 'a');
     await failed(a, b, moveId);
     assert.equal(await movesOf(b.pool).comingBytes(id), 0n);
+  });
+});
+
+describe('a copy whose source is lost between hand-over and commit', () => {
+  const lost = { lostNode: 'a' };
+
+  test('becomes the volume by the word of an operator, and the copy of the source that comes back is an earlier one', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    let before: string;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await filled(a);
+      before = await digestIn(a);
+      await handOver(a, b);
+    }
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    const late = { ...lost, deadline: new Date(Date.now() - 1) };
+    await assert.rejects(b.mover.finish(id, late), { name: 'Unavailable', message: /was not taken back in time/ });
+    for (const wrong of [{ lostNode: 'c' }, { lostPool: 'data' }]) {
+      await assert.rejects(b.mover.finish(id, wrong), /is moving here from node a, and not from/);
+    }
+    assert.equal(b.sight(id).job.state, 'running');
+    assert.equal((await b.mover.finish(id, lost)).state, 'done');
+    assert.equal(await digestIn(b), before);
+    const { generation } = (await movesOf(b.pool).stateOf(id)).mark;
+    assert.ok(generation > 100_000, `${generation}`);
+    assert.equal(await movesOf(b.pool).whereElse(id), undefined);
+    assert.deepEqual(await b.mover.copyOf(id), {
+      ...{ generation, isVolume: true, elsewhere: undefined },
+      createdAt: (await b.pool.find(id))?.createdAt,
+    });
+    // As the controller tells it.
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    const { createdAt } = (await a.pool.find(id)) ?? assert.fail();
+    const by = { generation, node: 'b', at: new Date().toISOString(), createdAt };
+    assert.equal(await a.mover.outdate(id, by), true);
+    assert.equal(await a.pool.find(id), undefined);
+    assert.equal(a.leavings.nodeFor(id), undefined);
+    const snapshots = await a.pool.listSnapshots(undefined, undefined, id);
+    assert.deepEqual(snapshots, []);
+  });
+
+  test('is of a later generation than the copy there that became the volume by such a word before', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await filled(a);
+      await handOver(a, b);
+    }
+    let laterThan: number;
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await a.mover.cancel(id, { lostNode: 'b' });
+      laterThan = (await a.mover.copyOf(id)).generation;
+    }
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await b.mover.finish(id, { ...lost, laterThan });
+    assert.ok((await b.mover.copyOf(id)).generation > laterThan);
+  });
+
+  test('and that was to become the volume, and did not, becomes it by another word', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await filled(a);
+      await handOver(a, b);
+    }
+    const note = scratch.join('data-b', 'moved', `${id}.json`);
+    mkdirSync(scratch.join('data-b', 'moved'), { recursive: true });
+    writeFileSync(note, JSON.stringify({ format: 1, generation: 1_000_001, at: 'a' }));
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await b.mover.finish(id, lost);
+      assert.ok((await b.mover.copyOf(id)).generation > 1_000_001);
+    }
+  });
+
+  test('is given up by its node once the source is there again, although it was to become the volume', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    let moveId: string;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await filled(a);
+      moveId = await handOver(a, b);
+    }
+    mkdirSync(scratch.join('data-b', 'moved'), { recursive: true });
+    const note = scratch.join('data-b', 'moved', `${id}.json`);
+    writeFileSync(note, JSON.stringify({ format: 1, generation: 1_000_001, at: 'a' }));
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await introduce(a, b, { id, moveId });
+    assert.equal((await b.mover.cancel(id)).state, 'cancelled');
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
+    await assert.rejects(b.mover.finish(id, lost), { name: 'NotFound' });
+  });
+
+  test('does not if its driver does not say its generation', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      const close = movesOf(a.pool).close.bind(movesOf(a.pool));
+      movesOf(a.pool).close = async (...args) => ({ ...(await close(...args)), generation: undefined });
+      await filled(a);
+      await handOver(a, b);
+    }
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await assert.rejects(b.mover.finish(id, lost), /from a driver that is older/);
+    assert.ok((await movesOf(b.pool).comingBytes(id)) > 0n);
   });
 });
 

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import type { MoveJob } from '../../src/move/job.ts';
 import { LeftVolumes } from '../../src/move/left-volumes.ts';
+import { moveMarkName } from '../../src/pool/records/move-marks.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { quiet } from '../support/pool-log.ts';
@@ -147,6 +148,125 @@ describe('a move whose first pool is away', () => {
     await eventually(() => deleted(node));
     assert.deepEqual(await listed(node), []);
     await eventually(() => assert.notEqual(node.sight().job.state, 'running'));
+  });
+});
+
+describe('a copy whose first pool is lost', () => {
+  const lost = { lostPool: 'one' };
+
+  test('becomes the volume by the word of an operator, and the copy that comes back is never used', async () => {
+    using scratch = new Scratch('away');
+    const { before } = await handedOver(scratch);
+    {
+      await using node = await Node.open(scratch, [sized('two')]);
+      await assert.rejects(
+        node.mover.finish(id, { lostPool: 'two' }),
+        /is moving here from pool one, and not from pool two/,
+      );
+      await assert.rejects(
+        node.mover.finish(id, { lostNode: 'b' }),
+        /is moving here from pool one, and not from node b/,
+      );
+      const { state, to } = await node.mover.finish(id, lost);
+      assert.deepEqual([state, to], ['done', 'two']);
+      assert.equal(await digest(node), before);
+      assert.deepEqual(draftsIn(scratch), []);
+      await assert.rejects(node.mover.finish(id, lost), { name: 'NotFound' });
+    }
+    await using node = await Node.open(scratch);
+    assert.deepEqual(await listed(node), [id]);
+    const { mark, why } = await movesOf(node.pools.get('one')).stateOf(id);
+    assert.equal(why, 'given');
+    assert.ok(mark.generation < (await movesOf(node.pools.get('two')).stateOf(id)).mark.generation);
+    await assert.rejects(node.pools.get('one').attach(id, { persistent: false }), /was handed over by pool one/);
+    await node.mover.cancel(id);
+    assert.equal(await node.pools.get('one').find(id), undefined);
+    assert.equal(await digest(node), before);
+  });
+
+  test('does so where that pool has an empty disk by now', async () => {
+    using scratch = new Scratch('away');
+    const { before } = await handedOver(scratch);
+    rmSync(scratch.join('one.img'));
+    rmSync(scratch.join('data/pools/one.id'), { force: true });
+    await using node = await Node.open(scratch);
+    await node.mover.finish(id, lost);
+    assert.equal((await node.pools.require(id)).pool.name, 'two');
+    assert.equal(await digest(node), before);
+  });
+
+  test('does not as long as that is in the configuration, and is not open, or has the volume', async () => {
+    using scratch = new Scratch('away');
+    const { drafts } = await handedOver(scratch);
+    const away = ['one'];
+    {
+      await using node = await Node.open(scratch, undefined, away);
+      await assert.rejects(node.mover.finish(id, lost), {
+        name: 'Unavailable',
+        message: /pool one, which is not open/,
+      });
+      assert.equal(node.sight().job.state, 'running');
+    }
+    away[0] = 'two';
+    {
+      await using node = await Node.open(scratch, [sized('two')], away);
+      await assert.rejects(node.mover.finish(id, lost), {
+        name: 'Unavailable',
+        message: /pool two could not be opened/,
+      });
+    }
+    const path = scratch.join('data/moves', `${id}.json`);
+    const job = { ...JSON.parse(readFileSync(path, 'utf8')), endedAt: new Date().toISOString() };
+    writeFileSync(path, JSON.stringify({ ...job, state: 'failed', reason: 'any' }));
+    await using node = await Node.open(scratch);
+    await assert.rejects(node.mover.finish(id, lost), /is in pool one of this node/);
+    assert.deepEqual(draftsIn(scratch), drafts);
+    assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).mark.generation, 0);
+    await node.mover.cancel(id);
+    assert.equal((await node.pools.require(id)).pool.name, 'one');
+  });
+
+  test('does not if it is not whole, or nothing says which copies are later ones', async () => {
+    using scratch = new Scratch('away');
+    await cutShort(scratch);
+    {
+      await using node = await Node.open(scratch, [sized('two')]);
+      await assert.rejects(node.mover.finish(id, lost), /has not come to pool two as a whole/);
+      assert.equal(draftsIn(scratch).length, 1);
+    }
+    using other = new Scratch('away');
+    await handedOver(other);
+    const path = other.join('data/moves', `${id}.json`);
+    const job = JSON.parse(readFileSync(path, 'utf8'));
+    for (const whole of [undefined, { ...job.whole, fenceId: 'another' }]) {
+      writeFileSync(path, JSON.stringify({ ...job, whole }));
+      await using node = await Node.open(other, [sized('two')]);
+      await assert.rejects(
+        node.mover.finish(id, lost),
+        /from a driver that is older, or this node has lost what it noted/,
+      );
+      assert.equal(draftsIn(other).length, 1);
+    }
+  });
+
+  test('which was to become the volume, and did not: the copy of that pool, which had no fence any more, is it again', async () => {
+    using scratch = new Scratch('away');
+    const { before } = await handedOver(scratch);
+    // The fence had ended before that pool was lost, and the driver was killed before the commit.
+    const path = scratch.join('data/moves', `${id}.json`);
+    const job = { ...JSON.parse(readFileSync(path, 'utf8')), endedAt: new Date().toISOString() };
+    writeFileSync(path, JSON.stringify({ ...job, state: 'failed', reason: 'any' }));
+    {
+      await using _node = await Node.open(scratch);
+      rmSync(scratch.join('data/pools/one/volumes', id, moveMarkName));
+    }
+    const note = scratch.join('data/moved', `${id}.json`);
+    writeFileSync(note, JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), generation: 2 }));
+    await using node = await Node.open(scratch);
+    assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'old');
+    await node.mover.cancel(id);
+    assert.equal((await node.pools.require(id)).pool.name, 'one');
+    assert.equal(await digest(node), before);
   });
 });
 

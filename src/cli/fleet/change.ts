@@ -5,16 +5,17 @@ import type * as wire from '../../csi/generated/types.ts';
 import { requireLost, requireOnlyAt } from '../../fleet/controller/lost-node.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
-import { noteTakingBack, readTakenBack, settleTakenBack } from '../../fleet/kubernetes/taken-back.ts';
+import { dropTakenBack, noteTakingBack, readTakenBack, settleTakenBack } from '../../fleet/kubernetes/taken-back.ts';
 import { requireAllTold } from '../../fleet/routing/missing.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
-import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
+import { FailedPrecondition, HoldfastError, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
+import type { LostNode } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
-import { printCancelled, printResume } from '../move.ts';
+import { printCancelled, printFinished, printResume } from '../move.ts';
 import type { Output } from '../output/output.ts';
 import { exitCodes } from '../output/output.ts';
 import { printPurged, printRestored } from '../trash.ts';
@@ -32,7 +33,7 @@ const searchMs = 10_000;
 
 /**
  * Makes a change that a permitted user asks for: `kubectl holdfast trash restore`, `trash purge`,
- * `move cancel` and `forget-node`, and the page.
+ * `move cancel`, `move finish` and `forget-node`, and the page.
  * @throws HoldfastError
  */
 export async function changeFleet(
@@ -46,26 +47,33 @@ export async function changeFleet(
   if (change === 'move') return moveVolume(fleet, wishes, output, signal);
   if (change === 'cancel') {
     const { id, node } = await movingVolume(fleet, wishes, signal);
-    const cancelled = await taking(fleet, wishes, { id, node }, async (lostNode) => {
+    const cancelled = await taking(fleet, wishes, { id, node }, async (lost) => {
       // A node that is lost hears of nothing.
-      if (lostNode === undefined) {
+      if (lost === undefined) {
         requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
         await fleet.moves.beforeCancel(node, id);
       }
-      return send(fleet, { node, id, lostNode, rpc: 'CancelMove' }, moving);
+      return send(fleet, { node, id, lost, rpc: 'CancelMove' }, moving);
     });
     printCancelled(output, cancelled, json);
     if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
     return exitCodes.ok;
   }
+  if (change === 'finish') {
+    const { id, node } = await movingVolume(fleet, wishes, signal);
+    const finished = await taking(fleet, wishes, { id, node }, (lost) =>
+      send(fleet, { node, id, lost, lostPool: poolLost(fleet, wishes, { id, node }), rpc: 'FinishMove' }, moving),
+    );
+    printFinished(output, finished, json);
+    if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
+    return exitCodes.ok;
+  }
   const { id, node } = await trashedVolume(fleet, wishes, signal);
   if (change === 'restore') {
-    const { lostPool } = wishes;
-    const back = await taking(fleet, wishes, { id, node }, (lostNode) => {
+    const back = await taking(fleet, wishes, { id, node }, (lost) => {
       requireOnlyAt(fleet.state, id, [node]);
-      // The disk may be in any of them.
-      if (lostPool !== undefined) requireAllTold(fleet.state, id);
-      return send(fleet, { node, id, lostNode, lostPool, rpc: 'RestoreTrashed' }, restored);
+      const lostPool = poolLost(fleet, wishes, { id, node });
+      return send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
     });
     printRestored(output, back, json);
     if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
@@ -80,9 +88,9 @@ export async function changeFleet(
  */
 async function taking<T>(
   { api, driverName, moves, place, state }: ChangedFleet,
-  { lostNode }: ChangeWishes,
+  { change, lostNode }: ChangeWishes,
   { id: volumeId, node }: Found,
-  order: (lostNode: string | undefined) => Promise<T>,
+  order: (lost: LostNode | undefined) => Promise<T>,
 ): Promise<T> {
   if (lostNode === undefined) return order(undefined);
   const recordedOn: string[] = [];
@@ -102,18 +110,39 @@ async function taking<T>(
     asked = before.at;
   }
   const note = await noteTakingBack(api, place, { ...wished, asked });
-  let isDone = false;
+  let [isDone, isRefused] = [false, false];
   try {
-    const result = await order(lostNode);
+    // The copy that was taken back last may be the one on the lost node.
+    const result = await order({ lostNode, laterThan: note.earlier?.generation });
     isDone = true;
     return result;
+  } catch (error) {
+    isRefused = change === 'finish' && isRefusal(error);
+    throw error;
   } finally {
     // Otherwise the controller does it a minute later.
     const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
     // An answer may be lost, or the order given twice. Where it has failed, it may yet be carried out: the note stays.
     const isSure = seen !== undefined && (isDone || (seen.isVolume && seen.generation > 0));
     if (isSure) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
+    else if (isRefused && seen !== undefined) await dropTakenBack(api, place, volumeId, note).catch(() => undefined);
   }
+}
+
+/**
+ * The pool that is lost, as an operator says.
+ * @throws FailedPrecondition, Unavailable if its disk may be in another node, which has the volume
+ */
+function poolLost({ state }: ChangedFleet, { lostPool }: ChangeWishes, { id, node }: Found): string | undefined {
+  if (lostPool === undefined) return undefined;
+  requireOnlyAt(state, id, [node]);
+  requireAllTold(state, id);
+  return lostPool;
+}
+
+/** A copy that is refused has not become the volume, and nothing says so later: there is no copy then. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof HoldfastError && ['ALREADY_EXISTS', 'FAILED_PRECONDITION', 'NOT_FOUND'].includes(error.code);
 }
 
 function forgetNode({ api, driverName, place, state }: ChangedFleet, wishes: ChangeWishes, output: Output) {
@@ -197,21 +226,24 @@ async function trashedVolume(fleet: ChangedFleet, wishes: ChangeWishes, signal: 
 interface Sent {
   readonly node: string;
   readonly id: string;
-  readonly lostNode?: string | undefined;
+  readonly lost?: LostNode | undefined;
   readonly lostPool?: string | undefined;
-  readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove';
+  readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove' | 'FinishMove';
 }
 
 /** @throws the node's error, Unavailable, TooLate */
 async function send<T>(
   { sessions, state }: ChangedFleet,
-  { id, lostNode = '', lostPool = '', node, rpc }: Sent,
+  { id, lost, lostPool = '', node, rpc }: Sent,
   schema: z.ZodType<T>,
 ): Promise<T> {
   if (state.node(node)?.isLinked !== true) {
     throw new Unavailable(`Node ${node} is away: nothing changes there until it is back.`);
   }
-  const request = encode(requestType, { volume_id: id, lost_node: lostNode, lost_pool: lostPool });
+  const request = encode(requestType, {
+    ...{ volume_id: id, lost_node: lost?.lostNode ?? '', lost_pool: lostPool },
+    later_than: BigInt(lost?.laterThan ?? 0),
+  });
   const deadline = new Date(Date.now() + changeMs);
   try {
     const bytes = await sessions

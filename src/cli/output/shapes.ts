@@ -246,6 +246,7 @@ export const shapes = {
   'move --dry-run': plannedMove,
   'move status': moveList,
   'move cancel': moving,
+  'move finish': moving,
   doctor: z.object({
     healthy: z.boolean().describe('false: something must be mended, and the exit code is 1'),
     findings: z.array(finding),

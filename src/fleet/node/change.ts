@@ -1,4 +1,4 @@
-import type { AdminHandlers, RestoreOrder, VolumeOfLostNode } from '../../admin/service.ts';
+import type { AdminHandlers, VolumeOfLost, VolumeOfLostNode } from '../../admin/service.ts';
 import { methodsOf } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
 import type { ChangeHandlers } from '../../csi/generated/types.ts';
@@ -7,19 +7,22 @@ import { InvalidArgument } from '../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 
 /** The operator's commands that can also be asked for through the controller. */
-export type Changes = Pick<AdminHandlers, 'cancelMove' | 'purge' | 'restore'>;
+export type Changes = Pick<AdminHandlers, 'cancelMove' | 'finishMove' | 'purge' | 'restore'>;
 
 /** The calls with which the controller has this node change something: the same handlers as those of the admin socket. */
 export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap<string, UnaryCall> {
   const handlers: ChangeHandlers = {
     async RestoreTrashed(request, call) {
-      return { result: JSON.stringify(await changes.restore(trashedIn(request), call)) };
+      return { result: JSON.stringify(await changes.restore(lostIn(request), call)) };
     },
     async PurgeTrashed({ volume_id }, call) {
       return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };
     },
     async CancelMove(request, call) {
       return { result: JSON.stringify(await changes.cancelMove(volumeIn(request), call)) };
+    },
+    async FinishMove(request, call) {
+      return { result: JSON.stringify(await changes.finishMove(lostIn(request), call)) };
     },
   };
   const byName: Readonly<Record<string, ChangeHandlers[keyof ChangeHandlers]>> = handlers;
@@ -30,12 +33,23 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
 }
 
 /** The controller knows that the other node is lost. */
-function volumeIn({ lost_node: lostNode, volume_id }: wire.ChangeRequest): VolumeOfLostNode {
-  return { id: idIn(volume_id), ...(lostNode !== '' && { lostNode }) };
+function volumeIn({ later_than, lost_node: lostNode, volume_id }: wire.ChangeRequest): VolumeOfLostNode {
+  const id = idIn(volume_id);
+  if (lostNode === '') return { id };
+  return { id, lostNode, ...(later_than !== 0n && { laterThan: generationIn(later_than) }) };
+}
+
+/** A later one cannot be noted, nor one after it. */
+const maxGeneration = 1n << 52n;
+
+/** @throws InvalidArgument */
+export function generationIn(generation: bigint): number {
+  if (generation > 0n && generation <= maxGeneration) return Number(generation);
+  throw new InvalidArgument(`${generation} is no generation of a volume.`);
 }
 
 /** The controller knows that no other node has the volume. */
-function trashedIn(request: wire.ChangeRequest): RestoreOrder {
+function lostIn(request: wire.ChangeRequest): VolumeOfLost {
   const { lost_pool: lostPool } = request;
   return { ...volumeIn(request), ...(lostPool !== '' && { lostPool }) };
 }

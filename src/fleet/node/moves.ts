@@ -11,7 +11,7 @@ import type { Nodes } from '../../move/nodes/nodes.ts';
 import { switched } from '../../move/switched.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { makeKey } from '../tls/certificate.ts';
-import { idIn } from './change.ts';
+import { generationIn, idIn } from './change.ts';
 
 /** This node's part in moves between nodes. */
 export interface NodeMoves {
@@ -144,15 +144,6 @@ function kindIn(text: string): AdmissionKind {
   if (text === '') return 'again';
   if (text === 'order' || text === 'plan') return text;
   throw new InvalidArgument(`${JSON.stringify(text.slice(0, 64))} is no kind of an admission.`);
-}
-
-/** A later one cannot be noted, nor one after it. */
-const maxGeneration = 1n << 52n;
-
-/** @throws InvalidArgument */
-function generationIn(generation: bigint): number {
-  if (generation > 0n && generation <= maxGeneration) return Number(generation);
-  throw new InvalidArgument(`${generation} is no generation of a volume.`);
 }
 
 function requireText(texts: Readonly<Record<string, string>>): void {

@@ -20,7 +20,7 @@ export const listNames = [
 export type ListName = (typeof listNames)[number];
 
 /** Changes, of which the page does not offer all. */
-export type FleetChange = ChangeName | 'move';
+export type FleetChange = ChangeName | 'finish' | 'move';
 
 /** The right that each change needs. */
 export const rightsOf: Readonly<Record<FleetChange, Right>> = {
@@ -28,6 +28,7 @@ export const rightsOf: Readonly<Record<FleetChange, Right>> = {
   restore: { verb: 'update', resource: 'trash' },
   purge: { verb: 'delete', resource: 'trash' },
   cancel: { verb: 'delete', resource: 'moves' },
+  finish: { verb: 'create', resource: 'moves' },
   forget: { verb: 'delete', resource: 'nodes' },
 };
 
@@ -109,6 +110,7 @@ const changePaths: Readonly<Record<string, FleetChange>> = {
   '/v1/trash/restore': 'restore',
   '/v1/trash/purge': 'purge',
   '/v1/moves/cancel': 'cancel',
+  '/v1/moves/finish': 'finish',
   '/v1/nodes/forget': 'forget',
 };
 
@@ -131,16 +133,19 @@ export function changeWishesOf(change: FleetChange, search: string): ChangeWishe
   }
   if (isForget && node === undefined) throw new InvalidArgument('forget-node needs a node: forget-node NODE');
   if (isForget && volume !== undefined) throw new InvalidArgument('forget-node takes no volume');
-  const command = isMove ? 'move' : change === 'cancel' ? 'move cancel' : `trash ${change}`;
+  const command = isMove ? 'move' : `${change === 'cancel' || change === 'finish' ? 'move' : 'trash'} ${change}`;
   if (!isForget && volume === undefined) throw new InvalidArgument(`${command} needs a volume`);
   if (!isForget && [isMove ? 'false' : dryRun, evenSo, undo].includes('true')) {
     throw new InvalidArgument(`${command} takes neither --dry-run nor --even-so nor --undo`);
   }
-  if (lostNode !== undefined && change !== 'cancel' && change !== 'restore') {
-    throw new InvalidArgument('only move cancel and trash restore take --node-is-lost');
+  if (lostNode !== undefined && !['cancel', 'finish', 'restore'].includes(change)) {
+    throw new InvalidArgument('only move cancel, move finish and trash restore take --node-is-lost');
   }
-  if (lostPool !== undefined && change !== 'restore') {
-    throw new InvalidArgument('only trash restore takes --pool-is-lost');
+  if (lostPool !== undefined && change !== 'finish' && change !== 'restore') {
+    throw new InvalidArgument('only move finish and trash restore take --pool-is-lost');
+  }
+  if (change === 'finish' && (lostNode === undefined) === (lostPool === undefined)) {
+    throw new InvalidArgument(`${command} needs one that is lost: --node-is-lost NODE, or --pool-is-lost POOL`);
   }
   const isSet = (text: string) => text === 'true';
   return {

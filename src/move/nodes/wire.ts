@@ -74,7 +74,11 @@ export const told = {
     plan: z.object({ ...sight, pool: z.string(), usedBytes: bytes, snapshots: z.number() }).optional(),
   }),
   hasSnapshot: z.object({ isThere: z.boolean() }),
-  closed: z.object({ closed: z.object({ record: z.string(), fenceId: z.string() }).optional() }),
+  closed: z.object({
+    closed: z
+      .object({ record: z.string(), fenceId: z.string(), generation: z.int().nonnegative().optional() })
+      .optional(),
+  }),
   answer: z.object({ moveId: z.string(), fenceId: z.string(), generation: z.int().positive() }),
   reading: z.object({ record: z.string(), endBytes: bytes, totalBytes: bytes }),
   done: z.object({}),
@@ -104,12 +108,12 @@ export function placeOut(place: TreePlace | undefined) {
   return { placeDigest: place?.digest.toString('hex'), placeFileBytes: place?.fileBytes?.toString() };
 }
 
-export function closedOut({ fenceId, record }: Closed) {
-  return { fenceId, record: serializeRecord(record) };
+export function closedOut({ record, ...closed }: Closed) {
+  return { ...closed, record: serializeRecord(record) };
 }
 
-export function closedIn({ fenceId, record }: { readonly fenceId: string; readonly record: string }): Closed {
-  return { fenceId, record: recordIn(record) };
+export function closedIn({ record, ...closed }: Omit<Closed, 'record'> & { readonly record: string }): Closed {
+  return { ...closed, record: recordIn(record) };
 }
 
 /** The record that another node has sent. The volume is published to no node here: it was there, and can be used there no more. */

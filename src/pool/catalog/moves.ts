@@ -12,6 +12,7 @@ import {
   type DraftMark,
   disclaim,
   type Fence,
+  finishDraft,
   giveCopy,
   isPast,
   type LostNode,
@@ -23,6 +24,7 @@ import {
   takeBack,
   type Unusable,
   unmarked,
+  type WholeDraft,
   whereElse,
   whyUnusable,
 } from '../../volume/move/rule.ts';
@@ -100,7 +102,7 @@ export class Moves implements PoolMoves {
       if (before?.moveId !== fence.moveId || before.to !== fence.to) throw unusable(name, id, why ?? 'closed');
       // Programs of the node may have come into it meanwhile: the fence keeps only pods out.
       if (!before.isGiven) await this.#refuseProcesses(record);
-      return { record, fenceId: before.fenceId };
+      return { record, fenceId: before.fenceId, generation: mark.generation };
     }
     this.#closing.add(id);
     try {
@@ -110,7 +112,7 @@ export class Moves implements PoolMoves {
     } finally {
       this.#closing.delete(id);
     }
-    return { record, fenceId: fence.fenceId };
+    return { record, fenceId: fence.fenceId, generation: closed.generation };
   }
 
   /** @throws Unavailable while a process has a directory open that moves */
@@ -517,7 +519,7 @@ abstract class IncomingVolume {
   }
 
   async commit(record: VolumeRecord, mark: DraftMark, answer: Answer): Promise<void> {
-    const { generations, index, name, unsettled } = this.#parts;
+    const { generations, name } = this.#parts;
     const { id } = record;
     const committed = commitDraft(mark, await generations.read(id), answer);
     if (committed === undefined) {
@@ -525,7 +527,31 @@ abstract class IncomingVolume {
         `volume ${id} does not arrive in pool ${name}: the answer of its source is not for this copy. Start the move again.`,
       );
     }
-    await step('move/complete', () => this.#draft.complete(record, serializeMark(committed)));
+    await this.#become(record, committed);
+  }
+
+  async finish(record: VolumeRecord, draft: WholeDraft, lost: LostNode | undefined): Promise<void> {
+    const { generations, name } = this.#parts;
+    const { id } = record;
+    const noted = await generations.noted(id);
+    const finished = finishDraft(draft, noted, lost);
+    if (finished === undefined) {
+      throw new FailedPrecondition(
+        `volume ${id} has been on this node, and has gone on to ${noted.at === undefined ? 'another pool' : `node ${noted.at}`}: the copy in pool ${name} is an earlier one, and does not become the volume.`,
+      );
+    }
+    const { generation } = finished;
+    await step('move/generation', () => generations.write(id, generation, lost?.lostNode));
+    await this.#become(record, finished);
+    // It is on this node, whatever comes of its copy.
+    if (lost !== undefined) await step('move/generation', () => generations.write(id, generation));
+  }
+
+  /** From the commit on it is the volume. */
+  async #become(record: VolumeRecord, mark: CopyMark): Promise<void> {
+    const { index, unsettled } = this.#parts;
+    const { id } = record;
+    await step('move/complete', () => this.#draft.complete(record, serializeMark(mark)));
     await unsettled.change([id], () => step('move/commit', () => this.#draft.commit()));
     index.put(record);
     await this.#draft.forgetNote().catch(() => undefined);

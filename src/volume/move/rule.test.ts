@@ -7,9 +7,11 @@ import {
   closeCopy,
   commitDraft,
   disclaim,
+  finishDraft,
   type Given,
   giveCopy,
   isRemovable,
+  type LostNode,
   type Noted,
   openCopy,
   type Request,
@@ -35,6 +37,8 @@ interface Copy {
 interface Draft {
   readonly moveId: string;
   readonly under?: string | undefined;
+  /** The generation of the source, as it has said under that fence. */
+  readonly generation?: number | undefined;
   /** The two halves of what it has read. */
   readonly first?: number | undefined;
   readonly second?: number | undefined;
@@ -47,7 +51,7 @@ interface Disk {
 }
 
 type Message =
-  | { readonly type: 'fenced'; readonly moveId: string; readonly fenceId: string }
+  | { readonly type: 'fenced'; readonly moveId: string; readonly fenceId: string; readonly generation?: number }
   | ({ readonly type: 'ask'; readonly process: number } & Request)
   | ({ readonly type: 'yes'; readonly process: number } & Answer)
   | ({ readonly type: 'done' } & Arrived)
@@ -75,6 +79,10 @@ interface State {
   readonly away?: End | undefined;
   /** The note of that other node, while the disk is not there. */
   readonly noteAway?: Noted | undefined;
+  /** The end that is lost, as the operator says. It may come back. */
+  readonly lost?: End | undefined;
+  /** The copy that became the volume by that word last, as the controller has noted it. */
+  readonly sure?: { readonly end: End; readonly generation: number } | undefined;
   readonly fences: number;
   readonly latest: number;
   readonly deaths: number;
@@ -99,6 +107,12 @@ interface World {
   readonly loses?: boolean;
   /** A disk is put into another node, where the operator takes its copy back, and comes back from there. */
   readonly goesAway?: boolean;
+  /** An end is lost, and the operator has the other one go on without it. */
+  readonly finishes?: boolean;
+  /** The controller does not say which generation a copy has that became the volume by the operator's word before. */
+  readonly forgetsSure?: boolean;
+  /** A note of that word keeps back nothing: a node that comes back uses its copy as before. */
+  readonly isUnheard?: boolean;
   /** There is a third node, which moves go to and come from. */
   readonly isThree?: boolean;
   /** A node gives up what it could commit, also if the volume has been there and gone on. */
@@ -152,6 +166,67 @@ function* moveDisk(world: World, state: State, end: End): Generator<readonly [ev
   }
 }
 
+/** An end is lost, or comes back: a node hears of a copy that the operator's word has made the volume before it can use its own. */
+function* loseOrFind(world: World, state: State, end: End): Generator<readonly [event: string, state: State]> {
+  const { deaths, disks, lost, notes, process, staged, sure } = state;
+  if (world.finishes !== true) return;
+  if (lost === undefined && !staged[end] && deaths < world.maxDeaths) {
+    const next_ = with_(process, end, process[end] + 1);
+    const died: State['process'] = world.isOneNode ? [next_[end], next_[end], next_[2]] : next_;
+    yield [`lose ${end}`, { ...state, deaths: deaths + 1, lost: end, process: died }];
+  }
+  if (lost !== end) return;
+  const found = { ...state, lost: undefined };
+  const { copy } = disks[end];
+  const isOlder =
+    sure !== undefined && sure.end !== end && copy !== undefined && copy.mark.generation < sure.generation;
+  if (!isOlder || world.isUnheard || world.isOneNode) {
+    yield [`find ${end}`, found];
+    return;
+  }
+  const { generation } = sure;
+  const notes_ =
+    notes[end].generation < generation ? noted(world, state, end, { generation, at: `${sure.end}` }) : notes;
+  yield [
+    `find ${end}`,
+    { ...found, notes: notes_, disks: with_(disks, end, { ...disks[end], copy: undefined, trash: copy }) },
+  ];
+}
+
+/** The operator says that the source is lost: the target's copy becomes the volume. */
+function* finish(
+  world: World,
+  state: State,
+  { from, id, to }: World['moves'][number],
+): Generator<readonly [event: string, state: State]> {
+  const { disks, fences, lost, notes } = state;
+  const { draft, ...target } = disks[to];
+  // On one node, its disk may be an empty one.
+  const isLost = lost === from || (world.isOneNode && disks[from].copy === undefined);
+  if (world.finishes !== true || !isLost || lost === to || draft === undefined || target.copy !== undefined) return;
+  if (!isOf(id, draft.moveId) || draft.under === undefined || fences >= world.maxFences) return;
+  const { first, generation = 0, moveId, second, under: fenceId } = draft;
+  const readUnder = second === undefined ? undefined : fenceId;
+  const word = world.isOneNode ? undefined : wordOf(world, state, from);
+  const mark = finishDraft({ moveId, readUnder, fenceId, generation }, notes[to], word);
+  if (mark === undefined) return;
+  const at = word === undefined ? {} : { at: word.lostNode };
+  const before = { ...state, fences: fences + 1, notes: noted(world, state, to, { ...mark, ...at }) };
+  yield [`finish ${id}: note`, before];
+  const copy = { mark, version: first === second ? (first ?? -1) : -1 };
+  const made = { ...before, disks: with_(disks, to, { trash: target.trash, copy }), ...sureOf(world, to, mark) };
+  yield [`finish ${id}`, made];
+  yield [`finish ${id}: end`, { ...made, notes: noted(world, state, to, mark) }];
+}
+
+function sureOf({ isOneNode }: World, end: End, { generation }: CopyMark): Pick<State, 'sure'> {
+  return isOneNode ? {} : { sure: { end, generation } };
+}
+
+function wordOf({ forgetsSure }: World, { sure }: State, lost: End): LostNode {
+  return { lostNode: `${lost}`, ...(forgetsSure !== true && { laterThan: sure?.generation }) };
+}
+
 /** False if the volume itself is in another node: the operator knows that it is not lost. */
 function maySayLost({ away, disks }: State, end: End): boolean {
   return away === undefined || away === end || disks[away].copy === undefined;
@@ -176,9 +251,9 @@ function canGo(world: World, state: State, end: End): boolean {
   return isRemovable(copy.mark, state.notes[end].generation);
 }
 
-function isUsable({ disks, notes }: State, end: End): boolean {
+function isUsable({ disks, lost, notes }: State, end: End): boolean {
   const { copy } = disks[end];
-  return copy !== undefined && whyUnusable(copy.mark, notes[end].generation) === undefined;
+  return lost !== end && copy !== undefined && whyUnusable(copy.mark, notes[end].generation) === undefined;
 }
 
 /** All states that one event leads to. */
@@ -193,6 +268,8 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
   for (const end of endsOf(world)) {
     const others = ends.filter((each) => each !== end);
     const disk = disks[end];
+    yield* loseOrFind(world, state, end);
+    if (state.lost === end) continue;
     if (world.maxWrites > 0 && isUsable(state, end) && !staged[end])
       yield [`stage ${end}`, { ...state, staged: with_(staged, end, true) }];
     if (staged[end]) yield [`unstage ${end}`, { ...state, staged: with_(staged, end, false) }];
@@ -204,9 +281,11 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     yield* moveDisk(world, state, end);
     const mayTake = world.takesBack && maySayLost(state, end);
     // On one node: the other pool, which is open, has no copy. One that comes back is older by the node's note.
-    const isAlone = others.every((each) => disks[each].copy === undefined) || state.away === end;
+    const isAlone = others.every((each) => disks[each].copy === undefined || state.lost === each) || state.away === end;
+    // Between nodes: the other one is lost, and the operator says so of this move.
+    const word = world.isOneNode || state.lost === undefined ? undefined : wordOf(world, state, state.lost);
     if (mayTake && disk.copy !== undefined && isAlone && fences < world.maxFences) {
-      const mark = takeBack(disk.copy.mark, notes[end]);
+      const mark = takeBack(disk.copy.mark, notes[end], word);
       if (mark !== undefined) {
         const before = {
           ...state,
@@ -214,7 +293,8 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
           notes: noted(world, state, end, { generation: mark.generation }),
         };
         yield [`take back ${end}: note`, before];
-        yield [`take back ${end}`, { ...before, disks: put(end, { ...disk, copy: { ...disk.copy, mark } }) }];
+        const sure = word === undefined ? {} : sureOf(world, end, mark);
+        yield [`take back ${end}`, { ...before, ...sure, disks: put(end, { ...disk, copy: { ...disk.copy, mark } }) }];
       }
     }
     if (mayTake && disk.copy === undefined && disk.trash !== undefined) {
@@ -239,7 +319,12 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       const again = { ...state, isDeleted: undefined, latest: latest + 1 };
       yield [`make again ${end}`, { ...again, disks: put(end, { ...disk, copy: made }) }];
     }
-    if (world.loses && !staged[end] && deaths < world.maxDeaths && disk.copy !== undefined) {
+    if (
+      (world.loses || (world.finishes && world.isOneNode)) &&
+      !staged[end] &&
+      deaths < world.maxDeaths &&
+      disk.copy !== undefined
+    ) {
       yield [`lose disk ${end}`, { ...state, deaths: deaths + 1, process: died(end), disks: put(end, {}) }];
     }
     if (!world.oldDisks) continue;
@@ -259,7 +344,9 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     const { copy } = source;
     const { draft } = target;
     // Another node knows nothing of the move; its operator can end the fence.
-    const [isSourceHere, isTargetHere] = [state.away !== from, state.away !== to];
+    const isSourceHere = state.away !== from && state.lost !== from;
+    const isTargetLost = state.lost === to;
+    yield* finish(world, state, { from, id: moveId, to });
     if (copy !== undefined && !staged[from] && fences < world.maxFences && isSourceHere) {
       const mark = closeCopy(copy.mark, notes[from].generation, {
         ...{ moveId: world.isSnapshot ? `${moveId} ${fences}` : moveId, fenceId: `f${fences}` },
@@ -272,7 +359,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         ];
       }
     }
-    if (copy !== undefined) {
+    if (copy !== undefined && state.lost !== from) {
       const fencedBy = isOf(moveId, copy.mark.fence?.moveId) ? copy.mark.fence?.moveId : moveId;
       const mark = openCopy(copy.mark, notes[from].generation, fencedBy ?? moveId);
       if (mark !== undefined) {
@@ -281,17 +368,20 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       const { fence } = copy.mark;
       if (fence !== undefined && isOf(moveId, fence.moveId) && isSourceHere) {
         const fenced = { type: 'fenced', moveId: fence.moveId, fenceId: fence.fenceId } as const;
-        yield [`tell ${moveId}`, { ...state, net: send(net, fenced) }];
+        const said = world.finishes ? { ...fenced, generation: copy.mark.generation } : fenced;
+        yield [`tell ${moveId}`, { ...state, net: send(net, said) }];
       }
     }
     const draftOf = world.isSnapshot ? copy?.mark.fence?.moveId : moveId;
-    if (!isTargetHere) continue;
-    if (draft === undefined && target.copy === undefined && draftOf !== undefined) {
+    if (state.away === to) continue;
+    if (draft === undefined && target.copy === undefined && !isTargetLost && draftOf !== undefined) {
       yield [`draft ${moveId}`, { ...state, disks: put(to, { ...target, draft: { moveId: draftOf } }) }];
     }
-    if (draft !== undefined && isOf(moveId, draft.moveId)) {
+    if (draft !== undefined && isOf(moveId, draft.moveId) && !isTargetLost) {
       yield [`discard ${moveId}`, { ...state, disks: put(to, { ...target, draft: undefined }) }];
-      const content = isSourceHere ? (copy ?? source.trash) : undefined;
+      // Reads of the volume itself end with the fence; without an answer of the source nothing else shows that it stood.
+      const isFenced = world.finishes !== true || copy?.mark.fence?.fenceId === draft.under;
+      const content = isSourceHere && isFenced ? (copy ?? source.trash) : undefined;
       if (draft.under !== undefined && content !== undefined) {
         const { version } = content;
         if (draft.first === undefined) {
@@ -311,7 +401,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         yield [`ask ${moveId}`, { ...state, net: send(net, ask) }];
       }
     }
-    if (target.copy !== undefined) {
+    if (target.copy !== undefined && !isTargetLost) {
       const { generation } = target.copy.mark;
       const arrivedBy = world.isSnapshot ? copy?.mark.fence?.moveId : moveId;
       if (arrivedBy !== undefined) {
@@ -322,13 +412,14 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     if (
       world.cancels &&
       copy?.mark.fence?.moveId === moveId &&
-      whyUnusable(copy.mark, notes[from].generation) === 'given'
+      whyUnusable(copy.mark, notes[from].generation) === 'given' &&
+      isSourceHere
     ) {
       yield [`tell given ${moveId}`, { ...state, net: send(net, { type: 'given', moveId, mark: copy.mark }) }];
     }
     for (const message of net) {
       if (!isOf(moveId, message.moveId)) continue;
-      if (message.type === 'given' && target.copy === undefined && fences < world.maxFences) {
+      if (message.type === 'given' && target.copy === undefined && !isTargetLost && fences < world.maxFences) {
         // The node of a later generation than that of the given copy passes for one that has heard nothing of it.
         const note = world.disclaimsAll ? { ...notes[to], at: `${from}` } : notes[to];
         const word = disclaim(message.mark, note, `${from}`);
@@ -359,9 +450,11 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
           yield [`take back ${from}`, { ...before, disks: put(from, { ...source, copy: { ...copy, mark } }) }];
         }
       }
+      if (isTargetLost && (message.type === 'fenced' || message.type === 'yes')) continue;
       if (message.type === 'fenced' && draft?.moveId === message.moveId && draft.under !== message.fenceId) {
-        const under = { moveId: message.moveId, under: message.fenceId };
-        yield [`hear ${message.fenceId}`, { ...state, disks: put(to, { ...target, draft: under }) }];
+        const { fenceId: under, generation } = message;
+        const heard = { moveId: message.moveId, under, ...(generation !== undefined && { generation }) };
+        yield [`hear ${message.fenceId}`, { ...state, disks: put(to, { ...target, draft: heard }) }];
       }
       if (message.type === 'ask' && copy !== undefined && isSourceHere) {
         const handed = given(world, copy.mark, notes[from], message);
@@ -486,6 +579,26 @@ function requireWhole(state: State): void {
   );
 }
 
+/** Each other copy that is not in use elsewhere, also on a disk that is lost, is of an older generation. */
+function requireOlder({ disks, lost, sure }: State, end: End): void {
+  const { copy } = disks[end];
+  if (sure?.end !== end || copy === undefined || lost === undefined || lost === end) return;
+  for (const other of [disks[lost].copy, disks[lost].trash]) {
+    if (other !== undefined)
+      assert.ok(other.mark.generation < copy.mark.generation, 'a copy that is lost is no older one');
+  }
+}
+
+/** The same where the operator finishes moves. */
+function requireFinished(state: State): void {
+  requireOne(state);
+  for (const end of ends) {
+    if (!isUsable(state, end)) continue;
+    assert.notEqual(state.disks[end].copy?.version, -1, 'a copy is used that was not read under one fence');
+    requireOlder(state, end);
+  }
+}
+
 /** From each state the volume can be used again, if nothing else fails. */
 function requireNoDeadEnd({ before, states }: Searched, isMeant: (state: State) => boolean = () => true): void {
   const live = [...states].flatMap(([key, state]) => (ends.some((end) => isUsable(state, end)) ? [key] : []));
@@ -579,6 +692,62 @@ describe('one copy at a time, and it is whole', () => {
         moves: [there],
       },
       requireOne,
+    );
+  });
+
+  for (const isOneNode of [true, false]) {
+    const where = isOneNode ? 'on one node' : 'between two nodes';
+    const lost = {
+      ...usual,
+      isOneNode,
+      finishes: true,
+      takesBack: true,
+      cancels: !isOneNode,
+      maxWrites: 0,
+      moves: [there],
+    };
+
+    for (const bounds of [
+      { maxWrites: 1, maxDeaths: 1, maxFences: 2 },
+      { maxDeaths: 2, maxFences: 3 },
+    ]) {
+      const what = bounds.maxWrites === undefined ? 'both in turn are' : 'one is';
+      test(`${where}, where ${what} lost, the operator has the other one go on, and it comes back`, () => {
+        const world = { ...lost, ...bounds };
+        const searched = search(world, requireFinished);
+        const isFinished = (state: State) => state.lost === 0 && isUsable(state, 1);
+        assert.ok([...searched.states.values()].some(isFinished), 'nothing was finished');
+        const hasCopy = ({ disks }: State) => disks.some(({ copy, draft }) => (copy ?? draft?.second) !== undefined);
+        requireNoDeadEnd(searched, (state) => state.fences < world.maxFences && hasCopy(state));
+      });
+    }
+
+    test(`${where}, where one is lost, and comes back with an old disk`, () => {
+      search({ ...lost, cancels: false, oldDisks: true, onlyPools: true, maxDeaths: 2 }, requireFinished);
+    });
+  }
+
+  const lostInTurn = {
+    ...usual,
+    isOneNode: false,
+    finishes: true,
+    takesBack: true,
+    maxWrites: 0,
+    maxDeaths: 2,
+    maxFences: 3,
+  };
+
+  test('between two nodes that are lost in turn, where the second word does not know of the first', () => {
+    assert.throws(
+      () => search({ ...lostInTurn, moves: [there], forgetsSure: true }, requireFinished),
+      /(two copies can be used|no older one).*\ntake back 0\n.*\nfinish m1\n/s,
+    );
+  });
+
+  test('between two nodes, where one that comes back does not hear of the word before it can use its copy', () => {
+    assert.throws(
+      () => search({ ...lostInTurn, moves: [there], isUnheard: true }, requireFinished),
+      /two copies can be used.*\nfinish m1\n.*find 0\n/s,
     );
   });
 
@@ -715,4 +884,33 @@ test('a copy of which an old disk has forgotten the fence goes once the target h
   assert.ok(!settlesCopy({ generation: 3 }, arrived, 4));
   const ofOther = { generation: 2, fence: { moveId: 'other', fenceId: 'f', isGiven: true } };
   assert.ok(!settlesCopy(ofOther, arrived, 3));
+});
+
+describe('a copy whose source is lost', () => {
+  const whole = { moveId: 'm', readUnder: 'f', fenceId: 'f', generation: 3 };
+  const lost = { lostNode: 'a' };
+
+  test('becomes the volume if all of it was read under the fence of which the source has said its generation', () => {
+    for (const readUnder of [undefined, 'e']) {
+      assert.equal(finishDraft({ ...whole, readUnder }, { generation: 0, node: 'b' }, lost), undefined);
+    }
+    assert.deepEqual(finishDraft(whole, { generation: 4, node: 'b' }, undefined), { generation: 5 });
+  });
+
+  test('is later than all that a node can have made of it that comes back', () => {
+    for (const generation of [0, 4]) {
+      const mark = finishDraft(whole, { generation, node: 'b' }, lost) ?? assert.fail();
+      assert.ok(mark.generation > 100_000);
+      const again = finishDraft(whole, { generation: mark.generation, at: 'a', node: 'b' }, lost) ?? assert.fail();
+      assert.ok(again.generation > mark.generation);
+      const later = finishDraft(whole, { generation, node: 'b' }, { ...lost, laterThan: again.generation });
+      assert.ok((later?.generation ?? 0) > again.generation);
+    }
+  });
+
+  test('does not where the volume has been, and has gone on', () => {
+    for (const word of [lost, undefined]) {
+      assert.equal(finishDraft(whole, { generation: 5, at: 'c', node: 'b' }, word), undefined);
+    }
+  });
 });

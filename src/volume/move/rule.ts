@@ -19,6 +19,9 @@
  * A copy that was handed over to another node is taken back only once that node has noted a later generation than the one
  * that it would commit (`disclaim`): no late answer makes it commit, and no disk that comes back has a copy to be used.
  *
+ * The source may be lost between the two steps, and never come back. By the operator's word the target's copy becomes the volume then, if all of
+ * it was read under one fence (`finishDraft`), in a generation that is later than that of each copy that may come back.
+ *
  * A disk may be put into another node, with a copy on it that was handed over to another pool of the node that it was in. The
  * note of the hand-over stays there. So the mark names that node, and the copy counts as one that went to another node
  * (`whereElse`).
@@ -199,6 +202,27 @@ export function disclaim(given: CopyMark, noted: Noted, source: string): number 
   return Math.max(given.generation + 2, noted.generation);
 }
 
+/** A draft of which all was read under a fence, as its note says. */
+export interface WholeDraft extends DraftMark {
+  /** The fence under which the source has said its generation. */
+  readonly fenceId: string;
+  readonly generation: number;
+}
+
+/**
+ * Makes the target's copy the volume without an answer of its source: the operator's word, when that is lost. Whether it has handed
+ * the volume over is not known. Each copy of it that comes back is of an older generation then: a node that comes back hears of
+ * that one before it can use its copy, as the controller says; pools of this node have this note. The node notes the generation
+ * first, as one that gives the copy up (`disclaim`): until the commit, a source that comes back after all can take its copy back.
+ * @param lost the source, if it is another node; undefined: a pool of this one
+ * @returns the mark; undefined: not all of it was read under one fence, or the volume has been on this node and gone on
+ */
+export function finishDraft(draft: WholeDraft, noted: Noted, lost: LostNode | undefined): CopyMark | undefined {
+  if (draft.readUnder !== draft.fenceId) return undefined;
+  if (isPast(draft.generation + 1, noted.generation) && noted.at !== lost?.lostNode) return undefined;
+  return { generation: laterThanLost(Math.max(draft.generation + 1, noted.generation), lost) };
+}
+
 /**
  * Makes a copy the volume again that was handed over, or is an old one: the operator's word, when the other copy is lost.
  * Every other copy that comes back to this node is of an older generation then. The node notes the generation first.
@@ -210,18 +234,25 @@ export function takeBack(mark: CopyMark, noted: Noted, word?: number | LostNode)
   const why = whyUnusable(mark, noted.generation);
   if (why === undefined || why === 'closed') return undefined;
   const elsewhere = whereElse(mark, noted);
-  const isLost = typeof word === 'object' && word.lostNode === elsewhere;
+  const lost = typeof word === 'object' && word.lostNode === elsewhere ? word : undefined;
   // A word that comes late is of an earlier hand-over, of which this is not one.
-  const isFree = elsewhere === undefined || isLost || (typeof word === 'number' && word > mark.generation + 1);
+  const isFree =
+    elsewhere === undefined || lost !== undefined || (typeof word === 'number' && word > mark.generation + 1);
   if (!isFree) return undefined;
   // Also where the node's notes are lost: the other copy has the next generation.
   const given = mark.fence?.isGiven === true ? mark.generation + 1 : mark.generation;
-  return { generation: Math.max(given, noted.generation) + (isLost ? movesOfLost : 1) };
+  return { generation: laterThanLost(Math.max(given, noted.generation), lost) };
 }
 
 /** A node that is lost. */
 export interface LostNode {
   readonly lostNode: string;
+  /** The generation of the copy that became the volume by such a word before, as the controller knows: that node may have it. */
+  readonly laterThan?: number | undefined;
+}
+
+function laterThanLost(generation: number, lost: LostNode | undefined): number {
+  return lost === undefined ? generation + 1 : Math.max(generation, lost.laterThan ?? 0) + movesOfLost;
 }
 
 /** More moves than a volume makes: a lost node may have moved it on any number of times. */

@@ -2,6 +2,12 @@ import type { Mutant } from '../mutant.ts';
 
 const fleet = { file: 'src/fleet/controller/fleet-moves.ts', killer: 'test/fleet/moves.test.ts' } as const;
 
+const rule = { file: 'src/volume/move/rule.ts', killer: 'src/volume/move/rule.test.ts' } as const;
+
+const lostRule = { ...rule, only: 'a copy whose source is lost' } as const;
+
+const finish = { file: 'src/move/finish.ts' } as const;
+
 const late = { killer: 'test/move/nodes-late.test.ts', only: 'after that has gone on' } as const;
 
 /** A move ends, or goes on, and leaves nothing, whatever happens beside it. */
@@ -45,7 +51,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy that waits for its hand-over has not gone on',
     file: 'src/move/moving.ts',
-    text: 'if (isWholeBy(await this.#to.comingNote(id))) return false;',
+    text: 'if (readUnderBy(await this.#to.comingNote(id)) !== undefined) return false;',
     replacement: '',
     ...late,
     only: 'waits for its hand-over',
@@ -146,7 +152,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the word that a pool is lost counts only if all nodes are there',
     file: 'src/cli/fleet/change.ts',
-    text: '      if (lostPool !== undefined) requireAllTold(fleet.state, id);\n',
+    text: '  requireAllTold(state, id);\n',
     replacement: '',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'as long as it is known to have the volume',
@@ -164,5 +170,115 @@ export const moveRestMutants: readonly Mutant[] = [
     text: '      this.#opening = undefined;\n',
     replacement: '',
     killer: 'test/move/strangers.test.ts',
+  },
+  {
+    name: 'a copy whose source is lost becomes the volume only if all of it was read under one fence',
+    ...lostRule,
+    text: 'if (draft.readUnder !== draft.fenceId) return undefined;',
+    replacement: '',
+  },
+  {
+    name: 'a copy whose source is lost does not become the volume where that has been and gone on',
+    ...lostRule,
+    text: 'if (isPast(draft.generation + 1, noted.generation) && noted.at !== lost?.lostNode) return undefined;',
+    replacement: '',
+  },
+  {
+    name: 'a copy whose source is lost becomes the volume later than what its node has noted',
+    ...lostRule,
+    text: 'laterThanLost(Math.max(draft.generation + 1, noted.generation), lost)',
+    replacement: 'laterThanLost(draft.generation + 1, lost)',
+  },
+  {
+    name: 'a copy whose source is lost becomes the volume later than the copy of a hand-over that was not noted',
+    ...lostRule,
+    text: 'laterThanLost(Math.max(draft.generation + 1, noted.generation), lost)',
+    replacement: 'laterThanLost(noted.generation, lost)',
+  },
+  {
+    name: 'nodes that are lost in turn each make a later copy',
+    ...lostRule,
+    text: 'Math.max(generation, lost.laterThan ?? 0) + movesOfLost',
+    replacement: 'generation + movesOfLost',
+  },
+  {
+    name: 'the controller says which copy the operator has made the volume before',
+    file: 'src/cli/fleet/change.ts',
+    text: 'laterThan: note.earlier?.generation',
+    replacement: 'laterThan: undefined',
+    killer: 'test/fleet/lost-node.test.ts',
+    only: 'has the move finished',
+  },
+  {
+    name: 'a node gets the copy that became the volume before from the controller',
+    file: 'src/fleet/node/change.ts',
+    text: '...(later_than !== 0n && { laterThan: generationIn(later_than) })',
+    replacement: '',
+    killer: 'test/fleet/lost-node.test.ts',
+    only: 'has the move finished',
+  },
+  {
+    name: 'a copy becomes the volume only while all pools of its node are open',
+    ...finish,
+    text: 'if (!pools.areAllOpen()) {',
+    replacement: 'if (pools.firstClosed() === to) {',
+    killer: 'test/move/pool-away.test.ts',
+    only: 'is not open, or has the volume',
+  },
+  {
+    name: 'a copy does not become the volume beside one in another pool',
+    ...finish,
+    text: 'if (other !== undefined) {',
+    replacement: 'if (other?.pool.name === to) {',
+    killer: 'test/move/pool-away.test.ts',
+    only: 'is not open, or has the volume',
+  },
+  {
+    name: 'a copy becomes the volume only if its node has noted what it is',
+    ...finish,
+    text: 'if (whole?.fenceId !== readUnder) {',
+    replacement: 'if (whole === undefined) {',
+    killer: 'test/move/pool-away.test.ts',
+    only: 'if it is not whole',
+  },
+  {
+    name: 'a copy that is not whole does not become the volume',
+    ...finish,
+    text: 'if (readUnder === undefined) {',
+    replacement: 'if (note === undefined) {',
+    killer: 'test/move/pool-away.test.ts',
+    only: 'if it is not whole',
+  },
+  {
+    name: 'a copy does not become the volume after the caller of the order has gone',
+    ...finish,
+    text: '  requireInTime(id, lost?.deadline);\n',
+    replacement: '',
+    killer: 'test/move/nodes-lost.test.ts',
+    only: 'becomes the volume by the word',
+  },
+  {
+    name: 'the word that a source is lost counts for that source alone',
+    file: 'src/move/mover.ts',
+    text: 'if (found.node !== node || found.from !== pool) {',
+    replacement: 'if (found.node !== node) {',
+    killer: 'test/move/pool-away.test.ts',
+    only: 'becomes the volume by the word',
+  },
+  {
+    name: 'a copy that becomes the volume is noted first',
+    file: 'src/pool/catalog/moves.ts',
+    text: "await step('move/generation', () => generations.write(id, generation, lost?.lostNode));",
+    replacement: '',
+    killer: 'test/move/pool-away.test.ts',
+    only: 'becomes the volume by the word',
+  },
+  {
+    name: 'the copy of a pool whose move was to be finished without it is the volume again',
+    file: 'src/move/mover.ts',
+    text: "(state?.why === 'given' && isOurs) || (state?.why === 'old' && (await this.#isBeforeFinish(job)));",
+    replacement: "state?.why === 'given' && isOurs;",
+    killer: 'test/move/pool-away.test.ts',
+    only: 'which was to become the volume',
   },
 ];

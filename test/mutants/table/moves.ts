@@ -518,8 +518,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a copy that is taken back is of a new generation',
     ...rule,
-    text: 'Math.max(given, noted.generation) + (isLost ? movesOfLost : 1) };',
-    replacement: 'Math.max(given, noted.generation) + (isLost ? movesOfLost : 0) };',
+    text: 'return lost === undefined ? generation + 1 :',
+    replacement: 'return lost === undefined ? generation :',
   },
   {
     name: 'a copy that must not be used is neither attached nor changed',
@@ -650,7 +650,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a copy from the trash that was left by a move can be used again',
     file: 'src/admin/service.ts',
     killer: 'test/move/mover.test.ts',
-    text: '          await takeBack(pool, id, { lostNode, deadline });\n',
+    text: '          await takeBack(pool, id, { lostNode, laterThan, deadline });\n',
     replacement: '',
     only: 'only a copy in the trash',
   },
@@ -1214,8 +1214,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a copy is taken back from that node alone which it was handed over to',
     ...rule,
-    text: "const isLost = typeof word === 'object' && word.lostNode === elsewhere;",
-    replacement: "const isLost = typeof word === 'object';",
+    text: "typeof word === 'object' && word.lostNode === elsewhere ? word",
+    replacement: "typeof word === 'object' ? word",
   },
   {
     name: 'a copy that is taken back from a lost node is later than all that it has had moved on',

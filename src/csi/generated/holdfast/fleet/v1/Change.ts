@@ -8,7 +8,7 @@ import type { ChangeRequestInput as _holdfast_fleet_v1_ChangeRequestInput, Chang
 
 /**
  * Changes that a person asks for through the controller, which has reviewed the right. A node does them as the commands
- * `holdfast trash restore`, `holdfast trash purge` and `holdfast move cancel`. An older driver answers that it has no such call.
+ * `holdfast trash restore`, `holdfast trash purge`, `holdfast move cancel` and `holdfast move finish`. An older driver answers that it has no such call.
  */
 export interface ChangeClient extends grpc.Client {
   CancelMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
@@ -19,6 +19,21 @@ export interface ChangeClient extends grpc.Client {
   cancelMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   cancelMove(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   cancelMove(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  
+  /**
+   * To the target of a move whose source is lost: its copy becomes the volume.
+   */
+  FinishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  FinishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  FinishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  FinishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  /**
+   * To the target of a move whose source is lost: its copy becomes the volume.
+   */
+  finishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  finishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  finishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  finishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   
   PurgeTrashed(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   PurgeTrashed(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
@@ -42,10 +57,15 @@ export interface ChangeClient extends grpc.Client {
 
 /**
  * Changes that a person asks for through the controller, which has reviewed the right. A node does them as the commands
- * `holdfast trash restore`, `holdfast trash purge` and `holdfast move cancel`. An older driver answers that it has no such call.
+ * `holdfast trash restore`, `holdfast trash purge`, `holdfast move cancel` and `holdfast move finish`. An older driver answers that it has no such call.
  */
 export interface ChangeHandlers extends grpc.UntypedServiceImplementation {
   CancelMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
+  
+  /**
+   * To the target of a move whose source is lost: its copy becomes the volume.
+   */
+  FinishMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
   
   PurgeTrashed: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
   
@@ -55,6 +75,7 @@ export interface ChangeHandlers extends grpc.UntypedServiceImplementation {
 
 export interface ChangeDefinition extends grpc.ServiceDefinition {
   CancelMove: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
+  FinishMove: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
   PurgeTrashed: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
   RestoreTrashed: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
 }

@@ -1,0 +1,44 @@
+import { isOfMove } from '../pool/catalog/move-mark.ts';
+import type { Pools } from '../pool/pools.ts';
+import { AlreadyExists, FailedPrecondition, Unavailable } from '../volume/errors.ts';
+import { type LostOrder, requireInTime } from './in-time.ts';
+import type { MoveJob } from './job.ts';
+import { readUnderBy } from './moving.ts';
+import { movesOf } from './source.ts';
+
+/**
+ * Makes the copy of a move the volume, without its source, which is lost. The caller has claimed the volume.
+ * @param lost the node that was its source; undefined: a pool of this node, which is not in the configuration any more, or has an empty disk
+ * @throws FailedPrecondition, Unavailable, AlreadyExists: why not; nothing is changed
+ */
+export async function finishCopy(pools: Pools, job: MoveJob, lost: LostOrder | undefined): Promise<void> {
+  const { id, moveId, to, whole } = job;
+  // Also the pool that it leaves, as long as that is in the configuration.
+  if (!pools.areAllOpen()) {
+    throw new Unavailable(
+      `volume ${id} may be in pool ${pools.firstClosed() ?? 'that is still being looked for'}, which is not open: try again when it is, or without that pool in the configuration, if it is lost.`,
+    );
+  }
+  const other = await pools.find(id);
+  if (other !== undefined) {
+    throw new AlreadyExists(`volume ${id} is in pool ${other.pool.name} of this node: holdfast move cancel ${id}.`);
+  }
+  const moves = movesOf(pools.get(to));
+  const note = await moves.comingNote(id);
+  const readUnder = note !== undefined && isOfMove(note, moveId) ? readUnderBy(note) : undefined;
+  if (readUnder === undefined) {
+    throw new FailedPrecondition(
+      `volume ${id} has not come to pool ${to} as a whole: the part that is there can never become the volume.`,
+    );
+  }
+  if (whole?.fenceId !== readUnder) {
+    throw new FailedPrecondition(
+      `volume ${id} has come to pool ${to} from a driver that is older, or this node has lost what it noted of it: nothing says which copies of the volume are later ones.`,
+    );
+  }
+  const { generation, record } = whole;
+  const arrival = await moves.recordFor(record);
+  requireInTime(id, lost?.deadline);
+  await using incoming = await moves.receive(arrival, moveId);
+  await incoming.finish(arrival, { moveId, readUnder, fenceId: whole.fenceId, generation }, lost);
+}
