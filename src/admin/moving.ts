@@ -6,7 +6,7 @@ import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { MoveList, Moving, MovingSnapshots, PlannedMove, StartedMove } from './protocol.ts';
-import type { AdminCall, VolumeOfLost, VolumeOfLostNode } from './service.ts';
+import type { AdminCall, CancelOrder, VolumeOfLost } from './service.ts';
 
 /** A disk that hangs keeps no list back. */
 const silentMs = 2_000;
@@ -41,11 +41,11 @@ export async function startMove(
 
 export async function cancelMove(
   mover: Mover | undefined,
-  { id, laterThan, lostNode }: VolumeOfLostNode,
+  { disclaimed, id, laterThan, lostNode }: CancelOrder,
   call: AdminCall,
 ): Promise<Moving> {
-  const lost = lostNode === undefined ? undefined : { lostNode, laterThan, deadline: deadlineOf(call.deadline) };
-  const job = await requireMover(mover).cancel(id, lost);
+  const word = lostNode === undefined ? disclaimed : { lostNode, laterThan, deadline: deadlineOf(call.deadline) };
+  const job = await requireMover(mover).cancel(id, word);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);
   const ended = { progress: undefined, trouble: undefined };

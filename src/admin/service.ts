@@ -58,7 +58,7 @@ export interface AdminHandlers {
   readonly holders: AdminHandler<{ readonly id: VolumeHandle }, HolderList>;
   readonly planMove: AdminHandler<MoveRequest, PlannedMove>;
   readonly startMove: AdminHandler<MoveRequest, StartedMove>;
-  readonly cancelMove: AdminHandler<VolumeOfLostNode, Moving>;
+  readonly cancelMove: AdminHandler<CancelOrder, Moving>;
   /** Ends a move whose source is lost. */
   readonly finishMove: AdminHandler<VolumeOfLost, Moving>;
   readonly listMoves: AdminHandler<object, MoveList>;
@@ -74,6 +74,11 @@ export interface VolumeOfLostNode {
 export interface VolumeOfLost extends VolumeOfLostNode {
   /** The pool of this node that it has moved to, or leaves, whose disk is lost. */
   readonly lostPool?: string | undefined;
+}
+
+export interface CancelOrder extends VolumeOfLostNode {
+  /** The word of the node that it was handed over to, which has nothing of it, as the controller brings it (`Mover.disclaim`). */
+  readonly disclaimed?: number | undefined;
 }
 
 export interface AdminServiceOptions {

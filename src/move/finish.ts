@@ -1,6 +1,7 @@
 import { isOfMove } from '../pool/catalog/move-mark.ts';
 import type { Pools } from '../pool/pools.ts';
 import { AlreadyExists, FailedPrecondition, Unavailable } from '../volume/errors.ts';
+import type { VolumeId } from '../volume/id.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
 import { readUnderBy } from './moving.ts';
@@ -14,11 +15,7 @@ import { movesOf } from './source.ts';
 export async function finishCopy(pools: Pools, job: MoveJob, lost: LostOrder | undefined): Promise<void> {
   const { id, moveId, to, whole } = job;
   // Also the pool that it leaves, as long as that is in the configuration.
-  if (!pools.areAllOpen()) {
-    throw new Unavailable(
-      `volume ${id} may be in pool ${pools.firstClosed() ?? 'that is still being looked for'}, which is not open: try again when it is, or without that pool in the configuration, if it is lost.`,
-    );
-  }
+  requireAllOpen(pools, id);
   const other = await pools.find(id);
   if (other !== undefined) {
     throw new AlreadyExists(`volume ${id} is in pool ${other.pool.name} of this node: holdfast move cancel ${id}.`);
@@ -41,4 +38,27 @@ export async function finishCopy(pools: Pools, job: MoveJob, lost: LostOrder | u
   requireInTime(id, lost?.deadline);
   await using incoming = await moves.receive(arrival, moveId);
   await incoming.finish(arrival, { moveId, readUnder, fenceId: whole.fenceId, generation }, lost);
+}
+
+/**
+ * Checks that this node has nothing of a volume.
+ * @throws Unavailable if a pool is not open, FailedPrecondition if one has the volume, a part of it on its way, or a deleted one
+ */
+export async function requireNothing(pools: Pools, id: VolumeId): Promise<void> {
+  requireAllOpen(pools, id);
+  for (const pool of pools.all()) {
+    const isHere =
+      (await pool.find(id)) !== undefined ||
+      (await pool.moves?.arriving())?.includes(id) === true ||
+      (await pool.trash()).some(({ record }) => record.id === id);
+    if (isHere) throw new FailedPrecondition(`pool ${pool.name} of this node has volume ${id}, or a part of it.`);
+  }
+}
+
+/** @throws Unavailable */
+function requireAllOpen(pools: Pools, id: VolumeId): void {
+  if (pools.areAllOpen()) return;
+  throw new Unavailable(
+    `volume ${id} may be in pool ${pools.firstClosed() ?? 'that is still being looked for'}, which is not open: try again when it is, or without that pool in the configuration, if it is lost.`,
+  );
 }

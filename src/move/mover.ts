@@ -21,7 +21,7 @@ import type { Noted } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
-import { finishCopy } from './finish.ts';
+import { finishCopy, requireNothing } from './finish.ts';
 import { type LostOrder, type LostPool, requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
@@ -441,18 +441,21 @@ export class Mover {
 
   /**
    * Gives a move up: the volume is where it was, and nothing of the copy is left.
+   * @param word the node of the move that is lost; or the word of the one that it was handed over to, which has nothing of it
    * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool cannot be asked
    */
-  cancel(id: VolumeId, lost?: LostOrder): Promise<MoveJob> {
+  cancel(id: VolumeId, word?: LostOrder | number): Promise<MoveJob> {
     const { objects } = this.#options;
-    return objects.run(turnOf(id), 'the end of a move', `${lost?.lostNode}`, () => this.#cancel(id, lost));
+    const named = typeof word === 'object' ? word.lostNode : word;
+    return objects.run(turnOf(id), 'the end of a move', `${named}`, () => this.#cancel(id, word));
   }
 
-  async #cancel(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob> {
+  async #cancel(id: VolumeId, word: LostOrder | number | undefined): Promise<MoveJob> {
+    const lost = typeof word === 'object' ? word : undefined;
     this.#requireReady();
     const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
-      return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, lost);
+      return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, word);
     }
     const isNodeLost = lost !== undefined && lost.lostNode === job.node;
     return this.#endByHand(job, 'the move was cancelled.', async () => {
@@ -525,11 +528,11 @@ export class Mover {
   }
 
   /** The same at the source of a move to another node, or of one that this node knows nothing of. */
-  async #cancelLeaving(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob> {
+  async #cancelLeaving(id: VolumeId, word: LostOrder | number | undefined): Promise<MoveJob> {
     const { peers } = this.#options;
-    const left = lost === undefined ? await peers?.cancelLeaving(id) : undefined;
+    const left = word === undefined ? await peers?.cancelLeaving(id) : undefined;
     if (left !== undefined) return left;
-    const freed = await this.#free(id, lost);
+    const freed = await this.#free(id, word);
     void this.#leftVolumes.remove();
     return freed;
   }
@@ -650,6 +653,32 @@ export class Mover {
   async noteOf(id: VolumeId): Promise<Noted | undefined> {
     const [moves] = this.#allMoves();
     return moves?.noted(id);
+  }
+
+  /**
+   * Gives up a copy that another node has handed over to this one, which was installed again and knows nothing of that. All pools are
+   * open, and none has the volume or a part of it.
+   * @param generation of the copy that was handed over
+   * @returns the word for that node, once it is durable that nothing is committed here
+   * @throws FailedPrecondition, Unavailable: why not
+   */
+  disclaim(id: VolumeId, generation: number, source: string): Promise<number> {
+    const { objects, pools } = this.#options;
+    return objects.run(turnOf(id), 'the end of a move', `${generation} of ${source}`, async () => {
+      this.#requireReady();
+      const job = this.#runningJob(id) ?? this.#ended.get(id);
+      if (job !== undefined && job.state !== 'cancelled') {
+        throw new FailedPrecondition(
+          `this node knows of the move of volume ${id}, which is ${job.state}: kubectl holdfast move cancel ${id}, with this node as --node.`,
+        );
+      }
+      return objects.claim([{ object: id }], 'the end of a move', async () => {
+        const nothing = await withTimeout(deletedMs, requireNothing(pools, id));
+        if (nothing === 'late')
+          throw new Unavailable(`a disk of this node does not answer, and may have volume ${id}.`);
+        return this.#anyMoves().disclaim(id, { generation }, source);
+      });
+    });
   }
 
   /**
@@ -922,7 +951,7 @@ export class Mover {
    * Ends the fence of a move that this node knows nothing of, as its own disk was lost: otherwise the volume could never be used
    * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
    */
-  async #free(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob> {
+  async #free(id: VolumeId, word: LostOrder | number | undefined): Promise<MoveJob> {
     const { objects, peers } = this.#options;
     this.#requireOpen(id);
     return objects.claim([{ object: id }], 'the end of a move', async () => {
@@ -940,8 +969,8 @@ export class Mover {
       } else if (state.why === 'closed') {
         await movesOf(pool).open(id, moveId);
       } else {
-        requireInTime(id, lost?.deadline);
-        await movesOf(pool).takeBack(id, lost);
+        if (typeof word === 'object') requireInTime(id, word.deadline);
+        await movesOf(pool).takeBack(id, word);
       }
       if (moveId !== '') await removeSnapshots(pool, { id, moveId });
       await peers?.takenBack(id);

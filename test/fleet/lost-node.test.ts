@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { z } from 'zod';
 import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
@@ -193,5 +193,48 @@ describe('a node that is lost between the hand-over of a volume and its commit',
     assert.deepEqual([volumesOn('node-a').includes(id), volumesOn('node-b').includes(id)], [false, true]);
     assert.equal(await use(fleet, 'node-b', id, false), digest);
     await assert.rejects(use(fleet, 'node-a', id, false), /There is no volume/);
+  });
+});
+
+describe('a node that is installed again between the hand-over of a volume and its commit', () => {
+  let command: DriverCommand;
+  before(async () => {
+    command = await buildDriver();
+  });
+  after(() => command[Symbol.dispose]());
+
+  test('gives the volume up by the cancel of the move at the first node, which has it again', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const viewer = new Viewer(fleet.api, 'operator', rights);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    await fleet.node('node-b').driver.stop();
+    await fleet.startNode('node-b', 'before move/complete 1');
+    await started(fleet, viewer, id, 'node-b');
+    await fleet.node('node-b').driver.ended();
+    const cancel = () => viewer.post(controller, `/v1/moves/cancel?output=json&volume=${id}&node=node-a`);
+    await eventually(async () => assert.match((await cancel()).problems, /was handed over to node node-b: cancel/));
+    const { scratch } = fleet.node('node-b');
+    for (const name of ['pool', 'data']) rmSync(scratch.join(name), { recursive: true, force: true });
+    await fleet.startNode('node-b');
+    // It may have lost the note that the volume has gone on.
+    fleet.api.known.volumes.set(id, 'node-c');
+    await eventually(async () => assert.match((await cancel()).problems, /is on node node-c, as its Persist/), 30_000);
+    fleet.api.known.volumes.set(id, 'node-b');
+    await eventually(async () => {
+      const { problems, status } = await cancel();
+      assert.equal(status, 200, problems);
+    }, 30_000);
+    assert.equal(await use(fleet, 'node-a', id, false), digest);
+    await started(fleet, viewer, id, 'node-b');
+    await eventually(async () => {
+      const moves = await movesOf(fleet, viewer, id);
+      assert.ok(
+        moves.some(({ state }) => state === 'done'),
+        JSON.stringify(moves),
+      );
+    });
+    assert.equal(await use(fleet, 'node-b', id, false), digest);
   });
 });

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { describe, test } from 'node:test';
+import { describe, mock, test } from 'node:test';
 import { listMoves } from '../../src/admin/moving.ts';
 import { moveRow } from '../../src/cli/output/tables/moves.ts';
+import { deadlineOf } from '../../src/move/in-time.ts';
 import { copySuffix } from '../../src/pool/records/layout.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
@@ -121,7 +122,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
       await handOver(a, b);
     }
     await using b = await MovingNode.open(scratch, broker, 'b');
-    const late = { ...lost, deadline: new Date(Date.now() - 1) };
+    const late = { ...lost, deadline: deadlineOf(new Date(Date.now() - 1)) };
     await assert.rejects(b.mover.finish(id, late), { name: 'Unavailable', message: /was not taken back in time/ });
     for (const wrong of [{ lostNode: 'c' }, { lostPool: 'data' }]) {
       await assert.rejects(b.mover.finish(id, wrong), /is moving here from node a, and not from/);
@@ -335,6 +336,69 @@ describe('a move whose target has no pool for it any more, between hand-over and
       return claim(claims, what, work);
     };
     await assert.rejects(b.mover.cancel(id), /has arrived in pool data/);
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+  });
+});
+
+describe('a node that was installed again between hand-over and commit', () => {
+  const poolNames = ['data', 'other'];
+
+  test('gives the copy up that it could have committed, and the first node takes the volume back by that word', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    const early = await MovingNode.open(scratch, broker, 'b');
+    const moveId = await handedOver(a, early);
+    const { generation } = await a.mover.copyOf(id);
+    await assert.rejects(early.mover.disclaim(id, generation, 'a'), /knows of the move of volume .*, which is running/);
+    await loseDisks(scratch, early, 'all');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await assert.rejects(a.mover.cancel(id), /was handed over to node b: cancel the move there/);
+    await assert.rejects(a.mover.cancel(id, generation + 1), /may be on node b/);
+    const word = await b.mover.disclaim(id, generation, 'a');
+    assert.equal(await b.mover.disclaim(id, generation, 'a'), word);
+    const { at, generation: noted } = await movesOf(b.pool).noted(id);
+    assert.deepEqual([at, noted], ['a', word]);
+    assert.equal((await a.mover.cancel(id, word)).state, 'cancelled');
+    assert.equal(a.leavings.nodeFor(id), undefined);
+    assert.deepEqual(await a.pool.listSnapshots(undefined, undefined, id), []);
+    {
+      await using _usable = await deviceOf(a, id);
+    }
+    // The earlier move does not go on, and another one does.
+    await introduce(a, b, { id, moveId });
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    await assert.rejects(b.mover.disclaim(id, generation, 'a'), /which is done/);
+  });
+
+  test('does not while one of its pools has the volume, a part of it or a deleted one, or is not open, or a disk hangs', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+      await handedOver(a, b);
+    }
+    const { generation } = await a.mover.copyOf(id);
+    await rm(scratch.join('data-b', 'moves'), { recursive: true });
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    const disclaim = () => b.mover.disclaim(id, generation, 'a');
+    await assert.rejects(disclaim(), /pool data of this node has volume .*, or a part of it/);
+    await movesOf(b.pool).discard(id);
+    const { pools } = b;
+    const firstClosed = mock.method(pools, 'firstClosed', () => 'other');
+    await assert.rejects(disclaim(), { name: 'Unavailable', message: /may be in pool other, which is not open/ });
+    firstClosed.mock.restore();
+    const arriving = mock.method(movesOf(pools.get('other')), 'arriving', () => new Promise<never>(() => undefined));
+    await assert.rejects(disclaim(), { name: 'Unavailable', message: /a disk of this node does not answer/ });
+    arriving.mock.restore();
+    await pools.get('other').create({ ...blockSpec, undeleteSeconds: 600 });
+    await assert.rejects(disclaim(), /pool other of this node has volume/);
+    await b.delete(id);
+    await assert.rejects(disclaim(), /pool other of this node has volume/);
+    await pools.get('other').purge(id);
+    await disclaim();
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
   });
 });

@@ -169,6 +169,8 @@ describe('a copy whose first pool is lost', () => {
       );
       const { state, to } = await node.mover.finish(id, lost);
       assert.deepEqual([state, to], ['done', 'two']);
+      // Any copy that comes back is an earlier one by the note.
+      assert.equal((await movesOf(node.pools.get('two')).noted(id)).generation, 2);
       assert.equal(await digest(node), before);
       assert.deepEqual(draftsIn(scratch), []);
       await assert.rejects(node.mover.finish(id, lost), { name: 'NotFound' });

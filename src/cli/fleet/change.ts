@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { moving, purged, restored } from '../../admin/protocol.ts';
 import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
-import { requireLost, requireOnlyAt } from '../../fleet/controller/lost-node.ts';
+import { requireLost, requireNowhereElse, requireOnlyAt, type VolumeFacts } from '../../fleet/controller/lost-node.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
 import { dropTakenBack, noteTakingBack, readTakenBack, settleTakenBack } from '../../fleet/kubernetes/taken-back.ts';
@@ -49,11 +49,11 @@ export async function changeFleet(
     const { id, node } = await movingVolume(fleet, wishes, signal);
     const cancelled = await taking(fleet, wishes, { id, node }, async (lost) => {
       // A node that is lost hears of nothing.
-      if (lost === undefined) {
-        requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
-        await fleet.moves.beforeCancel(node, id);
-      }
-      return send(fleet, { node, id, lost, rpc: 'CancelMove' }, moving);
+      if (lost !== undefined) return send(fleet, { node, id, lost, rpc: 'CancelMove' }, moving);
+      requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
+      await fleet.moves.beforeCancel(node, id);
+      const disclaimed = await wordOfTarget(fleet, { id, node });
+      return send(fleet, { node, id, disclaimed, rpc: 'CancelMove' }, moving);
     });
     printCancelled(output, cancelled, json);
     if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
@@ -93,12 +93,8 @@ async function taking<T>(
   order: (lost: LostNode | undefined) => Promise<T>,
 ): Promise<T> {
   if (lostNode === undefined) return order(undefined);
-  const recordedOn: string[] = [];
-  for await (const { handle, node: name } of persistentVolumes(api, driverName)) {
-    if (handle === volumeId && name !== undefined) recordedOn.push(name);
-  }
   const wished = { lostNode, volumeId, node };
-  requireLost(state, wished, { moves: moves.list(volumeId), recordedOn });
+  requireLost(state, wished, await factsOf({ api, driverName, moves }, volumeId));
   const before = (await readTakenBack(api, place)).get(volumeId);
   let asked: string | undefined;
   if (before !== undefined && before.node !== node && before.node !== lostNode && before.generation === undefined) {
@@ -127,6 +123,34 @@ async function taking<T>(
     if (isSure) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
     else if (isRefused && seen !== undefined) await dropTakenBack(api, place, volumeId, note).catch(() => undefined);
   }
+}
+
+async function factsOf(
+  { api, driverName, moves }: Pick<ChangedFleet, 'api' | 'driverName' | 'moves'>,
+  volumeId: string,
+): Promise<VolumeFacts> {
+  const recordedOn: string[] = [];
+  for await (const { handle, node } of persistentVolumes(api, driverName)) {
+    if (handle === volumeId && node !== undefined) recordedOn.push(node);
+  }
+  return { moves: moves.list(volumeId), recordedOn };
+}
+
+/**
+ * Asks the node that a volume was handed over to, and that tells nothing of it, for its word that it has given the copy up: it was
+ * installed again. It may have lost the note that the volume has gone on from there, so no third node may have it.
+ * @returns undefined if the volume was not handed over, or the other node is away, or has its part in the move
+ * @throws HoldfastError
+ */
+async function wordOfTarget(fleet: ChangedFleet, { id, node }: Found): Promise<number | undefined> {
+  const { moves, state } = fleet;
+  const copy = await moves.copyAt(node, id).catch(() => undefined);
+  // Where that has no copy, nothing would be taken back.
+  const target = copy?.isVolume === false && copy.createdAt !== undefined ? copy.elsewhere : undefined;
+  if (copy === undefined || target === undefined || state.node(target)?.isLinked !== true) return undefined;
+  if (moves.list(id).some((told) => told.node === target && told.move.state !== 'cancelled')) return undefined;
+  requireNowhereElse(state, { volumeId: id, node, lostNode: target }, await factsOf(fleet, id));
+  return moves.disclaim(target, { volumeId: id, generation: copy.generation, source: node });
 }
 
 /**
@@ -228,13 +252,14 @@ interface Sent {
   readonly id: string;
   readonly lost?: LostNode | undefined;
   readonly lostPool?: string | undefined;
+  readonly disclaimed?: number | undefined;
   readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove' | 'FinishMove';
 }
 
 /** @throws the node's error, Unavailable, TooLate */
 async function send<T>(
   { sessions, state }: ChangedFleet,
-  { id, lost, lostPool = '', node, rpc }: Sent,
+  { disclaimed = 0, id, lost, lostPool = '', node, rpc }: Sent,
   schema: z.ZodType<T>,
 ): Promise<T> {
   if (state.node(node)?.isLinked !== true) {
@@ -242,7 +267,7 @@ async function send<T>(
   }
   const request = encode(requestType, {
     ...{ volume_id: id, lost_node: lost?.lostNode ?? '', lost_pool: lostPool },
-    later_than: BigInt(lost?.laterThan ?? 0),
+    ...{ later_than: BigInt(lost?.laterThan ?? 0), disclaimed: BigInt(disclaimed) },
   });
   const deadline = new Date(Date.now() + changeMs);
   try {

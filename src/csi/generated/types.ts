@@ -166,6 +166,8 @@ export type { OutdateCopyRequest } from './holdfast/fleet/v1/OutdateCopyRequest.
 export type { OutdateCopyAnswer } from './holdfast/fleet/v1/OutdateCopyAnswer.ts';
 export type { SettleCopyRequest } from './holdfast/fleet/v1/SettleCopyRequest.ts';
 export type { MoveAnswer } from './holdfast/fleet/v1/MoveAnswer.ts';
+export type { DisclaimCopyRequest } from './holdfast/fleet/v1/DisclaimCopyRequest.ts';
+export type { DisclaimCopyAnswer } from './holdfast/fleet/v1/DisclaimCopyAnswer.ts';
 import type { RegistrationDefinition, RegistrationHandlers as RegistrationImplementation } from './pluginregistration/Registration.ts';
 export type RegistrationMethods = MethodsOf<RegistrationDefinition, RegistrationImplementation>;
 export type RegistrationHandlers = HandlersOf<RegistrationMethods>;

@@ -168,6 +168,23 @@ export class FleetMoves {
     if (!isTold) this.#told.set(target, [...told.filter((each) => each.move_id !== started.move_id), started]);
   }
 
+  /**
+   * The word of a node that a volume was handed over to, and that has nothing of it.
+   * @throws HoldfastError if it has, or may have, or is moving it
+   */
+  async disclaim(
+    node: string,
+    {
+      generation,
+      source,
+      volumeId,
+    }: { readonly volumeId: string; readonly generation: number; readonly source: string },
+  ): Promise<number> {
+    const request = { volume_id: volumeId, generation: BigInt(generation), source_node: source };
+    const bytes = await this.#send(node, 'DisclaimCopy', request);
+    return Number(decode<wire.DisclaimCopyAnswer>(disclaimedType, bytes).generation);
+  }
+
   /** The copy of a volume that a node has. @throws HoldfastError */
   async copyAt(node: string, volumeId: string): Promise<CopySight> {
     const bytes = await this.#send(node, 'ReadCopy', { volume_id: volumeId });
@@ -394,6 +411,7 @@ function awayFrom(node: string): Unavailable {
 const answerType = contract.lookupType('holdfast.fleet.v1.MoveAnswer');
 const copyType = contract.lookupType('holdfast.fleet.v1.CopyTold');
 const noteType = contract.lookupType('holdfast.fleet.v1.NoteTold');
+const disclaimedType = contract.lookupType('holdfast.fleet.v1.DisclaimCopyAnswer');
 const outdatedType = contract.lookupType('holdfast.fleet.v1.OutdateCopyAnswer');
 
 const requestTypes = {
@@ -405,6 +423,7 @@ const requestTypes = {
   ReadNote: 'ReadCopyRequest',
   OutdateCopy: 'OutdateCopyRequest',
   SettleCopy: 'SettleCopyRequest',
+  DisclaimCopy: 'DisclaimCopyRequest',
 } as const;
 type Rpc = keyof typeof requestTypes;
 

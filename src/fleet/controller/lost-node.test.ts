@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { tell } from '../../../test/fleet/support/told-fleet.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import { FleetState } from './fleet-state.ts';
-import { requireLost, requireOnlyAt, type VolumeFacts } from './lost-node.ts';
+import { requireLost, requireNowhereElse, requireOnlyAt, type VolumeFacts } from './lost-node.ts';
 
 const id = volumeIdFor('a', 'data', 'data');
 /** Node a has the volume, b is lost, c is another one. */
@@ -101,4 +101,14 @@ test('the copies of a move are not used once a third node has the volume', () =>
     name: 'FailedPrecondition',
     message: /is on node c by now, so a copy on node a or node b must not be used/,
   });
+});
+
+test('a node that is there, and has nothing of a volume, gives it up only if no third one has it', () => {
+  const state = fleet();
+  tell(state, 'b', []);
+  requireNowhereElse(state, copy, nothing);
+  tell(state, 'c', [id]);
+  assert.throws(() => requireNowhereElse(state, copy, nothing), /is on node c by now/);
+  tell(state, 'c', [], false);
+  assert.throws(() => requireNowhereElse(state, copy, nothing), /may have moved on from node b|is on node c/);
 });

@@ -36,6 +36,18 @@ export function requireLost(
           `Node ${lostNode} is not known to be lost: kubectl holdfast forget-node ${lostNode} comes first.`,
         );
   }
+  requireNowhereElse(state, { lostNode, node, volumeId }, { moves, recordedOn });
+}
+
+/**
+ * Checks that a volume is on no third node, if it is not on `lostNode` any more.
+ * @throws FailedPrecondition, Unavailable
+ */
+export function requireNowhereElse(
+  state: FleetState,
+  { lostNode, node, volumeId }: WishedCopy,
+  { moves, recordedOn }: VolumeFacts,
+): void {
   requireOnlyAt(state, volumeId, [node]);
   const recorded = recordedOn.find((name) => name !== node && name !== lostNode);
   if (recorded !== undefined) {

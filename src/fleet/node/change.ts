@@ -1,4 +1,4 @@
-import type { AdminHandlers, VolumeOfLost, VolumeOfLostNode } from '../../admin/service.ts';
+import type { AdminHandlers, CancelOrder, VolumeOfLost, VolumeOfLostNode } from '../../admin/service.ts';
 import { methodsOf } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
 import type { ChangeHandlers } from '../../csi/generated/types.ts';
@@ -19,7 +19,7 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
       return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };
     },
     async CancelMove(request, call) {
-      return { result: JSON.stringify(await changes.cancelMove(volumeIn(request), call)) };
+      return { result: JSON.stringify(await changes.cancelMove(cancelledIn(request), call)) };
     },
     async FinishMove(request, call) {
       return { result: JSON.stringify(await changes.finishMove(lostIn(request), call)) };
@@ -37,6 +37,12 @@ function volumeIn({ later_than, lost_node: lostNode, volume_id }: wire.ChangeReq
   const id = idIn(volume_id);
   if (lostNode === '') return { id };
   return { id, lostNode, ...(later_than !== 0n && { laterThan: generationIn(later_than) }) };
+}
+
+/** The controller has asked the node that it was handed over to. */
+function cancelledIn(request: wire.ChangeRequest): CancelOrder {
+  const { disclaimed } = request;
+  return { ...volumeIn(request), ...(disclaimed !== 0n && { disclaimed: generationIn(disclaimed) }) };
 }
 
 /** A later one cannot be noted, nor one after it. */

@@ -60,6 +60,12 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
       switched.publish({ volumeId: volume_id });
       return {};
     },
+    async DisclaimCopy({ generation, source_node: source, volume_id }) {
+      requireText({ source });
+      // A copy that was handed over as the first one of its volume is of generation 0.
+      const given = generation === 0n ? 0 : generationIn(generation);
+      return { generation: BigInt(await mover.disclaim(idIn(volume_id), given, source)) };
+    },
     async OutdateCopy({ created_at, generation, node, taken_back_at: at, volume_id }) {
       requireText({ node, at });
       const by = {

@@ -87,6 +87,8 @@ interface State {
   readonly latest: number;
   readonly deaths: number;
   readonly isDeleted?: true | undefined;
+  /** The node of the target was installed again, and knows no move that it was ordered before. */
+  readonly isForgotten?: true | undefined;
 }
 
 interface World {
@@ -111,6 +113,10 @@ interface World {
   readonly finishes?: boolean;
   /** The controller does not say which generation a copy has that became the volume by the operator's word before. */
   readonly forgetsSure?: boolean;
+  /** The target is installed again, with empty disks. */
+  readonly reinstalls?: boolean;
+  /** Nothing is asked of the other nodes before it gives up what it could commit. */
+  readonly asksNone?: boolean;
   /** A note of that word keeps back nothing: a node that comes back uses its copy as before. */
   readonly isUnheard?: boolean;
   /** There is a third node, which moves go to and come from. */
@@ -277,7 +283,8 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       const copy = { ...disk.copy, version: latest + 1 };
       yield [`write ${end}`, { ...state, latest: latest + 1, disks: put(end, { ...disk, copy }) }];
     }
-    if (deaths < world.maxDeaths) yield [`die ${end}`, { ...state, deaths: deaths + 1, process: died(end) }];
+    if (deaths < world.maxDeaths && !world.reinstalls)
+      yield [`die ${end}`, { ...state, deaths: deaths + 1, process: died(end) }];
     yield* moveDisk(world, state, end);
     const mayTake = world.takesBack && maySayLost(state, end);
     // On one node: the other pool, which is open, has no copy. One that comes back is older by the node's note.
@@ -327,6 +334,13 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     ) {
       yield [`lose disk ${end}`, { ...state, deaths: deaths + 1, process: died(end), disks: put(end, {}) }];
     }
+    if (world.reinstalls && state.isForgotten === undefined && end === 1 && !staged[end] && deaths < world.maxDeaths) {
+      const notes_ = noted(world, state, end, { generation: 0 });
+      yield [
+        `reinstall ${end}`,
+        { ...state, deaths: deaths + 1, process: died(end), disks: put(end, {}), notes: notes_, isForgotten: true },
+      ];
+    }
     if (!world.oldDisks) continue;
     if (saved === undefined) {
       yield [`save disk ${end}`, { ...state, saved: { end, disk } }];
@@ -346,8 +360,10 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     // Another node knows nothing of the move; its operator can end the fence.
     const isSourceHere = state.away !== from && state.lost !== from;
     const isTargetLost = state.lost === to;
+    // A move that is ordered before that is forgotten, and another one comes later.
+    const isForgotten = world.reinstalls === true && to === 1 && (moveId === again.id) !== (state.isForgotten === true);
     yield* finish(world, state, { from, id: moveId, to });
-    if (copy !== undefined && !staged[from] && fences < world.maxFences && isSourceHere) {
+    if (copy !== undefined && !staged[from] && fences < world.maxFences && isSourceHere && !isForgotten) {
       const mark = closeCopy(copy.mark, notes[from].generation, {
         ...{ moveId: world.isSnapshot ? `${moveId} ${fences}` : moveId, fenceId: `f${fences}` },
         ...(!world.isOneNode && { to: `${to}` }),
@@ -374,10 +390,10 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     }
     const draftOf = world.isSnapshot ? copy?.mark.fence?.moveId : moveId;
     if (state.away === to) continue;
-    if (draft === undefined && target.copy === undefined && !isTargetLost && draftOf !== undefined) {
+    if (draft === undefined && target.copy === undefined && !isTargetLost && !isForgotten && draftOf !== undefined) {
       yield [`draft ${moveId}`, { ...state, disks: put(to, { ...target, draft: { moveId: draftOf } }) }];
     }
-    if (draft !== undefined && isOf(moveId, draft.moveId) && !isTargetLost) {
+    if (draft !== undefined && isOf(moveId, draft.moveId) && !isTargetLost && !isForgotten) {
       yield [`discard ${moveId}`, { ...state, disks: put(to, { ...target, draft: undefined }) }];
       // Reads of the volume itself end with the fence; without an answer of the source nothing else shows that it stood.
       const isFenced = world.finishes !== true || copy?.mark.fence?.fenceId === draft.under;
@@ -417,12 +433,16 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     ) {
       yield [`tell given ${moveId}`, { ...state, net: send(net, { type: 'given', moveId, mark: copy.mark }) }];
     }
+    const others = ends.filter((end) => end !== from && end !== to);
     for (const message of net) {
       if (!isOf(moveId, message.moveId)) continue;
       if (message.type === 'given' && target.copy === undefined && !isTargetLost && fences < world.maxFences) {
         // The node of a later generation than that of the given copy passes for one that has heard nothing of it.
         const note = world.disclaimsAll ? { ...notes[to], at: `${from}` } : notes[to];
         const word = disclaim(message.mark, note, `${from}`);
+        // A third node may have the volume, or be waiting for it.
+        const isElsewhere = others.some((end) => (disks[end].copy ?? disks[end].draft) !== undefined);
+        if (world.reinstalls && world.asksNone !== true && isElsewhere) continue;
         if (word === undefined) {
           const done = { type: 'done', moveId, generation: notes[to].generation } as const;
           yield [`say that it has gone on ${moveId}`, { ...state, net: send(net, done) }];
@@ -616,6 +636,7 @@ function requireNoDeadEnd({ before, states }: Searched, isMeant: (state: State) 
 
 const there = { id: 'm1', from: 0, to: 1 } as const;
 const on = { id: 'm3', from: 1, to: 2 } as const;
+const again = { id: 'm4', from: 0, to: 1 } as const;
 const back = { id: 'm2', from: 1, to: 0 } as const;
 const usual = { maxFences: 2, maxWrites: 1, maxDeaths: 1, oldDisks: false, takesBack: false };
 
@@ -671,6 +692,37 @@ describe('one copy at a time, and it is whole', () => {
     assert.throws(
       () => search({ ...three, moves: [there, on], disclaimsAll: true }, requireOne),
       /two copies can be used.*\ncommit m1\n.*\ncommit m3\n.*\ndisclaim m1\n.*take back 0\n/s,
+    );
+  });
+
+  test('between two nodes, where the second is installed again, and gives up what it could commit', () => {
+    for (const maxWrites of [0, 1]) {
+      const world = {
+        ...usual,
+        isOneNode: false,
+        cancels: true,
+        reinstalls: true,
+        moves: [there, again],
+        maxFences: 3,
+        maxWrites,
+      };
+      const searched = search(world, requireOne);
+      // One that has settled has its copy in the trash.
+      requireNoDeadEnd(searched, ({ disks, fences }) => fences < world.maxFences && disks[0].copy !== undefined);
+    }
+  });
+
+  test('between two nodes, where the second is installed again, and gets an old disk back', () => {
+    const changes = { oldDisks: true, onlyPools: true, cancels: true, reinstalls: true, maxWrites: 0, maxDeaths: 2 };
+    search({ ...usual, ...changes, isOneNode: false, moves: [there] }, requireOne);
+  });
+
+  test('between three nodes, where the second is installed again, and the volume has gone on', () => {
+    const world = { ...three, maxDeaths: 1, reinstalls: true, moves: [there, on] };
+    search(world, requireOne);
+    assert.throws(
+      () => search({ ...world, asksNone: true }, requireOne),
+      /two copies can be used.*\nreinstall 1\n.*take back 0\n/s,
     );
   });
 
@@ -894,7 +946,9 @@ describe('a copy whose source is lost', () => {
     for (const readUnder of [undefined, 'e']) {
       assert.equal(finishDraft({ ...whole, readUnder }, { generation: 0, node: 'b' }, lost), undefined);
     }
-    assert.deepEqual(finishDraft(whole, { generation: 4, node: 'b' }, undefined), { generation: 5 });
+    for (const generation of [0, 4]) {
+      assert.deepEqual(finishDraft(whole, { generation, node: 'b' }, undefined), { generation: 5 });
+    }
   });
 
   test('is later than all that a node can have made of it that comes back', () => {

@@ -6,6 +6,8 @@ const rule = { file: 'src/volume/move/rule.ts', killer: 'src/volume/move/rule.te
 
 const lostRule = { ...rule, only: 'a copy whose source is lost' } as const;
 
+const emptied = { killer: 'test/move/nodes-lost.test.ts' } as const;
+
 const finish = { file: 'src/move/finish.ts' } as const;
 
 const late = { killer: 'test/move/nodes-late.test.ts', only: 'after that has gone on' } as const;
@@ -98,7 +100,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a move is not cancelled while a third node has the volume',
     file: 'src/cli/fleet/change.ts',
-    text: '        requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));\n',
+    text: '      requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));\n',
     replacement: '',
     killer: 'test/fleet/cancel-killed.test.ts',
     only: 'while a third node has the volume',
@@ -220,8 +222,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy becomes the volume only while all pools of its node are open',
     ...finish,
-    text: 'if (!pools.areAllOpen()) {',
-    replacement: 'if (pools.firstClosed() === to) {',
+    text: '  requireAllOpen(pools, id);\n  const other',
+    replacement: '  const other',
     killer: 'test/move/pool-away.test.ts',
     only: 'is not open, or has the volume',
   },
@@ -280,5 +282,45 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement: "state?.why === 'given' && isOurs;",
     killer: 'test/move/pool-away.test.ts',
     only: 'which was to become the volume',
+  },
+  {
+    name: 'a node that was installed again gives a hand-over up only if it has nothing of the volume',
+    ...finish,
+    text: 'if (isHere) throw',
+    replacement: 'if (!isHere) continue;\n    if (pool.name === id) throw',
+    ...emptied,
+    only: 'does not while one of its pools',
+  },
+  {
+    name: 'a node that was installed again gives a hand-over up only while all its pools are open',
+    ...finish,
+    text: '  requireAllOpen(pools, id);\n  for (const pool',
+    replacement: '  for (const pool',
+    ...emptied,
+    only: 'does not while one of its pools',
+  },
+  {
+    name: 'a node gives a hand-over up only if no disk of it hangs',
+    file: 'src/move/mover.ts',
+    text: "if (nothing === 'late')",
+    replacement: 'if (id === source)',
+    ...emptied,
+    only: 'does not while one of its pools',
+  },
+  {
+    name: 'a node that knows of a move gives its hand-over up by the cancel there alone',
+    file: 'src/move/mover.ts',
+    text: "if (job !== undefined && job.state !== 'cancelled') {",
+    replacement: 'if (job?.id === source) {',
+    ...emptied,
+    only: 'gives the copy up',
+  },
+  {
+    name: 'a node that was installed again gives a hand-over up only if no third one may have the volume',
+    file: 'src/cli/fleet/change.ts',
+    text: '  requireNowhereElse(state, { volumeId: id, node, lostNode: target }, await factsOf(fleet, id));\n',
+    replacement: '',
+    killer: 'test/fleet/lost-node.test.ts',
+    only: 'gives the volume up',
   },
 ];

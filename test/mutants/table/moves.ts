@@ -1234,7 +1234,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a volume is taken back only while its caller waits',
     ...nodes,
     file: 'src/move/mover.ts',
-    text: 'requireInTime(id, lost?.deadline);',
+    text: "if (typeof word === 'object') requireInTime(id, word.deadline);",
     replacement: '',
     only: 'by the name of that node alone',
   },

@@ -19,6 +19,11 @@ export interface ChangeRequestInput {
    * The generation of the copy that became the volume by such a word before: the lost node may have it. 0: there is none.
    */
   'later_than'?: (number | string | Long);
+  /**
+   * For CancelMove at a node that has handed the volume over: the answer of DisclaimCopy of the node that it was handed over to. 0: none.
+   * An older driver passes over it, and refuses.
+   */
+  'disclaimed'?: (number | string | Long);
 }
 
 export interface ChangeRequest {
@@ -37,4 +42,9 @@ export interface ChangeRequest {
    * The generation of the copy that became the volume by such a word before: the lost node may have it. 0: there is none.
    */
   'later_than': (Long);
+  /**
+   * For CancelMove at a node that has handed the volume over: the answer of DisclaimCopy of the node that it was handed over to. 0: none.
+   * An older driver passes over it, and refuses.
+   */
+  'disclaimed': (Long);
 }

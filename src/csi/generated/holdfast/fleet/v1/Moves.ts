@@ -6,6 +6,8 @@ import type { MethodDefinition } from '@grpc/proto-loader'
 import type { AdmitMoveRequestInput as _holdfast_fleet_v1_AdmitMoveRequestInput, AdmitMoveRequest as _holdfast_fleet_v1_AdmitMoveRequest } from '../../../holdfast/fleet/v1/AdmitMoveRequest.ts';
 import type { ConnectMoveRequestInput as _holdfast_fleet_v1_ConnectMoveRequestInput, ConnectMoveRequest as _holdfast_fleet_v1_ConnectMoveRequest } from '../../../holdfast/fleet/v1/ConnectMoveRequest.ts';
 import type { CopyToldInput as _holdfast_fleet_v1_CopyToldInput, CopyTold as _holdfast_fleet_v1_CopyTold } from '../../../holdfast/fleet/v1/CopyTold.ts';
+import type { DisclaimCopyAnswerInput as _holdfast_fleet_v1_DisclaimCopyAnswerInput, DisclaimCopyAnswer as _holdfast_fleet_v1_DisclaimCopyAnswer } from '../../../holdfast/fleet/v1/DisclaimCopyAnswer.ts';
+import type { DisclaimCopyRequestInput as _holdfast_fleet_v1_DisclaimCopyRequestInput, DisclaimCopyRequest as _holdfast_fleet_v1_DisclaimCopyRequest } from '../../../holdfast/fleet/v1/DisclaimCopyRequest.ts';
 import type { MoveAnswerInput as _holdfast_fleet_v1_MoveAnswerInput, MoveAnswer as _holdfast_fleet_v1_MoveAnswer } from '../../../holdfast/fleet/v1/MoveAnswer.ts';
 import type { NoteToldInput as _holdfast_fleet_v1_NoteToldInput, NoteTold as _holdfast_fleet_v1_NoteTold } from '../../../holdfast/fleet/v1/NoteTold.ts';
 import type { OutdateCopyAnswerInput as _holdfast_fleet_v1_OutdateCopyAnswerInput, OutdateCopyAnswer as _holdfast_fleet_v1_OutdateCopyAnswer } from '../../../holdfast/fleet/v1/OutdateCopyAnswer.ts';
@@ -48,6 +50,23 @@ export interface MovesClient extends grpc.Client {
   connectMove(argument: _holdfast_fleet_v1_ConnectMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   connectMove(argument: _holdfast_fleet_v1_ConnectMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   connectMove(argument: _holdfast_fleet_v1_ConnectMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  
+  /**
+   * To a node that a volume was handed over to, and that knows nothing of that: it was installed again. It notes durably that it commits
+   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it.
+   */
+  DisclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
+  DisclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
+  DisclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
+  DisclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
+  /**
+   * To a node that a volume was handed over to, and that knows nothing of that: it was installed again. It notes durably that it commits
+   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it.
+   */
+  disclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
+  disclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
+  disclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
+  disclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
   
   /**
    * To a node that was lost, and is there again: the volume was taken back elsewhere, by the word of an operator, and a copy of an
@@ -155,6 +174,12 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   ConnectMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ConnectMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
   /**
+   * To a node that a volume was handed over to, and that knows nothing of that: it was installed again. It notes durably that it commits
+   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it.
+   */
+  DisclaimCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_DisclaimCopyRequest, _holdfast_fleet_v1_DisclaimCopyAnswerInput>;
+  
+  /**
    * To a node that was lost, and is there again: the volume was taken back elsewhere, by the word of an operator, and a copy of an
    * earlier generation is used no more. It is answered once that copy is in the trash.
    */
@@ -188,6 +213,7 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
 export interface MovesDefinition extends grpc.ServiceDefinition {
   AdmitMove: MethodDefinition<_holdfast_fleet_v1_AdmitMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_AdmitMoveRequest, _holdfast_fleet_v1_MoveAnswer>
   ConnectMove: MethodDefinition<_holdfast_fleet_v1_ConnectMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_ConnectMoveRequest, _holdfast_fleet_v1_MoveAnswer>
+  DisclaimCopy: MethodDefinition<_holdfast_fleet_v1_DisclaimCopyRequestInput, _holdfast_fleet_v1_DisclaimCopyAnswerInput, _holdfast_fleet_v1_DisclaimCopyRequest, _holdfast_fleet_v1_DisclaimCopyAnswer>
   OutdateCopy: MethodDefinition<_holdfast_fleet_v1_OutdateCopyRequestInput, _holdfast_fleet_v1_OutdateCopyAnswerInput, _holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_OutdateCopyAnswer>
   PlanMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
   ReadCopy: MethodDefinition<_holdfast_fleet_v1_ReadCopyRequestInput, _holdfast_fleet_v1_CopyToldInput, _holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_CopyTold>
