@@ -41,10 +41,11 @@ export async function startMove(
 
 export async function cancelMove(
   mover: Mover | undefined,
-  { disclaimed, id, laterThan, lostNode }: CancelOrder,
+  { disclaimed, id, laterThan, lostNode, words }: CancelOrder,
   call: AdminCall,
 ): Promise<Moving> {
-  const word = lostNode === undefined ? disclaimed : { lostNode, laterThan, deadline: deadlineOf(call.deadline) };
+  const word =
+    lostNode === undefined ? disclaimed : { lostNode, laterThan, words, deadline: deadlineOf(call.deadline) };
   const job = await requireMover(mover).cancel(id, word);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);
@@ -55,7 +56,7 @@ export async function cancelMove(
 /** Makes the copy of a volume that is moving here the volume, as its source is lost. */
 export async function finishMove(
   mover: Mover | undefined,
-  { id, laterThan, lostNode, lostPool }: VolumeOfLost,
+  { id, laterThan, lostNode, lostPool, words }: VolumeOfLost,
   call: AdminCall,
 ): Promise<Moving> {
   if ((lostNode === undefined) === (lostPool === undefined)) {
@@ -63,7 +64,7 @@ export async function finishMove(
   }
   const lost =
     lostPool === undefined
-      ? { lostNode: lostNode ?? '', laterThan, deadline: deadlineOf(call.deadline) }
+      ? { lostNode: lostNode ?? '', laterThan, words, deadline: deadlineOf(call.deadline) }
       : { lostPool };
   const job = await requireMover(mover).finish(id, lost);
   call.note({ pool: job.from, to: job.to });

@@ -69,6 +69,8 @@ export interface VolumeOfLostNode {
   readonly lostNode?: string | undefined;
   /** The generation of the copy of it that became the volume by such a word before, as the controller knows. */
   readonly laterThan?: number | undefined;
+  /** The number of words after that one of which nothing is known (`LostNode`). */
+  readonly words?: number | undefined;
 }
 
 export interface VolumeOfLost extends VolumeOfLostNode {
@@ -127,7 +129,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       };
     },
 
-    async restore({ id, laterThan, lostNode, lostPool }, call) {
+    async restore({ id, laterThan, lostNode, lostPool, words }, call) {
       const deadline = deadlineOf(call.deadline);
       await refuseExisting(pools, id);
       const { name, pool } = await requireTrashed(pools, id);
@@ -139,7 +141,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
           await refuseTaken(pools, { id, name });
           if (lostNode !== undefined) requireInTime(id, deadline);
           await pool.restore(id);
-          await takeBack(pool, id, { lostNode, laterThan, deadline });
+          await takeBack(pool, id, { lostNode, laterThan, words, deadline });
         }),
       );
       const { abnormal, message } = await conditionIn(pool, id);
@@ -220,7 +222,7 @@ async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise
 async function takeBack(
   { moves }: Pool,
   id: VolumeId,
-  { deadline, laterThan, lostNode }: Omit<VolumeOfLostNode, 'id'> & { readonly deadline: Deadline | undefined },
+  { deadline, laterThan, lostNode, words }: Omit<VolumeOfLostNode, 'id'> & { readonly deadline: Deadline | undefined },
 ): Promise<void> {
   const why = (await moves?.stateOf(id))?.why;
   if (why !== 'given' && why !== 'old') return;
@@ -230,7 +232,7 @@ async function takeBack(
       `volume ${id} is out of the trash, and was not taken back in time: holdfast move cancel ${id} --node-is-lost ${lostNode} takes it back.`,
     );
   }
-  await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode, laterThan });
+  await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode, laterThan, words });
 }
 
 interface Trashed {

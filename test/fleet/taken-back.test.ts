@@ -267,4 +267,13 @@ describe('a note that a volume may have been taken back', () => {
       assert.deepEqual([...heard], others);
     });
   }
+
+  test('counts the words before it of which nothing is known', async () => {
+    assert.equal((await noteNow()).words, undefined);
+    assert.equal((await noteNow()).words, 1);
+    const { at, words } = await noteNow();
+    assert.equal(words, 2);
+    await confirmTakenBack(api, place, volumeId, { at, generation: 5 });
+    assert.equal((await noteNow()).words, undefined);
+  });
 });

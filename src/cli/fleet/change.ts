@@ -109,7 +109,7 @@ async function taking<T>(
   let [isDone, isRefused] = [false, false];
   try {
     // The copy that was taken back last may be the one on the lost node.
-    const result = await order({ lostNode, laterThan: note.earlier?.generation });
+    const result = await order({ lostNode, laterThan: note.earlier?.generation, words: note.words });
     isDone = true;
     return result;
   } catch (error) {
@@ -267,7 +267,7 @@ async function send<T>(
   }
   const request = encode(requestType, {
     ...{ volume_id: id, lost_node: lost?.lostNode ?? '', lost_pool: lostPool },
-    ...{ later_than: BigInt(lost?.laterThan ?? 0), disclaimed: BigInt(disclaimed) },
+    ...{ later_than: BigInt(lost?.laterThan ?? 0), words: lost?.words ?? 0, disclaimed: BigInt(disclaimed) },
   });
   const deadline = new Date(Date.now() + changeMs);
   try {

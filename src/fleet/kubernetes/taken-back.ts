@@ -18,6 +18,7 @@ const confirmed = z.object({
 const schema = confirmed.extend({
   generation: confirmed.shape.generation.optional().describe('undefined: it is not sure that it is the volume'),
   earlier: confirmed.optional().describe('stands as long as that is not sure'),
+  words: z.int().positive().optional().describe('the number of notes since that one of which none became sure'),
 });
 
 function notesIn(api: KubernetesApi, place: ObjectPlace) {
@@ -67,7 +68,8 @@ export async function noteTakingBack(
   let note: TakenBack = { node, lostNode, at: new Date(nowMs).toISOString() };
   await notesIn(api, place).change((notes) => {
     const before = notes.get(volumeId);
-    note = { ...note, earlier: before && sureNote(before) };
+    const words = before === undefined || before.generation !== undefined ? undefined : (before.words ?? 0) + 1;
+    note = { ...note, earlier: before && sureNote(before), words };
     const isOther = before !== undefined && before.node !== node && before.generation === undefined;
     // The clocks of the replicas differ: the node is asked as well. One that is lost does nothing any more.
     const isAsked = before !== undefined && (before.at === asked || before.node === lostNode);

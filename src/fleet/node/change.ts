@@ -33,10 +33,15 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
 }
 
 /** The controller knows that the other node is lost. */
-function volumeIn({ later_than, lost_node: lostNode, volume_id }: wire.ChangeRequest): VolumeOfLostNode {
+function volumeIn({ later_than, lost_node: lostNode, volume_id, words }: wire.ChangeRequest): VolumeOfLostNode {
   const id = idIn(volume_id);
   if (lostNode === '') return { id };
-  return { id, lostNode, ...(later_than !== 0n && { laterThan: generationIn(later_than) }) };
+  return {
+    id,
+    lostNode,
+    words: Math.min(words, maxWords),
+    ...(later_than !== 0n && { laterThan: generationIn(later_than) }),
+  };
 }
 
 /** The controller has asked the node that it was handed over to. */
@@ -44,6 +49,9 @@ function cancelledIn(request: wire.ChangeRequest): CancelOrder {
   const { disclaimed } = request;
   return { ...volumeIn(request), ...(disclaimed !== 0n && { disclaimed: generationIn(disclaimed) }) };
 }
+
+/** Each takes a million generations. */
+const maxWords = 1_000;
 
 /** A later one cannot be noted, nor one after it. */
 const maxGeneration = 1n << 52n;

@@ -959,6 +959,11 @@ describe('a copy whose source is lost', () => {
       assert.ok(again.generation > mark.generation);
       const later = finishDraft(whole, { generation, node: 'b' }, { ...lost, laterThan: again.generation });
       assert.ok((later?.generation ?? 0) > again.generation);
+      // The source may have taken its copy back by such a word, of which this node has not heard.
+      const given = { generation: 3, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+      const taken = takeBack(given, { generation: 4, at: 'b', node: 'a' }, { lostNode: 'b' }) ?? assert.fail();
+      const last = finishDraft(whole, { generation, node: 'b' }, { ...lost, words: 1 });
+      assert.ok((last?.generation ?? 0) > taken.generation);
     }
   });
 

@@ -249,10 +249,14 @@ export interface LostNode {
   readonly lostNode: string;
   /** The generation of the copy that became the volume by such a word before, as the controller knows: that node may have it. */
   readonly laterThan?: number | undefined;
+  /** The number of such words before of which no generation is known: each may have made a copy the volume. */
+  readonly words?: number | undefined;
 }
 
 function laterThanLost(generation: number, lost: LostNode | undefined): number {
-  return lost === undefined ? generation + 1 : Math.max(generation, lost.laterThan ?? 0) + movesOfLost;
+  if (lost === undefined) return generation + 1;
+  const { laterThan = 0, words = 0 } = lost;
+  return Math.max(generation, laterThan) + movesOfLost * (words + 1);
 }
 
 /** More moves than a volume makes: a lost node may have moved it on any number of times. */

@@ -200,8 +200,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'nodes that are lost in turn each make a later copy',
     ...lostRule,
-    text: 'Math.max(generation, lost.laterThan ?? 0) + movesOfLost',
-    replacement: 'generation + movesOfLost',
+    text: 'return Math.max(generation, laterThan) + movesOfLost',
+    replacement: 'return generation + movesOfLost',
   },
   {
     name: 'the controller says which copy the operator has made the volume before',
@@ -322,5 +322,19 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement: '',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'gives the volume up',
+  },
+  {
+    name: 'nodes that are lost in turn, before the controller hears of their copies, each make a later copy',
+    ...lostRule,
+    text: 'movesOfLost * (words + 1)',
+    replacement: 'movesOfLost * (words === 0 ? 2 : 1)',
+  },
+  {
+    name: 'the words of which nothing is known are counted',
+    file: 'src/fleet/kubernetes/taken-back.ts',
+    text: '(before.words ?? 0) + 1',
+    replacement: '1',
+    killer: 'test/fleet/taken-back.test.ts',
+    only: 'counts the words',
   },
 ];

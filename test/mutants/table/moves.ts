@@ -518,8 +518,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a copy that is taken back is of a new generation',
     ...rule,
-    text: 'return lost === undefined ? generation + 1 :',
-    replacement: 'return lost === undefined ? generation :',
+    text: 'if (lost === undefined) return generation + 1;',
+    replacement: 'if (lost === undefined) return generation;',
   },
   {
     name: 'a copy that must not be used is neither attached nor changed',
@@ -650,7 +650,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a copy from the trash that was left by a move can be used again',
     file: 'src/admin/service.ts',
     killer: 'test/move/mover.test.ts',
-    text: '          await takeBack(pool, id, { lostNode, laterThan, deadline });\n',
+    text: '          await takeBack(pool, id, { lostNode, laterThan, words, deadline });\n',
     replacement: '',
     only: 'only a copy in the trash',
   },

@@ -24,6 +24,10 @@ export interface ChangeRequestInput {
    * An older driver passes over it, and refuses.
    */
   'disclaimed'?: (number | string | Long);
+  /**
+   * The number of such words after later_than of which no generation is known: each may have made a copy the volume.
+   */
+  'words'?: (number);
 }
 
 export interface ChangeRequest {
@@ -47,4 +51,8 @@ export interface ChangeRequest {
    * An older driver passes over it, and refuses.
    */
   'disclaimed': (Long);
+  /**
+   * The number of such words after later_than of which no generation is known: each may have made a copy the volume.
+   */
+  'words': (number);
 }
