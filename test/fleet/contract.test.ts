@@ -86,9 +86,13 @@ const published = [
   'rpc Change.RestoreTrashed ChangeRequest ChangeAnswer',
   'rpc Change.PurgeTrashed ChangeRequest ChangeAnswer',
   'rpc Change.CancelMove ChangeRequest ChangeAnswer',
+  'rpc Change.FinishMove ChangeRequest ChangeAnswer',
   'field ChangeRequest.volume_id = 1 string',
   'field ChangeRequest.lost_node = 2 string',
   'field ChangeRequest.lost_pool = 3 string',
+  'field ChangeRequest.later_than = 4 uint64',
+  'field ChangeRequest.disclaimed = 5 uint64',
+  'field ChangeRequest.words = 6 uint32',
   'field ChangeAnswer.result = 1 string',
   'field MovesTold.moves = 1 repeated MoveTold',
   'field MoveTold.move_id = 1 string',
@@ -109,6 +113,7 @@ const published = [
   'rpc Moves.ReadNote ReadCopyRequest NoteTold',
   'rpc Moves.OutdateCopy OutdateCopyRequest OutdateCopyAnswer',
   'rpc Moves.SettleCopy SettleCopyRequest MoveAnswer',
+  'rpc Moves.DisclaimCopy DisclaimCopyRequest DisclaimCopyAnswer',
   'field AdmitMoveRequest.volume_id = 1 string',
   'field AdmitMoveRequest.move_id = 2 string',
   'field AdmitMoveRequest.target_node = 3 string',
@@ -138,6 +143,10 @@ const published = [
   'field SettleCopyRequest.generation = 2 uint64',
   'field SettleCopyRequest.node = 3 string',
   'field MoveAnswer.result = 1 string',
+  'field DisclaimCopyRequest.volume_id = 1 string',
+  'field DisclaimCopyRequest.generation = 2 uint64',
+  'field DisclaimCopyRequest.source_node = 3 string',
+  'field DisclaimCopyAnswer.generation = 1 uint64',
 ];
 
 function facts(namespace: protobuf.NamespaceBase): string[] {
