@@ -195,8 +195,13 @@ async function changeByPlugin(scene: PluginScene, looker: User): Promise<void> {
     [['move', 'cancel'], /move cancel needs a volume/],
     [['move', 'status', 'vol'], /move status takes no volume/],
     [['forget-node'], /forget-node needs a node/],
-    [['trash', 'purge', 'x', '--pool-is-lost', 'y'], /only trash restore takes --pool-is-lost/],
-    [['trash', 'purge', 'x', '--node-is-lost', 'node-c'], /only move cancel and trash restore take --node-is-lost/],
+    [['trash', 'purge', 'x', '--pool-is-lost', 'y'], /only move finish and trash restore take --pool-is-lost/],
+    [
+      ['trash', 'purge', 'x', '--node-is-lost', 'node-c'],
+      /only move cancel, move finish and trash restore take --node-is-lost/,
+    ],
+    [['move', 'finish', 'x'], /move finish needs what is lost: --node-is-lost NODE, or --pool-is-lost POOL/],
+    [['move', 'finish', 'x', '--node-is-lost', 'a', '--pool-is-lost', 'b'], /takes --node-is-lost or --pool-is-lost/],
     [['pools', '--dry-run'], /pools takes no --dry-run/],
     [['ui', 'x'], /ui takes neither a volume nor a node/],
   ] as const) {

@@ -159,7 +159,7 @@ describe('the page of the controller', () => {
     assert.match(idle.text, /is not moving/);
     assert.match((await change('moves/cancel', operator)).text, /move cancel needs a volume/);
     const purge = await change(`trash/purge?volume=${usedId}&node-is-lost=node-c`, operator);
-    assert.match(purge.text, /only move cancel and trash restore take --node-is-lost/);
+    assert.match(purge.text, /only move cancel, move finish and trash restore take --node-is-lost/);
     assert.match((await change(`moves/cancel?volume=${usedId}&undo=true`, operator)).text, /takes neither/);
     const started = await holdfast(['move', usedId, '--to-pool', 'fast', '--json'], node.driver.environment);
     assert.equal(started.code, 0, started.stderr);
