@@ -8,6 +8,7 @@ import { controllerService } from '../../src/controller/service.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { MoveJob } from '../../src/move/job.ts';
 import { Mover, type MoverOptions, type MoveSight } from '../../src/move/mover.ts';
+import { switched } from '../../src/move/switched.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
@@ -129,6 +130,13 @@ async function failAfterNotes(node: Node, count: number, to = 'xfs'): Promise<Mo
   broken.mock.restore();
   return job;
 }
+
+/** Called once, when the next volume has been committed where it goes. */
+let onSwitch: (() => void) | undefined;
+switched.subscribe(() => {
+  onSwitch?.();
+  onSwitch = undefined;
+});
 
 describe('a move between two pools of a node', () => {
   test('of a volume that is not in use, there and back: the same bytes, and holes stay holes', async () => {
@@ -471,24 +479,31 @@ describe('a move between two pools of a node', () => {
     assert.equal(node.sight().job.state, 'failed');
   });
 
-  test('goes on in memory while its end cannot be noted', async () => {
-    using scratch = new Scratch('move');
-    await using node = await Node.open(scratch);
-    await node.pools.get('xfs').create(spec);
-    const notes = scratch.join('data', 'moves');
-    {
-      await using _shown = await device(node);
-      await node.mover.start(id, 'plain', undefined);
-      await eventually(() => assert.equal(node.sight().progress?.phase, 'waiting'));
-      renameSync(notes, `${notes}.away`);
-      writeFileSync(notes, '');
-    }
-    await eventually(() => assert.match(node.sight().trouble ?? '', /its end cannot be noted/));
-    assert.equal(await node.where(), 'plain');
-    unlinkSync(notes);
-    renameSync(`${notes}.away`, notes);
-    assert.equal((await node.ended()).job.state, 'done');
-  });
+  for (const when of ['before the switch', 'after it']) {
+    test(`goes on in memory while its end cannot be noted, from a moment ${when} on`, async () => {
+      using scratch = new Scratch('move');
+      await using node = await Node.open(scratch);
+      await node.pools.get('xfs').create(spec);
+      const notes = scratch.join('data', 'moves');
+      const breakNotes = () => {
+        renameSync(notes, `${notes}.away`);
+        writeFileSync(notes, '');
+      };
+      {
+        await using _shown = await device(node);
+        await node.mover.start(id, 'plain', undefined);
+        await eventually(() => assert.equal(node.sight().progress?.phase, 'waiting'));
+        if (when === 'before the switch') breakNotes();
+        else onSwitch = breakNotes;
+      }
+      await eventually(() => assert.match(node.sight().trouble ?? '', /its end cannot be noted/));
+      // Without a note of the copy nothing is handed over: the volume stays usable where it is.
+      assert.equal(await node.where(), when === 'before the switch' ? 'xfs' : 'plain');
+      unlinkSync(notes);
+      renameSync(`${notes}.away`, notes);
+      assert.equal((await node.ended()).job.state, when === 'before the switch' ? 'failed' : 'done');
+    });
+  }
 
   test('whose target does not answer ends the fence, and goes on when it does', async () => {
     using scratch = new Scratch('move');
