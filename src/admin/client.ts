@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { isErrno } from '../kernel/call/errno.ts';
 import { type ErrorCode, errorCodes } from '../volume/errors.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
+import type { LostEnd } from './lost-node.ts';
 import {
   type Adopted,
   adopted,
@@ -76,7 +77,7 @@ export class AdminClient {
    * @param lostPool the pool that it has moved to, whose disk is lost
    */
   restore(id: string, lostNode?: string, lostPool?: string): Promise<Restored> {
-    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore${lost({ lostNode, lostPool })}`, restored);
+    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore${query({ lostNode, lostPool })}`, restored);
   }
 
   /** May take long: the driver reads the whole tree. */
@@ -113,16 +114,12 @@ export class AdminClient {
 
   /** @param lostNode the other node of the move, which never comes back */
   cancelMove(id: string, lostNode?: string): Promise<Moving> {
-    return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${lost({ lostNode })}`, moving);
+    return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${query({ lostNode })}`, moving);
   }
 
   /** @param lost the other node of the move, or the pool that the volume leaves: neither ever comes back */
-  finishMove(id: string, lost: { readonly lostNode: string } | { readonly lostPool: string }): Promise<Moving> {
-    return this.#call(
-      'POST',
-      `/v1/volumes/${encodeURIComponent(id)}/move/finish?${new URLSearchParams({ ...lost })}`,
-      moving,
-    );
+  finishMove(id: string, lost: LostEnd): Promise<Moving> {
+    return this.#call('POST', `/v1/volumes/${encodeURIComponent(id)}/move/finish${query({ ...lost })}`, moving);
   }
 
   listMoves(): Promise<MoveList> {
@@ -186,7 +183,7 @@ function followedBy(withSnapshots: boolean): Record<string, string> {
   return withSnapshots ? { withSnapshots: 'true' } : {};
 }
 
-function lost(names: Readonly<Record<string, string | undefined>>): string {
-  const given = Object.entries(names).flatMap(([key, name]) => (name === undefined ? [] : [[key, name]]));
+function query(options: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(options).flatMap(([key, name]) => (name === undefined ? [] : [[key, name]]));
   return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
 }

@@ -1,28 +1,35 @@
 import { FailedPrecondition } from '../volume/errors.ts';
-import type { AdminHandlers, VolumeOfLost, VolumeOfLostNode } from './service.ts';
+import type { AdminHandlers, VolumeOfLost } from './service.ts';
+
+/** The end of a move that is lost, as an operator says. */
+export type LostEnd = { readonly lostNode: string } | { readonly lostPool: string };
+
+/** @returns undefined unless exactly one is named */
+export function lostEndIn({ lostNode, lostPool }: Pick<VolumeOfLost, 'lostNode' | 'lostPool'>): LostEnd | undefined {
+  if (lostPool === undefined) return lostNode === undefined ? undefined : { lostNode };
+  return lostNode === undefined ? { lostPool } : undefined;
+}
 
 /**
  * The operations as root of this node may ask for them. That another node is lost is a fact that a controller can check, so it
  * is asked while it is there; without one, root decides.
  */
 export function checkedByController(handlers: AdminHandlers, isLinked: () => Promise<boolean>): AdminHandlers {
-  const requireUnlinked = async ({ lostNode }: VolumeOfLostNode, command: string) => {
-    if (lostNode === undefined || !(await isLinked())) return;
+  const requireUnlinked = async ({ lostNode, lostPool }: VolumeOfLost, command: string) => {
+    if ((lostNode === undefined && lostPool === undefined) || !(await isLinked())) return;
+    if (lostNode === undefined) {
+      throw new FailedPrecondition(
+        `the controller asks all nodes whether one has the volume: kubectl holdfast ${command} VOLUME --pool-is-lost ${lostPool}.`,
+      );
+    }
     throw new FailedPrecondition(
       `the controller checks whether node ${lostNode} is lost: kubectl holdfast ${command} VOLUME --node-is-lost ${lostNode}.`,
-    );
-  };
-  const requirePoolUnlinked = async ({ lostPool }: VolumeOfLost, command: string) => {
-    if (lostPool === undefined || !(await isLinked())) return;
-    throw new FailedPrecondition(
-      `the controller asks all nodes whether one has the volume: kubectl holdfast ${command} VOLUME --pool-is-lost ${lostPool}.`,
     );
   };
   return {
     ...handlers,
     async restore(request, call) {
       await requireUnlinked(request, 'trash restore');
-      await requirePoolUnlinked(request, 'trash restore');
       return handlers.restore(request, call);
     },
     async cancelMove(request, call) {
@@ -31,7 +38,6 @@ export function checkedByController(handlers: AdminHandlers, isLinked: () => Pro
     },
     async finishMove(request, call) {
       await requireUnlinked(request, 'move finish');
-      await requirePoolUnlinked(request, 'move finish');
       return handlers.finishMove(request, call);
     },
   };

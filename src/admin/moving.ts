@@ -5,6 +5,7 @@ import { claimOf } from '../volume/claim.ts';
 import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
+import { lostEndIn } from './lost-node.ts';
 import type { MoveList, Moving, MovingSnapshots, PlannedMove, StartedMove } from './protocol.ts';
 import type { AdminCall, CancelOrder, VolumeOfLost } from './service.ts';
 
@@ -56,17 +57,15 @@ export async function cancelMove(
 /** Makes the copy of a volume that is moving here the volume, as its source is lost. */
 export async function finishMove(
   mover: Mover | undefined,
-  { id, laterThan, lostNode, lostPool, words }: VolumeOfLost,
+  { id, laterThan, words, ...named }: VolumeOfLost,
   call: AdminCall,
 ): Promise<Moving> {
-  if ((lostNode === undefined) === (lostPool === undefined)) {
+  const lost = lostEndIn(named);
+  if (lost === undefined) {
     throw new InvalidArgument('say which is lost: --pool-is-lost POOL, or --node-is-lost NODE.');
   }
-  const lost =
-    lostPool === undefined
-      ? { lostNode: lostNode ?? '', laterThan, words, deadline: deadlineOf(call.deadline) }
-      : { lostPool };
-  const job = await requireMover(mover).finish(id, lost);
+  const deadline = deadlineOf(call.deadline);
+  const job = await requireMover(mover).finish(id, 'lostPool' in lost ? lost : { ...lost, laterThan, words, deadline });
   call.note({ pool: job.from, to: job.to });
   return showMove(sightWithout(job));
 }

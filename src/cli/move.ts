@@ -1,4 +1,5 @@
 import { AdminClient, AdminError } from '../admin/client.ts';
+import { lostEndIn } from '../admin/lost-node.ts';
 import type { Moving, MovingSnapshots, PlannedMove } from '../admin/protocol.ts';
 import type { Config } from '../config/config.ts';
 import { InvalidArgument, NotFound } from '../volume/errors.ts';
@@ -109,7 +110,11 @@ function cancelledLine({ from, fromNode, id, to, toNode }: Moving): string {
 }
 
 /** After the copy that a lost node had is given up: its PersistentVolume has the pod wait for that node. */
-export function printResume(output: Output, lostNode: string): void {
+export function printResume(
+  output: Output,
+  { json, lostNode }: { readonly json: boolean; readonly lostNode: string | undefined },
+): void {
+  if (json || lostNode === undefined) return;
   output.line(
     `If its PersistentVolume names node ${lostNode}: kubectl holdfast move --resume CLAIM makes it name the node of the volume.`,
   );
@@ -119,14 +124,14 @@ export function printResume(output: Output, lostNode: string): void {
 export async function finishMoveCommand(
   config: Config,
   output: Output,
-  { json, lostNode, lostPool, wanted }: FinishOptions,
+  { json, wanted, ...named }: FinishOptions,
 ): Promise<number> {
-  if ((lostNode === undefined) === (lostPool === undefined)) {
+  const lost = lostEndIn(named);
+  if (lost === undefined) {
     output.problem('INVALID_ARGUMENT', 'say which is lost: --pool-is-lost POOL, or --node-is-lost NODE');
     return exitCodes.usage;
   }
   const client = new AdminClient(config.adminSocketPath);
-  const lost = lostPool === undefined ? { lostNode: lostNode ?? '' } : { lostPool };
   printFinished(output, await client.finishMove(await volumeIdOf(config, wanted), lost), json);
   return exitCodes.ok;
 }

@@ -15,7 +15,7 @@ interface LostFlags {
   readonly nodeIsLost?: string;
 }
 
-interface RestoreFlags extends LostFlags {
+interface LostEndFlags extends LostFlags {
   readonly poolIsLost?: string;
 }
 
@@ -34,7 +34,7 @@ function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'out
     .argument('<VOLUME>', aVolume)
     .option('--node-is-lost <NODE>', lostNodeIs)
     .option('--pool-is-lost <POOL>', 'the pool that it has moved to: its disk is lost, and in no other node')
-    .action((wanted: string, { nodeIsLost: lostNode, poolIsLost: lostPool }: RestoreFlags, command: Command) =>
+    .action((wanted: string, { nodeIsLost: lostNode, poolIsLost: lostPool }: LostEndFlags, command: Command) =>
       look(async (config) => {
         const { restoreCommand } = await import('./trash.ts');
         return restoreCommand(config, output, { wanted, lostNode, lostPool, json: wantsJson(command) });
@@ -99,10 +99,6 @@ function addAdoption(program: Command, { look, output }: Pick<Runner, 'look' | '
     );
 }
 
-interface FinishFlags extends LostFlags {
-  readonly poolIsLost?: string;
-}
-
 interface MoveFlags extends Flags {
   readonly dryRun?: true;
   readonly limit?: string;
@@ -160,7 +156,7 @@ function addMoves(program: Command, { look, output }: Pick<Runner, 'look' | 'out
       '--node-is-lost <NODE>',
       'the node that it leaves, which never comes back: the copy there must never be used again',
     )
-    .action((wanted: string, { nodeIsLost: lostNode, poolIsLost: lostPool }: FinishFlags, command: Command) =>
+    .action((wanted: string, { nodeIsLost: lostNode, poolIsLost: lostPool }: LostEndFlags, command: Command) =>
       look(async (config) => {
         const { finishMoveCommand } = await import('./move.ts');
         return finishMoveCommand(config, output, { wanted, lostNode, lostPool, json: wantsJson(command) });

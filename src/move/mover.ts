@@ -562,7 +562,7 @@ export class Mover {
     if (from === undefined || node !== undefined || found.some(({ name }) => name === from)) return;
     // While the driver starts, not all pools may have been found.
     const isKnown = this.#isReady && !this.#options.pools.names().includes(from);
-    if (isKnown || this.#isOpen(from)) return;
+    if (isKnown || this.#options.pools.isOpen(from)) return;
     throw new Unavailable(
       `volume ${id} has moved, and its copy in pool ${from}, which is not open, goes to the trash first: try again when it is.`,
     );
@@ -642,7 +642,7 @@ export class Mover {
     if (job.state !== 'failed' || job.to === '') return undefined;
     const { to } = job;
     try {
-      if (!this.#isOpen(to) || !(await this.#hasLeftPart(job))) return undefined;
+      if (!this.#options.pools.isOpen(to) || !(await this.#hasLeftPart(job))) return undefined;
       return await movesOf(this.#options.pools.get(to)).comingBytes(job.id);
     } catch {
       return undefined;
@@ -807,7 +807,7 @@ export class Mover {
         run.trouble = reason;
         // Its pod need not wait for the disk of another pool.
         const isFurther = progress.reached.takeFurther();
-        const canOpen = job.node !== undefined || this.#isOpen(from);
+        const canOpen = job.node !== undefined || this.#options.pools.isOpen(from);
         if (!canOpen) sickness.restart();
         else if (sickness.failed(performance.now(), progress.copiedBytes, isFurther)) await this.#open(job);
         await pause(retryMs, AbortSignal.any([ending.signal, run.wake.signal]));
@@ -889,7 +889,7 @@ export class Mover {
   /** True if no pool has the volume. If one has handed it over, and is empty now, the part that has come may be the last copy. */
   async #isDeleted({ id, to }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    if (!this.#isOpen(to) || (await pools.find(id)) !== undefined) return false;
+    if (!this.#options.pools.isOpen(to) || (await pools.find(id)) !== undefined) return false;
     return !(await movesOf(pools.get(to)).wasHandedOver(id));
   }
 
@@ -907,7 +907,7 @@ export class Mover {
 
   /** True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. */
   async #isWhole({ id, to }: MoveJob): Promise<boolean> {
-    if (!this.#isOpen(to)) return false;
+    if (!this.#options.pools.isOpen(to)) return false;
     return readUnderBy(await movesOf(this.#options.pools.get(to)).comingNote(id)) !== undefined;
   }
 
@@ -996,11 +996,12 @@ export class Mover {
       const state = (await source.find(id)) && (await movesOf(source).stateOf(id));
       if (state === undefined && (await pools.find(id)) !== undefined) throw arrived(job);
       // Unless it was deleted.
-      if (state === undefined && this.#isOpen(job.to) && !(await this.#isDeleted(job))) throw lastCopy(job);
+      if (state === undefined && this.#options.pools.isOpen(job.to) && !(await this.#isDeleted(job)))
+        throw lastCopy(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
       const isGiven = (state?.why === 'given' && isOurs) || (state?.why === 'old' && (await this.#isBeforeFinish(job)));
       // It may have the volume, unless it is open and has not, or is no pool of this node any more.
-      if ((isGiven && pools.names().includes(job.to)) || this.#isOpen(job.to)) {
+      if ((isGiven && pools.names().includes(job.to)) || this.#options.pools.isOpen(job.to)) {
         if ((await pools.get(job.to).find(id)) !== undefined) throw arrived(job);
         await movesOf(pools.get(job.to)).discard(id);
       }
@@ -1059,14 +1060,10 @@ export class Mover {
     return node !== undefined || this.#options.pools.names().includes(from);
   }
 
-  #isOpen(name: string): boolean {
-    return this.#options.pools.all().some((pool) => pool.name === name);
-  }
-
   /** True if the pool that a volume went to is open, and has a part of it still. */
   async #hasLeftPart({ id, to }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    if (!this.#isOpen(to) || (await pools.get(to).find(id)) !== undefined) return false;
+    if (!this.#options.pools.isOpen(to) || (await pools.get(to).find(id)) !== undefined) return false;
     return (await movesOf(pools.get(to)).comingBytes(id)) > 0n;
   }
 
@@ -1075,7 +1072,7 @@ export class Mover {
     const { log, pools } = this.#options;
     const { id, state, to } = job;
     if (state === 'done' || !pools.names().includes(to)) return true;
-    if (!this.#isOpen(to)) return false;
+    if (!this.#options.pools.isOpen(to)) return false;
     try {
       if (!(await this.#hasLeftPart(job))) return true;
       if (state === 'failed' && !(await this.#isNeedless(job))) return false;
@@ -1097,7 +1094,7 @@ export class Mover {
 
   /** The part that has come. */
   async #discardHere({ id, to }: MoveJob): Promise<void> {
-    if (!this.#isOpen(to)) return;
+    if (!this.#options.pools.isOpen(to)) return;
     const pool = this.#options.pools.get(to);
     if ((await pool.find(id)) === undefined) await movesOf(pool).discard(id);
   }

@@ -40,7 +40,7 @@ describe('a move that fails again and again', () => {
     assert.equal(sickness.failed(11 * 20_000, 0n, false), true);
   });
 
-  test('has not, if nobody could use the volume until now', () => {
+  test('has not, if the volume could not be used until now', () => {
     const sickness = new Sickness(minuteMs);
     assert.equal(sickness.failed(0, 0n, false), false);
     sickness.restart();

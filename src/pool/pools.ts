@@ -177,6 +177,10 @@ export class Pools {
     return this.names().find((name) => !open.includes(name));
   }
 
+  isOpen(name: string): boolean {
+    return this.all().some((pool) => pool.name === name);
+  }
+
   /** True if all pools are found, and open: what none of them has is nowhere on this node. */
   areAllOpen(): boolean {
     return this.ready() && this.firstClosed() === undefined;

@@ -9,7 +9,7 @@ import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { holdfast } from '../support/command.ts';
 import { environmentFor } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
-import { created, everything, MovingFleet, movesOf, started, use } from './support/moving-fleet.ts';
+import { created, everything, MovingFleet, moved, movesOf, started, use } from './support/moving-fleet.ts';
 import { Viewer } from './support/viewer.ts';
 
 const place = { namespace: 'holdfast', name: 'holdfast-controller' };
@@ -27,22 +27,36 @@ async function longAgo(api: KubernetesApi): Promise<void> {
   });
 }
 
-describe('a node that is lost after a volume has moved to it', () => {
-  let command: DriverCommand;
-  before(async () => {
-    command = await buildDriver();
-  });
-  after(() => command[Symbol.dispose]());
+/** A node is forgotten, which the controller believes only later. @returns the notes @param order needs it */
+async function forgottenLongAgo(api: KubernetesApi, node: string, order: () => Promise<{ readonly problems: string }>) {
+  const forgotten = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.object({ at: z.string() }) });
+  await forgotten.change((notes) => notes.set(node, { at: new Date().toISOString() }) !== undefined);
+  await eventually(async () => assert.match((await order()).problems, /forgotten just now/), 30_000);
+  await longAgo(api);
+  return forgotten;
+}
 
+/** Typed on the node itself, while it has a link. */
+async function typedAt(fleet: MovingFleet, node: string, words: readonly string[]) {
+  const { scratch } = fleet.node(node);
+  const config = `defaultPool: default\npools:\n  default: { directory: ${scratch.join('pool')} }\n`;
+  return holdfast([...words], environmentFor(scratch, { config }));
+}
+
+let command: DriverCommand;
+before(async () => {
+  command = await buildDriver();
+});
+after(() => command[Symbol.dispose]());
+
+describe('a node that is lost after a volume has moved to it', () => {
   test('is not lost as long as it is known to have the volume: nothing is restored, nor if a node does not answer', async () => {
     await using fleet = await MovingFleet.start(command);
     const { controller = assert.fail('no controller') } = fleet;
     const viewer = new Viewer(fleet.api, 'operator', rights);
     const id = await created(fleet);
     await started(fleet, viewer, id, 'node-b');
-    await eventually(async () => {
-      assert.ok((await movesOf(fleet, viewer, id)).some(({ state }) => state === 'done'));
-    });
+    await moved(fleet, viewer, id);
     const restore = (more = '') =>
       viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-a${more}`);
     await eventually(async () => {
@@ -59,10 +73,7 @@ describe('a node that is lost after a volume has moved to it', () => {
         /no node that is there has it, and node-b is away/,
       );
     });
-    // On the node itself, while it has a link.
-    const { scratch } = fleet.node('node-a');
-    const config = `defaultPool: default\npools:\n  default: { directory: ${scratch.join('pool')} }\n`;
-    const local = await holdfast(['trash', 'restore', id, '--pool-is-lost', 'x'], environmentFor(scratch, { config }));
+    const local = await typedAt(fleet, 'node-a', ['trash', 'restore', id, '--pool-is-lost', 'x']);
     assert.match(
       local.stderr,
       /the controller asks all nodes .*: kubectl holdfast trash restore VOLUME --pool-is-lost x/,
@@ -87,20 +98,13 @@ describe('a node that is lost after a volume has moved to it', () => {
     });
     const restore = () =>
       viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-a&node-is-lost=node-b`);
-    // On the node itself, while it has a link.
-    const { scratch } = fleet.node('node-a');
-    const config = `defaultPool: default\npools:\n  default: { directory: ${scratch.join('pool')} }\n`;
-    const words = ['trash', 'restore', id, '--node-is-lost', 'node-b'];
-    const local = await holdfast(words, environmentFor(scratch, { config }));
+    const local = await typedAt(fleet, 'node-a', ['trash', 'restore', id, '--node-is-lost', 'node-b']);
     assert.match(local.stderr, /the controller checks whether node node-b is lost: kubectl holdfast trash restore/);
 
     await eventually(async () => assert.match((await restore()).problems, /forget-node node-b comes first/));
     await fleet.node('node-b').driver.kill();
     await controller.logged('a link has ended', { node: 'node-b' });
-    const forgotten = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.object({ at: z.string() }) });
-    await forgotten.change((notes) => notes.set('node-b', { at: new Date().toISOString() }) !== undefined);
-    await eventually(async () => assert.match((await restore()).problems, /forgotten just now/), 30_000);
-    await longAgo(api);
+    const forgotten = await forgottenLongAgo(api, 'node-b', restore);
     await eventually(async () => {
       const { problems, status } = await restore();
       assert.equal(status, 200, problems);
@@ -125,12 +129,6 @@ describe('a node that is lost after a volume has moved to it', () => {
 });
 
 describe('a node that is lost between the hand-over of a volume and its commit', () => {
-  let command: DriverCommand;
-  before(async () => {
-    command = await buildDriver();
-  });
-  after(() => command[Symbol.dispose]());
-
   test('has the move finished without it once it is forgotten, and its copy is used no more when it is there again', async () => {
     await using fleet = await MovingFleet.start(command);
     const { controller = assert.fail('no controller') } = fleet;
@@ -154,16 +152,10 @@ describe('a node that is lost between the hand-over of a volume and its commit',
     const poolIsLost = `/v1/moves/finish?output=json&volume=${id}&node=node-b&pool-is-lost=default`;
     assert.match((await viewer.post(controller, poolIsLost)).problems, /is on node node-a by now/);
     await eventually(async () => assert.match((await finish()).problems, /forget-node node-a comes first/));
-    const { scratch } = fleet.node('node-b');
-    const config = `defaultPool: default\npools:\n  default: { directory: ${scratch.join('pool')} }\n`;
-    const words = ['move', 'finish', id, '--node-is-lost', 'node-a'];
-    const local = await holdfast(words, environmentFor(scratch, { config }));
+    const local = await typedAt(fleet, 'node-b', ['move', 'finish', id, '--node-is-lost', 'node-a']);
     assert.match(local.stderr, /the controller checks whether node node-a is lost: kubectl holdfast move finish/);
 
-    const forgotten = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.object({ at: z.string() }) });
-    await forgotten.change((notes) => notes.set('node-a', { at: new Date().toISOString() }) !== undefined);
-    await eventually(async () => assert.match((await finish()).problems, /forgotten just now/), 30_000);
-    await longAgo(api);
+    const forgotten = await forgottenLongAgo(api, 'node-a', finish);
     // The lost node has taken it back before.
     const before = { node: 'node-a', lostNode: 'node-b', at: new Date().toISOString(), generation: 5_000_000 };
     const takenBack = new SecretNotes({ api, place, key: 'taken-back', schema: z.unknown() });
@@ -197,12 +189,6 @@ describe('a node that is lost between the hand-over of a volume and its commit',
 });
 
 describe('a node that is installed again between the hand-over of a volume and its commit', () => {
-  let command: DriverCommand;
-  before(async () => {
-    command = await buildDriver();
-  });
-  after(() => command[Symbol.dispose]());
-
   test('gives the volume up by the cancel of the move at the first node, which has it again', async () => {
     await using fleet = await MovingFleet.start(command);
     const { controller = assert.fail('no controller') } = fleet;
@@ -228,13 +214,7 @@ describe('a node that is installed again between the hand-over of a volume and i
     }, 30_000);
     assert.equal(await use(fleet, 'node-a', id, false), digest);
     await started(fleet, viewer, id, 'node-b');
-    await eventually(async () => {
-      const moves = await movesOf(fleet, viewer, id);
-      assert.ok(
-        moves.some(({ state }) => state === 'done'),
-        JSON.stringify(moves),
-      );
-    });
+    await moved(fleet, viewer, id);
     assert.equal(await use(fleet, 'node-b', id, false), digest);
   });
 });

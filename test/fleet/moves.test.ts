@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { eventually } from '../support/eventually.ts';
 import { authorityIn } from './support/fleet.ts';
-import { created, everything, MovingFleet, movesOf, raw, start, started, use } from './support/moving-fleet.ts';
+import { created, everything, MovingFleet, moved, movesOf, raw, start, started, use } from './support/moving-fleet.ts';
 import { Viewer } from './support/viewer.ts';
 
 describe('moves between nodes, brokered by the controller', () => {
@@ -167,12 +167,7 @@ describe('moves between nodes, brokered by the controller', () => {
   test('a move goes on after new keys', async () => {
     await using fleet = await MovingFleet.start(command);
     const viewer = new Viewer(fleet.api, 'operator', everything);
-    const id = await created(fleet);
-    const digest = await use(fleet, 'node-a', id, true);
-    await started(fleet, viewer, id, 'node-b', '&limit=128Ki');
-    await fleet.node('node-b').driver.kill();
-    await newKeys(fleet, 'ca.key');
-    await fleet.startNode('node-b');
+    const { digest, id } = await movingUnderNewKeys(fleet, viewer, 'ca.key');
     await eventually(async () => {
       const [move] = await movesOf(fleet, viewer, id);
       assert.ok(move?.state === 'done' || BigInt(move?.doneBytes ?? '0') > 0n, move?.reason ?? '');
@@ -187,26 +182,30 @@ describe('moves between nodes, brokered by the controller', () => {
   test('a move whose ticket no key knows any more is cancelled, and ordered again', async () => {
     await using fleet = await MovingFleet.start(command);
     const viewer = new Viewer(fleet.api, 'operator', everything);
-    const id = await created(fleet);
-    const digest = await use(fleet, 'node-a', id, true);
-    await started(fleet, viewer, id, 'node-b', '&limit=128Ki');
-    await fleet.node('node-b').driver.kill();
-    await newKeys(fleet, 'ca.key', 'move.key');
-    await fleet.startNode('node-b');
+    const { digest, id } = await movingUnderNewKeys(fleet, viewer, 'ca.key', 'move.key');
     await eventually(async () => {
       const cancelled = await viewer.post(controllerOf(fleet), `/v1/moves/cancel?output=json&volume=${id}`);
       assert.equal(cancelled.status, 200, cancelled.problems);
     });
     await started(fleet, viewer, id, 'node-b');
-    await eventually(async () => {
-      assert.ok((await movesOf(fleet, viewer, id)).some(({ state }) => state === 'done'));
-    });
+    await moved(fleet, viewer, id);
     assert.equal(await use(fleet, 'node-b', id, false), digest);
   });
 });
 
 function controllerOf(fleet: MovingFleet) {
   return fleet.controller ?? assert.fail('no controller');
+}
+
+/** A volume moves to a node whose driver is killed, and there are new keys when it starts again. */
+async function movingUnderNewKeys(fleet: MovingFleet, viewer: Viewer, ...keys: readonly string[]) {
+  const id = await created(fleet);
+  const digest = await use(fleet, 'node-a', id, true);
+  await started(fleet, viewer, id, 'node-b', '&limit=128Ki');
+  await fleet.node('node-b').driver.kill();
+  await newKeys(fleet, ...keys);
+  await fleet.startNode('node-b');
+  return { digest, id };
 }
 
 /** The operator removes these keys, and starts the controller again. The kubelet brings the new authority. */

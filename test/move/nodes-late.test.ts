@@ -5,7 +5,7 @@ import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf } from './devices.ts';
-import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
+import { Broker, blockSpec, filled, introduce, MovingNode, moveAlong, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 /* Requests of a target that wait at the source for their turn, and get it after the move has ended. */
@@ -119,13 +119,7 @@ test('a node from where the volume has gone on to a third one does not give it u
   await using b = await MovingNode.open(scratch, broker, 'b');
   await using c = await MovingNode.open(scratch, broker, 'c');
   await filled(a);
-  for (const [source, target] of [
-    [a, b],
-    [b, c],
-  ] as const) {
-    await order(source, target, id);
-    assert.equal((await target.ended(id)).job.state, 'done');
-  }
+  await moveAlong(id, a, b, c);
   const given = { generation: 0, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
   await assert.rejects(movesOf(b.pool).disclaim(id, given, 'a'), /has gone on to node c/);
   assert.equal((await movesOf(b.pool).whereElse(id)) ?? 'none', 'c');
@@ -253,14 +247,7 @@ test('a volume that has the name of a deleted one is not given to a node from wh
   await using b = await MovingNode.open(scratch, broker, 'b');
   await using c = await MovingNode.open(scratch, broker, 'c');
   await filled(a);
-  for (const [source, target] of [
-    [a, b],
-    [b, c],
-    [c, a],
-  ] as const) {
-    await order(source, target, id);
-    assert.equal((await target.ended(id)).job.state, 'done');
-  }
+  await moveAlong(id, a, b, c, a);
   await a.delete(id);
   await filled(a);
   await assert.rejects(order(a, b, id), /has had a later copy of a volume with this id.* node c\./);

@@ -50,6 +50,16 @@ async function digestIn(node: MovingNode): Promise<string> {
   return digestOf(shown.devicePath);
 }
 
+/** The volume is handed over by a, b commits nothing, and both drivers have stopped. @returns its digest */
+async function stoppedOnceGiven(scratch: Scratch, broker: Broker): Promise<string> {
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  await filled(a);
+  const digest = await digestIn(a);
+  await handOver(a, b);
+  return digest;
+}
+
 /** The disks of a node are lost. */
 async function loseDisks(scratch: Scratch, node: MovingNode, which: 'all' | 'pool'): Promise<void> {
   await node[Symbol.asyncDispose]();
@@ -113,14 +123,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
   test('becomes the volume by the word of an operator, and the copy of the source that comes back is an earlier one', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
-    let before: string;
-    {
-      await using b = await MovingNode.open(scratch, broker, 'b');
-      await using a = await MovingNode.open(scratch, broker, 'a');
-      await filled(a);
-      before = await digestIn(a);
-      await handOver(a, b);
-    }
+    const before = await stoppedOnceGiven(scratch, broker);
     await using b = await MovingNode.open(scratch, broker, 'b');
     const late = { ...lost, deadline: deadlineOf(new Date(Date.now() - 1)) };
     await assert.rejects(b.mover.finish(id, late), { name: 'Unavailable', message: /was not taken back in time/ });
@@ -151,12 +154,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
   test('is of a later generation than the copy there that became the volume by such a word before', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
-    {
-      await using b = await MovingNode.open(scratch, broker, 'b');
-      await using a = await MovingNode.open(scratch, broker, 'a');
-      await filled(a);
-      await handOver(a, b);
-    }
+    await stoppedOnceGiven(scratch, broker);
     let laterThan: number;
     {
       await using a = await MovingNode.open(scratch, broker, 'a');
@@ -171,12 +169,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
   test('and that was to become the volume, and did not, becomes it by another word', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
-    {
-      await using b = await MovingNode.open(scratch, broker, 'b');
-      await using a = await MovingNode.open(scratch, broker, 'a');
-      await filled(a);
-      await handOver(a, b);
-    }
+    await stoppedOnceGiven(scratch, broker);
     const note = scratch.join('data-b', 'moved', `${id}.json`);
     mkdirSync(scratch.join('data-b', 'moved'), { recursive: true });
     writeFileSync(note, JSON.stringify({ format: 1, generation: 1_000_001, at: 'a' }));

@@ -14,6 +14,15 @@ import { movesOf } from './two-pools.ts';
 const mib = 1n << 20n;
 const { id } = blockSpec;
 
+/** The volume is fenced for its move from a to b, and both drivers have stopped. */
+async function stoppedWhileFenced(scratch: Scratch, broker: Broker): Promise<void> {
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  await filled(a, 8 << 20);
+  await order(a, b, id, mib / 4n);
+  await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed'));
+}
+
 describe('a driver that starts, and of which a pool does not open', () => {
   test('lets a move in that it has left, and does not say that it knows nothing of it', async () => {
     using scratch = new Scratch('nodes');
@@ -82,13 +91,7 @@ describe('a driver that starts, and of which a pool does not open', () => {
   test('ends the fence of a target that is silent', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
-    {
-      await using b = await MovingNode.open(scratch, broker, 'b');
-      await using a = await MovingNode.open(scratch, broker, 'a');
-      await filled(a, 8 << 20);
-      await order(a, b, id, mib / 4n);
-      await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed'));
-    }
+    await stoppedWhileFenced(scratch, broker);
     await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'pools', fenceTimeoutMs: 100 });
     await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined));
   });
@@ -96,13 +99,7 @@ describe('a driver that starts, and of which a pool does not open', () => {
   test('ends that fence no sooner than a minute after the pool of the volume is open', async (t) => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
-    {
-      await using b = await MovingNode.open(scratch, broker, 'b');
-      await using a = await MovingNode.open(scratch, broker, 'a');
-      await filled(a, 8 << 20);
-      await order(a, b, id, mib / 4n);
-      await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed'));
-    }
+    await stoppedWhileFenced(scratch, broker);
     await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'notes' });
     let [laterMs, looks] = [0, 0];
     let isOpen = false;
@@ -127,13 +124,7 @@ describe('a driver that starts, and of which a pool does not open', () => {
 test('a node that has no address for moves any more ends the fences of those that it has left', async () => {
   using scratch = new Scratch('nodes');
   const broker = new Broker();
-  {
-    await using b = await MovingNode.open(scratch, broker, 'b');
-    await using a = await MovingNode.open(scratch, broker, 'a');
-    await filled(a, 8 << 20);
-    await order(a, b, id, mib / 4n);
-    await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'closed'));
-  }
+  await stoppedWhileFenced(scratch, broker);
   await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'notes' });
   const peers = (node: string) =>
     peersOf(

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, digestOf, write } from './devices.ts';
-import { Broker, introduce, MovingNode, order } from './two-nodes.ts';
+import { Broker, introduce, MovingNode, moveAlong, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 const mib = 1n << 20n;
@@ -29,6 +29,13 @@ async function filled(node: MovingNode): Promise<void> {
   await using shown = await device(node);
   write(shown.devicePath, randomBytes(20 << 20), 5n * mib);
   write(shown.devicePath, randomBytes(4096), 95n * mib);
+}
+
+/** It is published to a, which it leaves. */
+async function movedWhilePublished(a: MovingNode, b: MovingNode): Promise<void> {
+  await filled(a);
+  await a.pool.setPublication(id, { nodeId: 'a', mode: 'SINGLE_NODE_WRITER', readonly: false }, []);
+  await moveAlong(id, a, b);
 }
 
 describe('a move between two nodes', () => {
@@ -64,10 +71,7 @@ describe('a move between two nodes', () => {
     const broker = new Broker();
     await using a = await MovingNode.open(scratch, broker, 'a');
     await using b = await MovingNode.open(scratch, broker, 'b');
-    await filled(a);
-    await a.pool.setPublication(id, { nodeId: 'a', mode: 'SINGLE_NODE_WRITER', readonly: false }, []);
-    await order(a, b, id);
-    assert.equal((await b.ended(id)).job.state, 'done');
+    await movedWhilePublished(a, b);
     assert.equal((await b.pool.find(id))?.publication, undefined);
     await b.delete(id, 'required');
     assert.equal(await b.pool.find(id), undefined);
@@ -78,10 +82,7 @@ describe('a move between two nodes', () => {
     const broker = new Broker();
     await using a = await MovingNode.open(scratch, broker, 'a');
     await using b = await MovingNode.open(scratch, broker, 'b');
-    await filled(a);
-    await a.pool.setPublication(id, { nodeId: 'a', mode: 'SINGLE_NODE_WRITER', readonly: false }, []);
-    await order(a, b, id);
-    assert.equal((await b.ended(id)).job.state, 'done');
+    await movedWhilePublished(a, b);
     const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
     await eventually(async () => assert.equal((await a.pool.trash()).length, 1));
     await admin.restore({ id, lostNode: 'b' }, { note: () => undefined });

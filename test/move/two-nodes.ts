@@ -174,6 +174,16 @@ export async function order(
   return moveId;
 }
 
+/** Moves it from each node to the next one. */
+export async function moveAlong(id: VolumeId, ...nodes: readonly MovingNode[]): Promise<void> {
+  for (const [index, target] of nodes.entries()) {
+    const source = nodes[index - 1];
+    if (source === undefined) continue;
+    await order(source, target, id);
+    assert.equal((await target.ended(id)).job.state, 'done');
+  }
+}
+
 const mebibyte = 1n << 20n;
 
 /** A raw block volume that moves. */

@@ -56,7 +56,7 @@ export async function changeFleet(
       return send(fleet, { node, id, disclaimed, rpc: 'CancelMove' }, moving);
     });
     printCancelled(output, cancelled, json);
-    if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
+    printResume(output, wishes);
     return exitCodes.ok;
   }
   if (change === 'finish') {
@@ -65,7 +65,7 @@ export async function changeFleet(
       send(fleet, { node, id, lost, lostPool: poolLost(fleet, wishes, { id, node }), rpc: 'FinishMove' }, moving),
     );
     printFinished(output, finished, json);
-    if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
+    printResume(output, wishes);
     return exitCodes.ok;
   }
   const { id, node } = await trashedVolume(fleet, wishes, signal);
@@ -76,7 +76,7 @@ export async function changeFleet(
       return send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
     });
     printRestored(output, back, json);
-    if (wishes.lostNode !== undefined && !json) printResume(output, wishes.lostNode);
+    printResume(output, wishes);
   } else printPurged(output, await send(fleet, { node, id, rpc: 'PurgeTrashed' }, purged), json);
   return exitCodes.ok;
 }

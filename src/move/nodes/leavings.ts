@@ -339,8 +339,7 @@ export class Leavings {
   async #look(job: MoveJob): Promise<void> {
     const { fenceTimeoutMs = defaultFenceTimeoutMs, log, pools } = this.#options;
     // Its target gets at nothing before, and a pod neither.
-    const isOpen = pools.all().some(({ name }) => name === job.from);
-    if (!isOpen) this.#heardMs.set(job.id, performance.now());
+    if (!pools.isOpen(job.from)) this.#heardMs.set(job.id, performance.now());
     const silentMs = performance.now() - (this.#heardMs.get(job.id) ?? 0);
     if (silentMs < fenceTimeoutMs || (await this.#isGiven(job))) return;
     if (silentMs > abandonedMs) {

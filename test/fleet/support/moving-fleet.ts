@@ -137,6 +137,17 @@ export async function started(fleet: MovingFleet, viewer: Viewer, id: string, to
   });
 }
 
+/** Waits until a move of it has ended well. */
+export async function moved(fleet: MovingFleet, viewer: Viewer, id: string): Promise<void> {
+  await eventually(async () => {
+    const moves = await movesOf(fleet, viewer, id);
+    assert.ok(
+      moves.some(({ state }) => state === 'done'),
+      JSON.stringify(moves),
+    );
+  });
+}
+
 export async function created(fleet: MovingFleet): Promise<string> {
   const { controller = assert.fail('no controller') } = fleet;
   for (const node of ['node-a', 'node-b']) await controller.logged('inventory complete', { node });

@@ -76,7 +76,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the fence of a move ends a minute after its pool is open, not after the start of the driver',
     file: 'src/move/nodes/leavings.ts',
-    text: 'if (!isOpen) this.#heardMs.set(job.id, performance.now());',
+    text: 'if (!pools.isOpen(job.from)) this.#heardMs.set(job.id, performance.now());',
     replacement: '',
     killer: 'test/move/nodes-starting.test.ts',
     only: 'no sooner than a minute',
