@@ -15,14 +15,16 @@ import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { SecretNotes } from '../../src/fleet/kubernetes/secret-notes.ts';
 import {
   confirmTakenBack,
+  dropTakenBack,
   noteTakingBack,
   readTakenBack,
+  settleTakenBack,
   takingBackMs,
 } from '../../src/fleet/kubernetes/taken-back.ts';
 import type { ChangeWishes } from '../../src/fleet/view/request.ts';
 import type { CopySight } from '../../src/move/mover.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
-import { Broker, blockSpec, filled, MovingNode, order } from '../move/two-nodes.ts';
+import { Broker, blockSpec, filled, MovingNode, moveAlong, order } from '../move/two-nodes.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
@@ -82,6 +84,12 @@ describe('a note that a volume may have been taken back', () => {
     heard.length = 0;
     await keeper.look();
     return heard;
+  }
+
+  /** A note as a controller has left it. */
+  async function put(note: object, id = volumeId): Promise<void> {
+    const notes = new SecretNotes({ api, place, key: 'taken-back', schema: z.unknown() });
+    await notes.change((known) => known.set(id, note) !== undefined);
   }
 
   const noteNow = () => noteTakingBack(api, place, { volumeId, node: 'a', lostNode: 'b' });
@@ -275,5 +283,72 @@ describe('a note that a volume may have been taken back', () => {
     assert.equal(words, 2);
     await confirmTakenBack(api, place, volumeId, { at, generation: 5 });
     assert.equal((await noteNow()).words, undefined);
+  });
+
+  test('that goes lets the one before it stand again, and the next one counts that', async () => {
+    const first = await noteNow();
+    const second = await noteNow();
+    await dropTakenBack(api, place, volumeId, second);
+    assert.deepEqual(await noted(), { node: 'a', lostNode: 'b', at: first.at });
+    const third = await noteNow();
+    assert.equal(third.words, 1);
+    await dropTakenBack(api, place, volumeId, third);
+    await dropTakenBack(api, place, volumeId, first);
+    assert.equal(await noted(), undefined);
+  });
+
+  test('of an earlier controller that counts others stays, as those stand nowhere else', async () => {
+    const stands = { node: 'a', lostNode: 'b', at: '2026-01-01T00:00:00.000Z', words: 1 };
+    await put(stands);
+    await dropTakenBack(api, place, volumeId, stands);
+    assert.deepEqual(await noted(), stands);
+    const next = await noteNow();
+    assert.equal(next.words, 2);
+    await dropTakenBack(api, place, volumeId, next);
+    await dropTakenBack(api, place, volumeId, stands);
+    assert.equal((await noted())?.words, 1);
+  });
+
+  test('that is sure by now does not go', async () => {
+    const { at } = await noteNow();
+    await confirmTakenBack(api, place, volumeId, { at, generation: 5 });
+    await dropTakenBack(api, place, volumeId, { at });
+    assert.equal((await noted())?.generation, 5);
+  });
+
+  test('is one of some of which nothing is known, and no more', async () => {
+    for (let n = 0; n <= 16; n++) await noteNow();
+    const before = await noted();
+    await assert.rejects(noteNow(), {
+      name: 'Unavailable',
+      message: /ordered 16 times to take volume .* and have not said how/,
+    });
+    assert.deepEqual(await noted(), before);
+  });
+
+  test('goes, and the volume is at a node that is away: what takes it back then is later than that', async () => {
+    using disks = new Scratch('lost-twice');
+    const broker = new Broker();
+    await using a = await MovingNode.open(disks, broker, 'a');
+    await using c = await MovingNode.open(disks, broker, 'c');
+    await using d = await MovingNode.open(disks, broker, 'd');
+    const { id } = blockSpec;
+    await filled(d);
+    await moveAlong(id, d, c, a);
+    for (const { pool } of [c, d]) await eventually(async () => assert.equal((await pool.trash()).length, 1));
+    const restore = ({ mover, name, objects, pools }: MovingNode, lostNode: string, words?: number) =>
+      adminService({ nodeId: name, pools, objects, mover }).restore({ id, lostNode, words }, { note: () => undefined });
+    // Node c takes it back from node a, and is away before it says so.
+    await put({ node: 'c', lostNode: 'a', at: '2026-01-01T00:00:00.000Z' }, id);
+    await restore(c, 'a');
+    // Node d is to take it back from node c, and does not.
+    await noteTakingBack(api, place, { volumeId: id, node: 'd', lostNode: 'c' });
+    await keeperWith({ copyAt: () => d.mover.copyOf(id), outdate: async () => ({ isOutdated: false }) }).look();
+    const note = await noteTakingBack(api, place, { volumeId: id, node: 'd', lostNode: 'c' });
+    await restore(d, 'c', note.words);
+    await settleTakenBack(api, place, id, { note, seen: await d.mover.copyOf(id) });
+    const { at = '', generation = 0 } = (await readTakenBack(api, place)).get(id) ?? {};
+    assert.equal(await c.mover.outdate(id, { generation, node: 'd', at }), true);
+    assert.deepEqual([await c.pool.find(id), (await d.pool.find(id))?.id], [undefined, id]);
   });
 });

@@ -30,6 +30,7 @@ import { replayMutants } from './table/replays.ts';
 import { requestMutants } from './table/requests.ts';
 import { sicknessMutants } from './table/sickness.ts';
 import { spaceMutants } from './table/space.ts';
+import { takenBackMutants } from './table/taken-back.ts';
 
 export const mutants: readonly Mutant[] = [
   ...reachMutants,
@@ -62,5 +63,6 @@ export const mutants: readonly Mutant[] = [
   ...execMutants,
   ...moveMutants,
   ...moveRestMutants,
+  ...takenBackMutants,
   ...encryptionMutants,
 ];

@@ -103,6 +103,22 @@ test('the copies of a move are not used once a third node has the volume', () =>
   });
 });
 
+test('a node that has not said yet whether its copy is an earlier one may have the volume', () => {
+  const state = fleet();
+  tell(state, 'c', [id]);
+  // It was taken back at node a, and has gone on to node c since.
+  tell(state, 'a', []);
+  state.takenBack(new Map([[id, 'a']]));
+  const unsure = { name: 'Unavailable', message: /Node c has a copy of volume .*has not said yet/ };
+  assert.throws(() => requireOnlyAt(state, id, ['a', 'b']), unsure);
+  requireOnlyAt(state, id, ['a', 'c']);
+  state.away('c');
+  assert.throws(() => requireOnlyAt(state, id, ['a', 'b']), unsure);
+  tell(state, 'c', [id]);
+  state.believe(id, 'c');
+  assert.throws(() => requireOnlyAt(state, id, ['a', 'b']), { name: 'FailedPrecondition', message: /is on node c/ });
+});
+
 test('a node that is there, and has nothing of a volume, gives it up only if no third one has it', () => {
   const state = fleet();
   tell(state, 'b', []);

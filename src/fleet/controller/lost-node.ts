@@ -63,12 +63,25 @@ export function requireNowhereElse(
   throw new Unavailable(`volume ${volumeId} may have moved on from node ${lostNode} to another one, and ${why}.`);
 }
 
-/** @throws FailedPrecondition if a node has the volume that is none of these: their copies are earlier ones */
-export function requireOnlyAt(state: Pick<FleetState, 'owners'>, volumeId: string, nodes: readonly string[]): void {
+/**
+ * Checks that no node has the volume but these: their copies are earlier ones then.
+ * @throws FailedPrecondition, Unavailable while a node has not said yet whether its copy is an earlier one
+ */
+export function requireOnlyAt(
+  state: Pick<FleetState, 'doubted' | 'owners'>,
+  volumeId: string,
+  nodes: readonly string[],
+): void {
   const other = state.owners(volumeId).find(({ node }) => !nodes.includes(node));
-  if (other === undefined) return;
-  const copies = nodes.map((node) => `node ${node}`).join(' or ');
-  throw new FailedPrecondition(
-    `volume ${volumeId} is on node ${other.node} by now, so a copy on ${copies} must not be used.`,
+  if (other !== undefined) {
+    const copies = nodes.map((node) => `node ${node}`).join(' or ');
+    throw new FailedPrecondition(
+      `volume ${volumeId} is on node ${other.node} by now, so a copy on ${copies} must not be used.`,
+    );
+  }
+  const doubted = state.doubted(volumeId).find((node) => !nodes.includes(node));
+  if (doubted === undefined) return;
+  throw new Unavailable(
+    `Node ${doubted} has a copy of volume ${volumeId}, and has not said yet whether that is an earlier one: try again, once it is there and all its pools are open.`,
   );
 }

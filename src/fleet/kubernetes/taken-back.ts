@@ -4,10 +4,13 @@ import type { KubernetesApi } from './api.ts';
 import { SecretNotes } from './secret-notes.ts';
 import type { ObjectPlace } from './stored-object.ts';
 
-const confirmed = z.object({
+const ordered = z.object({
   node: z.string().describe('the node whose copy became the volume again'),
   lostNode: z.string().describe('the node that had the volume, or may have had it'),
   at: z.iso.datetime(),
+});
+
+const confirmed = ordered.extend({
   generation: z.int().positive().describe('of that copy'),
   createdAt: z
     .string()
@@ -19,14 +22,23 @@ const schema = confirmed.extend({
   generation: confirmed.shape.generation.optional().describe('undefined: it is not sure that it is the volume'),
   earlier: confirmed.optional().describe('stands as long as that is not sure'),
   words: z.int().positive().optional().describe('the number of notes since that one of which none became sure'),
+  replaced: z
+    .array(ordered)
+    .optional()
+    .describe(
+      'those notes: the last one stands again if this one is dropped. An earlier controller has kept their number only',
+    ),
 });
 
 function notesIn(api: KubernetesApi, place: ObjectPlace) {
   return new SecretNotes({ api, place, key: 'taken-back', schema });
 }
 
-/** Limit of all notes: they take 300 KiB of the Secret, which may have 1 MiB. */
+/** Limit of all notes, those that were replaced among them: they take 300 KiB of the Secret, which may have 1 MiB. */
 const maxNotes = 2_000;
+
+/** Limit of the notes of one volume that were replaced. A minute later one whose node answers stands no more. */
+const maxReplaced = 16;
 
 /** Time after which an order to take a volume back is carried out no more: its node looks at the deadline of the call. */
 export const takingBackMs = 60_000;
@@ -68,8 +80,8 @@ export async function noteTakingBack(
   let note: TakenBack = { node, lostNode, at: new Date(nowMs).toISOString() };
   await notesIn(api, place).change((notes) => {
     const before = notes.get(volumeId);
-    const words = before === undefined || before.generation !== undefined ? undefined : (before.words ?? 0) + 1;
-    note = { ...note, earlier: before && sureNote(before), words };
+    const unsure = before?.generation === undefined ? before : undefined;
+    note = { ...note, earlier: before && sureNote(before), ...(unsure !== undefined && replacing(unsure)) };
     const isOther = before !== undefined && before.node !== node && before.generation === undefined;
     // The clocks of the replicas differ: the node is asked as well. One that is lost does nothing any more.
     const isAsked = before !== undefined && (before.at === asked || before.node === lostNode);
@@ -78,8 +90,13 @@ export async function noteTakingBack(
         `Node ${before.node} may be taking volume ${volumeId} back just now: try again in a minute.`,
       );
     }
+    if ((note.replaced?.length ?? 0) > maxReplaced) {
+      throw new Unavailable(
+        `Nodes were ordered ${maxReplaced} times to take volume ${volumeId} back, and have not said how that has ended: try again in some minutes.`,
+      );
+    }
     // A note that is dropped would let a node come back with a copy that is used beside this one.
-    if (before === undefined && notes.size >= maxNotes) {
+    if ((before === undefined || unsure !== undefined) && countOf(notes) >= maxNotes) {
       throw new ResourceExhausted(
         `volume ${volumeId} is not taken back: Secret ${place.name} has notes of ${maxNotes} volumes that were, and no more fit. Remove those from its taken-back whose volumes are deleted, or whose lostNode never comes back.`,
       );
@@ -88,6 +105,15 @@ export async function noteTakingBack(
     return true;
   });
   return note;
+}
+
+/** The note before it is not sure: it may have made a copy the volume. */
+function replacing({ at, lostNode, node, replaced = [], words = 0 }: TakenBack): Pick<TakenBack, 'replaced' | 'words'> {
+  return { words: words + 1, replaced: [...replaced, { node, lostNode, at }] };
+}
+
+function countOf(notes: ReadonlyMap<string, TakenBack>): number {
+  return [...notes.values()].reduce((count, { replaced = [] }) => count + 1 + replaced.length, 0);
 }
 
 /** The word of a node about its copy, after the order to take it back. */
@@ -138,7 +164,7 @@ export async function confirmTakenBack(
   });
 }
 
-/** The volume was not taken back. A later note stays, and an earlier one counts again. @throws Unavailable */
+/** The volume was not taken back. A later note stays, and the one before it counts again. @throws Unavailable */
 export async function dropTakenBack(
   api: KubernetesApi,
   place: ObjectPlace,
@@ -147,9 +173,16 @@ export async function dropTakenBack(
 ): Promise<void> {
   await notesIn(api, place).change((notes) => {
     const note = notes.get(volumeId);
-    if (note?.at !== at) return false;
-    if (note.earlier === undefined) notes.delete(volumeId);
-    else notes.set(volumeId, note.earlier);
+    if (note?.at !== at || note.generation !== undefined) return false;
+    const { earlier, replaced = [], words = 0 } = note;
+    const last = replaced.at(-1);
+    // An earlier controller has replaced another one, and that may have made a copy the volume: this one counts for it.
+    if (last === undefined && words > 0) return false;
+    if (last !== undefined) {
+      const rest = words > 1 ? { words: words - 1, replaced: replaced.slice(0, -1) } : {};
+      notes.set(volumeId, { ...last, earlier, ...rest });
+    } else if (earlier === undefined) notes.delete(volumeId);
+    else notes.set(volumeId, earlier);
     return true;
   });
 }

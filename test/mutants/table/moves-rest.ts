@@ -332,8 +332,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the words of which nothing is known are counted',
     file: 'src/fleet/kubernetes/taken-back.ts',
-    text: '(before.words ?? 0) + 1',
-    replacement: '1',
+    text: 'words: words + 1,',
+    replacement: 'words: 1,',
     killer: 'test/fleet/taken-back.test.ts',
     only: 'counts the words',
   },
