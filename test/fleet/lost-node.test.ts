@@ -145,8 +145,11 @@ describe('a node that is lost between the hand-over of a volume and its commit',
     await controller.logged('a link has ended', { node: 'node-a' });
     await fleet.startNode('node-b', 'after move/commit 1');
 
+    // Its record is lost with node a.
+    fleet.api.known.volumes.set(id, 'node-a');
+    const claim = encodeURIComponent(`default/claim-of-${id}`);
     const finish = () =>
-      viewer.post(controller, `/v1/moves/finish?output=json&volume=${id}&node=node-b&node-is-lost=node-a`);
+      viewer.post(controller, `/v1/moves/finish?output=json&volume=${claim}&node=node-b&node-is-lost=node-a`);
     const needless = await viewer.post(controller, `/v1/moves/finish?output=json&volume=${id}&node=node-b`);
     assert.match(needless.problems, /move finish needs one that is lost/);
     const poolIsLost = `/v1/moves/finish?output=json&volume=${id}&node=node-b&pool-is-lost=default`;

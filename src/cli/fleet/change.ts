@@ -204,14 +204,28 @@ async function movingVolume(fleet: ChangedFleet, wishes: ChangeWishes, signal: A
   );
 }
 
-/** The id of the volume that a name or `namespace/claim` means. */
+/**
+ * The id of the volume that a name or `namespace/claim` means. The node that a volume moves to has no record of it, and the one that it
+ * leaves may be lost: its PersistentVolume names it then.
+ */
 async function volumeMeant(fleet: ChangedFleet, { node, volume = '' }: ChangeWishes, signal: AbortSignal) {
   const question = { list: 'volumes', volume, node, waitMs: searchMs, signal };
   const { items } = await askFleet(fleet, question, itemShapes.volumes);
   const known = new Map<string, Known>(
     items.filter(({ item }) => isMeant(item, volume)).map(({ item }) => [item.id, item]),
   );
-  return findVolume([...known.values()], volume, 'on the nodes that answered').id;
+  if (known.size === 0) for (const recorded of await recordedAs(fleet, volume)) known.set(recorded.id, recorded);
+  return findVolume([...known.values()], volume, 'on the nodes that answered, or in a PersistentVolume').id;
+}
+
+/** The volumes whose PersistentVolumes have that name, or that claim. Several can name one volume, as while it moves. */
+async function recordedAs({ api, driverName }: ChangedFleet, volume: string): Promise<Known[]> {
+  const found: Known[] = [];
+  for await (const { claim, handle, name, node } of persistentVolumes(api, driverName)) {
+    const recorded = { id: handle, name, claim, pool: node === undefined ? 'not known' : `of node ${node}` };
+    if (parseVolumeId(handle) !== undefined && isMeant(recorded, volume)) found.push(recorded);
+  }
+  return found;
 }
 
 interface Found {

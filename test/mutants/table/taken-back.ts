@@ -44,4 +44,18 @@ export const takenBackMutants: readonly Mutant[] = [
     replacement: '  if (doubted !== undefined) return;\n',
     only: 'has not said yet',
   },
+  {
+    name: 'a claim means no volume of another driver',
+    file: 'src/cli/fleet/change.ts',
+    text: 'if (parseVolumeId(handle) !== undefined && isMeant(recorded, volume)) found.push(recorded);',
+    replacement: 'if (isMeant(recorded, volume)) found.push(recorded);',
+    killer: 'test/fleet/named-by-claim.test.ts',
+  },
+  {
+    name: 'a volume that no node knows is known by its PersistentVolume',
+    file: 'src/cli/fleet/change.ts',
+    text: 'if (known.size === 0) for',
+    replacement: 'if (known.size === 1) for',
+    killer: 'test/fleet/named-by-claim.test.ts',
+  },
 ];

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { changeFleet } from '../../src/cli/fleet/change.ts';
+import type { Output } from '../../src/cli/output/output.ts';
+import { contract, decode } from '../../src/csi/contract.ts';
+import type * as wire from '../../src/csi/generated/types.ts';
+import type { FleetMoves } from '../../src/fleet/controller/fleet-moves.ts';
+import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
+import type { Sessions } from '../../src/fleet/controller/sessions.ts';
+import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import type { ChangeWishes } from '../../src/fleet/view/request.ts';
+import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { volumeIdFor } from '../../src/volume/id.ts';
+import { Scratch } from '../support/scratch.ts';
+import { ApiDouble } from './support/api-double.ts';
+import { tell } from './support/told-fleet.ts';
+
+const [one, two] = ['one', 'two'].map((name) => volumeIdFor('a', 'data', name));
+
+/** A PersistentVolume of that claim. */
+const recorded = (name: string, volumeHandle: string | undefined = one, driver = 'holdfast.csi.dev') => ({
+  metadata: { name },
+  spec: { csi: { driver, volumeHandle }, claimRef: { namespace: 'shop', name: 'data-db-0' } },
+});
+
+describe('a volume whose record is lost with its node', () => {
+  const scratch = new Scratch('named-by-claim');
+  let double: ApiDouble;
+  let api: KubernetesApi;
+  before(async () => {
+    double = await ApiDouble.start();
+    api = double.client(scratch);
+    const metadata = { name: 'holdfast-controller', namespace: 'holdfast', resourceVersion: '1' };
+    double.known.objects.set('secrets/holdfast-controller', { apiVersion: 'v1', kind: 'Secret', metadata, data: {} });
+  });
+  after(async () => {
+    api.close();
+    await double[Symbol.asyncDispose]();
+    scratch[Symbol.dispose]();
+  });
+
+  /** @returns the volume that node b is ordered to finish the move of */
+  async function finished(volume: string, items: readonly object[]): Promise<string> {
+    double.known.answers.set('/persistentvolumes', [200, { metadata: {}, items }]);
+    const state = new FleetState();
+    state.expect(['a', 'b']);
+    state.forget(['a']);
+    tell(state, 'b', []);
+    const ordered: string[] = [];
+    const calls = {
+      async call({ request }: { readonly request: Buffer }) {
+        const { volume_id: id } = decode<wire.ChangeRequest>(
+          contract.lookupType('holdfast.fleet.v1.ChangeRequest'),
+          request,
+        );
+        ordered.push(id);
+        throw new FailedPrecondition('it has heard enough.');
+      },
+    };
+    const wishes: ChangeWishes = {
+      ...{ change: 'finish', node: 'b', volume, lostNode: 'a', lostPool: undefined, toPool: undefined },
+      ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false, limitBytesPerSecond: undefined },
+    };
+    const fleet = {
+      ...{ api, state, driverName: 'holdfast.csi.dev', place: { namespace: 'holdfast', name: 'holdfast-controller' } },
+      moves: {
+        list: () => [],
+        copyAt: async () => ({ generation: 0, isVolume: false }),
+      } as unknown as FleetMoves,
+      sessions: { find: () => undefined, get: () => ({ calls }) } as unknown as Sessions,
+    };
+    await changeFleet(fleet, wishes, {} as Output, new AbortController().signal).catch((error: unknown) => {
+      if (ordered.length === 0) throw error;
+    });
+    return ordered.join(' ');
+  }
+
+  test('is known by the claim or the name of its PersistentVolume', async () => {
+    assert.equal(await finished('shop/data-db-0', [recorded('pv')]), one);
+    assert.equal(await finished('pv', [recorded('pv')]), one);
+    // As while it moves.
+    assert.equal(await finished('shop/data-db-0', [recorded('pv'), recorded('pv-moved-1')]), one);
+    const others = [recorded('pv', 'not-one-of-ours'), recorded('pv', two, 'other.csi.dev')];
+    assert.equal(await finished('shop/data-db-0', [recorded('pv'), ...others]), one);
+  });
+
+  test('is not guessed', async () => {
+    await assert.rejects(finished('shop/data-db-0', [recorded('pv'), recorded('older', two)]), {
+      name: 'FailedPrecondition',
+      message: /name one by its id: 'shop\/data-db-0' is 2 volumes, vol-/,
+    });
+    await assert.rejects(finished('shop/data', [recorded('pv')]), {
+      name: 'NotFound',
+      message: /no volume 'shop\/data' on the nodes that answered, or in a PersistentVolume/,
+    });
+  });
+});
