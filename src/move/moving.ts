@@ -67,7 +67,7 @@ export interface MovingParts {
 const shortBytes = 64n << 20n;
 /** A volume that is written to faster than it is copied never has a short round. */
 const maxRounds = 10;
-/** The pauses between two looks whether the volume is still in use. */
+/** The time between two looks whether the volume is still in use, unless the source says before that its use has ended. */
 const idlePollMs = 1_000;
 
 /** The content of the target, as it is noted beside it: durable only after the bytes are. */
@@ -340,15 +340,29 @@ export class Moving {
       const bytes = await this.#round(incoming, undefined).catch((error) => this.#passOverFull(error));
       keepUp.copied(performance.now(), bytes ?? 0n);
     };
+    let isIdle = false;
     for (;;) {
       signal.throwIfAborted();
       if (this.#takesSnapshots && keepUp.isWorth(performance.now()) && (await this.#isIdle())) await round();
       const closed = await this.#source.close(fence);
       if (closed !== undefined) return closed;
       progress.phase = 'waiting';
-      await delay(idlePollMs, undefined, { signal });
+      // Something else keeps it from being fenced.
+      if (isIdle) await delay(idlePollMs, undefined, { signal });
+      isIdle = await this.#becomesIdle();
       if (this.#takesSnapshots && keepUp.isDue(performance.now())) await round();
     }
+  }
+
+  /** Waits for the end of its use, for the time between two looks at most. */
+  async #becomesIdle(): Promise<boolean> {
+    const { signal } = this.#parts;
+    const untilMs = performance.now() + idlePollMs;
+    const sight = await this.#source.look(idlePollMs);
+    if (sight?.isUsed === false) return true;
+    // The devices of raw blocks stay, and a driver that is older does not wait.
+    await delay(Math.max(untilMs - performance.now(), 0), undefined, { signal });
+    return false;
   }
 
   async #isIdle(): Promise<boolean> {

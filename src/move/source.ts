@@ -2,12 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import { syncFilesystem } from '../kernel/file/filesystem.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
+import { unstaged } from '../pool/events.ts';
 import type { Closed, CopyState, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { storedBytes } from '../volume/encryption.ts';
 import { Aborted, FailedPrecondition, NotFound, ResourceExhausted, Unavailable } from '../volume/errors.ts';
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
+import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Answer, Arrived, Fence, Request } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
@@ -65,8 +67,11 @@ export interface MoveSource {
   readonly title: string;
   /** The other node; undefined: it is on this one. */
   readonly node: string | undefined;
-  /** undefined: the volume is not there any more. */
-  look(): Promise<SourceSight | undefined>;
+  /**
+   * @param idleWithinMs looks when its use ends, or after that time; 0: at once
+   * @returns undefined: the volume is not there any more
+   */
+  look(idleWithinMs?: number): Promise<SourceSight | undefined>;
   describe(): Promise<SourcePlan | undefined>;
   hasSnapshot(id: SnapshotId): Promise<boolean>;
   /** It may be there already. @throws SourceFull */
@@ -186,8 +191,9 @@ export class PoolSource implements MoveSource {
     return `pool ${this.#parts.pool.name}`;
   }
 
-  async look(): Promise<SourceSight | undefined> {
+  async look(idleWithinMs = 0): Promise<SourceSight | undefined> {
     const { id, pool } = this.#parts;
+    if (idleWithinMs > 0) await this.#endOfUse(idleWithinMs);
     const record = await pool.find(id);
     if (record === undefined) return undefined;
     const [state, isUsed] = await Promise.all([this.#moves.stateOf(id), this.#isUsed()]);
@@ -382,6 +388,16 @@ export class PoolSource implements MoveSource {
   }
 
   end(): void {}
+
+  async #endOfUse(withinMs: number): Promise<void> {
+    const { id } = this.#parts;
+    const ended = Promise.withResolvers<void>();
+    // Before the look, so that no end comes between both.
+    using _subscription = unstaged.subscribe(({ volumeId }) => {
+      if (volumeId === id) ended.resolve();
+    });
+    if (await this.#isUsed()) await withTimeout(withinMs, ended.promise);
+  }
 
   async #isUsed(): Promise<boolean> {
     return (await this.#parts.pool.inUse(this.#parts.id)).length > 0;

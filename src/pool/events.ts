@@ -19,6 +19,9 @@ export const reconciled = new TypedChannel<{
   readonly count: number;
 }>('holdfast:reconciled');
 
+/** No pod of this node uses the volume any more. */
+export const unstaged = new TypedChannel<{ readonly volumeId: string }>('holdfast:unstaged');
+
 /** Writers were held up while volumes were cloned. */
 export const frozen = new TypedChannel<{ readonly pool: string; readonly ms: number }>('holdfast:frozen');
 

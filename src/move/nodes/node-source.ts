@@ -68,8 +68,9 @@ export class NodeSource implements MoveSource {
     return `node ${this.node}`;
   }
 
-  async look(): Promise<SourceSight | undefined> {
-    const { sight } = await this.#call('look', {}, told.sight);
+  /** A driver that is older answers at once. */
+  async look(idleWithinMs?: number): Promise<SourceSight | undefined> {
+    const { sight } = await this.#call('look', { idleWithinMs }, told.sight);
     return sight && this.#mine(sightIn(sight));
   }
 

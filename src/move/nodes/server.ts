@@ -210,7 +210,7 @@ class Answering {
     const source = await this.#leavings.source(this.#move, this.#gone);
     if (operation === 'look') {
       if (source !== undefined) await this.#leavings.looked(this.#move);
-      const sight = await source?.look();
+      const sight = await source?.look(parsed(asked.look, body).idleWithinMs);
       return this.#reply({ sight: sight && sightOut(sight) });
     }
     if (operation === 'describe') {

@@ -48,6 +48,9 @@ export function lost(title: string, error: unknown): NotConnected {
   return new NotConnected(`${title} cannot be reached (${error instanceof Error ? error.message : 'unknown'}).`);
 }
 
+/** The time for which a source waits at most before it answers `look`. */
+export const longestLookMs = 10_000;
+
 const bytes = storedBytes.transform(BigInt);
 const unusable = z.enum(['old', 'given', 'closed']);
 const sight = {
@@ -59,6 +62,7 @@ const sight = {
 };
 
 export const asked = {
+  look: z.object({ idleWithinMs: z.int().min(0).max(longestLookMs).optional() }),
   snapshot: z.object({ snapshot: storedSnapshotId }),
   close: z.object({ fenceId: z.string().min(1).max(64) }),
   read: z.object({

@@ -5,6 +5,7 @@ import { isMountedAnywhere, liveFilesystemOn } from '../../kernel/mount/mounted-
 import { attachedDevices } from '../../pool/attached-device.ts';
 import { mountsOf } from '../../pool/attached-mounts.ts';
 import { detachUnseen } from '../../pool/detach-unseen.ts';
+import { unstaged } from '../../pool/events.ts';
 import type { OwnedOnNode, VolumeAccess } from '../../pool/node-side.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { fileNameOf, parseHandle, type VolumeHandle } from '../../volume/handle.ts';
@@ -43,6 +44,7 @@ export async function unstageVolume(context: NodeContext, { volumeId, staging }:
   if (!isUndone) await tidyUp(context, id, staging.path);
   await notes.forget(id, filesystem.livesOn ? await optionsThatLiveOn(context, id, notes) : undefined);
   await context.volumes.letGo(id, staging.path);
+  unstaged.publish({ volumeId });
 }
 
 /** A filesystem that is mounted elsewhere on the node lives on with the options that it has. */

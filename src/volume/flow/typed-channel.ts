@@ -12,9 +12,11 @@ export class TypedChannel<Message extends object> {
     this.#channel.publish(message);
   }
 
-  /** Subscribes until the process ends. */
-  subscribe(listener: (message: Message) => void): void {
+  /** Subscribes until the answer is disposed of, or the process ends. */
+  subscribe(listener: (message: Message) => void): Disposable {
     // Only `publish` sends messages.
-    this.#channel.subscribe((message) => listener(message as Message));
+    const heard = (message: unknown) => listener(message as Message);
+    this.#channel.subscribe(heard);
+    return { [Symbol.dispose]: () => void this.#channel.unsubscribe(heard) };
   }
 }

@@ -35,6 +35,7 @@ export class ApiServer implements AsyncDisposable {
   readonly #directory: ClusterDirectory;
   readonly #tokens: ReadonlyMap<User, string>;
   #daemons: readonly Daemon[] = [];
+  #featureGates: readonly string[] = [];
 
   private constructor(plan: ApiServerPlan, directory: ClusterDirectory) {
     this.#plan = plan;
@@ -95,6 +96,13 @@ export class ApiServer implements AsyncDisposable {
     return this.#directory.join('etcd');
   }
 
+  /** Starts it again, with these features turned on and no others. */
+  async turnOn(featureGates: readonly string[]): Promise<void> {
+    await this.stop();
+    this.#featureGates = featureGates;
+    await this.resume();
+  }
+
   async stop(): Promise<void> {
     for (const daemon of this.#daemons) await daemon[Symbol.asyncDispose]();
     this.#daemons = [];
@@ -130,6 +138,7 @@ export class ApiServer implements AsyncDisposable {
       `--service-account-key-file=${this.serviceAccountKey}`,
       `--service-account-signing-key-file=${this.serviceAccountKey}`,
       '--profiling=false',
+      ...this.#featureGates.map((gate) => `--feature-gates=${gate}=true`),
       ...(hasControllers ? [] : ['--disable-admission-plugins=ServiceAccount']),
     ];
   }

@@ -15,6 +15,13 @@ const late = { killer: 'test/move/nodes-late.test.ts', only: 'after that has gon
 /** A move ends, or goes on, and leaves nothing, whatever happens beside it. */
 export const moveRestMutants: readonly Mutant[] = [
   {
+    name: 'a source that waits for the end of the use of a volume hears of it',
+    file: 'src/node/stage/unstage.ts',
+    text: '  unstaged.publish({ volumeId });\n',
+    replacement: '',
+    killer: 'test/move/end-of-use.test.ts',
+  },
+  {
     name: 'the key of the tickets of moves stays when there are new certificates',
     file: 'src/fleet/tls/material.ts',
     text: "'move.key': isKey ? moveKey : ",

@@ -92,6 +92,17 @@ export class Fleet implements AsyncDisposable {
     return this.#parts.server.kubectl;
   }
 
+  /** Turns features of the API server on for a test, which starts it twice. */
+  async withFeatures(featureGates: readonly string[], body: () => Promise<void>): Promise<void> {
+    const { server } = this.#parts;
+    await server.turnOn(featureGates);
+    try {
+      await body();
+    } finally {
+      await server.turnOn([]);
+    }
+  }
+
   /** A directory of the cluster, which goes with it. */
   makeDirectory(...parts: string[]): string {
     return this.#parts.directory.makeDirectory(...parts);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { median } from '../../../bench/statistics.ts';
 import type { Namespace } from '../namespace.ts';
 import { type ClaimPlan, statefulSet } from '../objects.ts';
 import { waitFor } from '../waiting.ts';
@@ -79,6 +80,34 @@ export class MovingSet {
       assert.notEqual(await uidOf(this.#namespace), uid);
       await ready(this.#namespace);
     });
+  }
+
+  /**
+   * Moves it to the other node and back as many times, each time with more lines, and restarts it five times before. Prints for how long
+   * it has written no line.
+   */
+  async moveBackAndForth(times: number): Promise<void> {
+    await this.pauseSeconds();
+    const restarts: number[] = [];
+    for (let count = 0; count < 5; count++) {
+      await this.restart();
+      restarts.push(await this.pauseSeconds());
+    }
+    const moves: number[] = [];
+    let acknowledged = 0;
+    for (let at = 0; at < 2 * times; at++) {
+      const to = at % 2 === 0 ? this.other : this.first;
+      acknowledged = await this.written(acknowledged + 20);
+      await this.move(to);
+      await this.requireLines('/data/log', acknowledged);
+      moves.push(await this.pauseSeconds());
+      assert.deepEqual(fleet().nodesWith(this.handle), [to]);
+      const { name } = await this.#namespace.volumeOf('data-set-0');
+      const path = 'jsonpath={.spec.nodeAffinity} {.spec.persistentVolumeReclaimPolicy}';
+      assert.match(await this.#namespace.run(['get', 'pv', name, '-o', path]), new RegExp(`"${to}".* Delete$`));
+    }
+    const [move, restart] = [median(moves), median(restarts)];
+    console.log(`no line for ${move.toFixed(1)} s in a move, for ${restart.toFixed(1)} s in a plain restart (medians)`);
   }
 
   /** The longest time between two lines since it was asked for last. All nodes are on one machine, with one clock. */

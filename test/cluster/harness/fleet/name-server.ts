@@ -71,7 +71,8 @@ export class NameServer implements AsyncDisposable {
     if (performance.now() - this.#heardMs > freshMs) {
       this.#heardMs = performance.now();
       // Without Kubernetes it goes on with what it knows.
-      this.#services = this.#ask().catch(() => this.#services);
+      const before = this.#services;
+      this.#services = this.#ask().catch(() => before);
     }
     return this.#services;
   }
