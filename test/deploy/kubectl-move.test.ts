@@ -371,6 +371,25 @@ describe('kubectl holdfast move', () => {
     assert.equal(await server.kubectl.run(['get', 'pod', 'bare', '-o', 'jsonpath={.metadata.deletionTimestamp}']), '');
   });
 
+  test('deletes the other pods of the claim once that one is gone', async () => {
+    await created('mixed');
+    await usedBy('lone', 'mixed');
+    await usedBy('of-a-set', 'mixed', 'StatefulSet');
+    plays('node-b', 'running waiting node-b');
+    const typing = type(['default/mixed', '--to', 'node-b', '--yes']);
+    const looks = () => readFileSync(scratch.join('asked'), 'utf8').match(/v1\/moves$/gm)?.length ?? 0;
+    await eventually(() => assert.ok(looks() >= 7), 60_000);
+    const deletedAt = () =>
+      server.kubectl.run(['get', 'pod', 'of-a-set', '-o', 'jsonpath={.metadata.deletionTimestamp}']);
+    assert.equal(await deletedAt(), '');
+    await server.kubectl.run(['delete', 'pod', 'lone', '--force', '--grace-period=0']);
+    await eventually(async () => assert.notEqual(await deletedAt(), ''), 30_000);
+    plays('node-b', 'done - node-b');
+    const [typed] = await Promise.all([typing, releases('mixed')]);
+    assert.equal(typed.status, 0, typed.stderr);
+    assert.equal(typed.stderr.match(/the pod lone has no controller/g)?.length, 1);
+  });
+
   test('refuses a claim that is deleted with its pod', async () => {
     await created('scratch-tmp');
     const owner = { apiVersion: 'v1', kind: 'Pod', name: 'scratch', uid: moveId, controller: true };
