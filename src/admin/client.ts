@@ -117,9 +117,13 @@ export class AdminClient {
     return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${query({ lostNode })}`, moving);
   }
 
-  /** @param lost the other node of the move, or the pool that the volume leaves: neither ever comes back */
-  finishMove(id: string, lost: LostEnd): Promise<Moving> {
-    return this.#call('POST', `/v1/volumes/${encodeURIComponent(id)}/move/finish${query({ ...lost })}`, moving);
+  /**
+   * @param lost the other node of the move, or the pool that the volume leaves: neither ever comes back
+   * @param isEvenSo also a copy since which the volume could be used
+   */
+  finishMove(id: string, lost: LostEnd, isEvenSo = false): Promise<Moving> {
+    const evenSo = isEvenSo ? 'true' : undefined;
+    return this.#call('POST', `/v1/volumes/${encodeURIComponent(id)}/move/finish${query({ ...lost, evenSo })}`, moving);
   }
 
   listMoves(): Promise<MoveList> {

@@ -7,7 +7,7 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { lostEndIn } from './lost-node.ts';
 import type { MoveList, Moving, MovingSnapshots, PlannedMove, StartedMove } from './protocol.ts';
-import type { AdminCall, CancelOrder, VolumeOfLost } from './service.ts';
+import type { AdminCall, CancelOrder, FinishOrder } from './service.ts';
 
 /** A disk that hangs keeps no list back. */
 const silentMs = 2_000;
@@ -57,7 +57,7 @@ export async function cancelMove(
 /** Makes the copy of a volume that is moving here the volume, as its source is lost. */
 export async function finishMove(
   mover: Mover | undefined,
-  { id, laterThan, words, ...named }: VolumeOfLost,
+  { evenSo, id, laterThan, words, ...named }: FinishOrder,
   call: AdminCall,
 ): Promise<Moving> {
   const lost = lostEndIn(named);
@@ -65,7 +65,8 @@ export async function finishMove(
     throw new InvalidArgument('say which is lost: --pool-is-lost POOL, or --node-is-lost NODE.');
   }
   const deadline = deadlineOf(call.deadline);
-  const job = await requireMover(mover).finish(id, 'lostPool' in lost ? lost : { ...lost, laterThan, words, deadline });
+  const order = 'lostPool' in lost ? lost : { ...lost, laterThan, words, deadline };
+  const job = await requireMover(mover).finish(id, order, evenSo);
   call.note({ pool: job.from, to: job.to });
   return showMove(sightWithout(job));
 }
@@ -126,10 +127,14 @@ function showSnapshots({ job, progress, trouble }: SnapshotsSight): MovingSnapsh
 }
 
 export function showMove({ job, progress, snapshots, trouble }: MoveSight): Moving {
-  const { endedAt, from, id, node, reason = trouble, startedAt, state, to } = job;
+  const { endedAt, from, id, node, reason = trouble, startedAt, state, to, whole } = job;
   const other = node === undefined ? {} : to === '' ? { toNode: node } : { fromNode: node };
   const followed = snapshots === undefined ? {} : { snapshots: showSnapshots(snapshots) };
-  const ended = { endedAt, ...(reason !== undefined && { reason }), ...other, ...followed };
+  const copy = whole && {
+    ...{ name: whole.record.name, claim: claimOf(whole.record) },
+    ...{ asOf: whole.at, usableSince: whole.fenceEndedAt },
+  };
+  const ended = { endedAt, ...copy, ...(reason !== undefined && { reason }), ...other, ...followed };
   if (progress === undefined) return { id, from, to, state, startedAt, ...ended };
   const { copiedBytes, doneBytes, phase, round, roundStartedMs, totalBytes } = progress;
   const seconds = (performance.now() - roundStartedMs) / 1000;

@@ -159,6 +159,20 @@ export const moving = z.object({
   leftBytes: bytes
     .optional()
     .describe('what stays where it went after a failure, until it is cancelled or ordered again'),
+  name: z.string().optional().describe('of the volume, once all of it has come, and while it is not there yet'),
+  claim,
+  asOf: z
+    .string()
+    .optional()
+    .describe(
+      'RFC 3339, UTC: all of it has come, as it was then, and can become the volume without its source (move finish)',
+    ),
+  usableSince: z
+    .string()
+    .optional()
+    .describe(
+      'RFC 3339, UTC: it could be used again where it comes from; nothing that was written there since is in that copy',
+    ),
   snapshots: movingSnapshots.optional().describe('its snapshots, if they follow it'),
 });
 

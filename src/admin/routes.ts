@@ -74,6 +74,13 @@ const move = z.strictObject({
 const nothing = z.strictObject({});
 const oneVolume = z.strictObject({ id: volumeId, lostNode: z.string().min(1).max(253).optional() });
 const volumeOfLost = z.strictObject({ ...oneVolume.shape, lostPool: z.string().min(1).max(63).optional() });
+const finish = z.strictObject({
+  ...volumeOfLost.shape,
+  evenSo: z
+    .literal('true')
+    .transform(() => true)
+    .optional(),
+});
 /** Also one that a person wrote into a PersistentVolume. */
 const anyHandle = z.strictObject({ id: volumeHandle });
 const volumeAndPath = z.strictObject({ id: volumeId, to: absolutePath.optional() });
@@ -150,7 +157,7 @@ const routes: readonly Route[] = [
     method: 'POST',
     path: /^\/v1\/volumes\/(?<id>[^/]+)\/move\/finish$/,
     operation: 'finishMove',
-    run: (handlers, input, call) => handlers.finishMove(parse(volumeOfLost, input), call),
+    run: (handlers, input, call) => handlers.finishMove(parse(finish, input), call),
   },
   {
     method: 'GET',

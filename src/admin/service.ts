@@ -60,7 +60,7 @@ export interface AdminHandlers {
   readonly startMove: AdminHandler<MoveRequest, StartedMove>;
   readonly cancelMove: AdminHandler<CancelOrder, Moving>;
   /** Ends a move whose source is lost. */
-  readonly finishMove: AdminHandler<VolumeOfLost, Moving>;
+  readonly finishMove: AdminHandler<FinishOrder, Moving>;
   readonly listMoves: AdminHandler<object, MoveList>;
 }
 
@@ -76,6 +76,11 @@ export interface VolumeOfLostNode {
 export interface VolumeOfLost extends VolumeOfLostNode {
   /** The pool of this node that it has moved to, or leaves, whose disk is lost. */
   readonly lostPool?: string | undefined;
+}
+
+export interface FinishOrder extends VolumeOfLost {
+  /** Also a copy since which the volume could be used, and changed. */
+  readonly evenSo?: boolean | undefined;
 }
 
 export interface CancelOrder extends VolumeOfLostNode {

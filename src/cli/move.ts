@@ -6,7 +6,7 @@ import { InvalidArgument, NotFound } from '../volume/errors.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { formatBytes, parseQuantity } from '../volume/size.ts';
-import { claimText } from './look/find-volume.ts';
+import { claimText, type Known } from './look/find-volume.ts';
 import { volumeIdOf } from './look/volume-id.ts';
 import { exitCodes, type Output, toJson } from './output/output.ts';
 import { printTable } from './output/table.ts';
@@ -74,12 +74,22 @@ export async function moveStatusCommand(
   { json, wanted }: { json: boolean; wanted: string | undefined },
 ): Promise<number> {
   const { moves } = await new AdminClient(config.adminSocketPath).listMoves();
-  const id = wanted === undefined || parseVolumeId(wanted) !== undefined ? wanted : await volumeIdOf(config, wanted);
+  const id = wanted === undefined ? wanted : await volumeIdOf(config, wanted, arriving(moves));
   const shown = id === undefined ? moves : moves.filter((move) => move.id === id);
   if (id !== undefined && shown.length === 0) throw new NotFound(`volume ${printable(id)} has not moved of late.`);
   if (json) output.line(toJson<'move status'>({ moves: shown }));
   else printTable(output, moveColumns, { rows: shown.map(moveRow), none: 'No volume is moving.' });
   return exitCodes.ok;
+}
+
+/** The volumes that are in no pool yet: their moves know what they are. */
+function arriving(moves: readonly Moving[]): Known[] {
+  return moves.flatMap(({ claim, id, name, to: pool }) => (name === undefined ? [] : [{ id, name, claim, pool }]));
+}
+
+async function movingVolume(config: Config, client: AdminClient, wanted: string): Promise<string> {
+  if (parseVolumeId(wanted) !== undefined) return wanted;
+  return volumeIdOf(config, wanted, arriving((await client.listMoves()).moves));
 }
 
 /** `holdfast move cancel VOLUME`. */
@@ -89,7 +99,7 @@ export async function cancelMoveCommand(
   { json, lostNode, wanted }: { json: boolean; lostNode?: string | undefined; wanted: string },
 ): Promise<number> {
   const client = new AdminClient(config.adminSocketPath);
-  printCancelled(output, await client.cancelMove(await volumeIdOf(config, wanted), lostNode), json);
+  printCancelled(output, await client.cancelMove(await movingVolume(config, client, wanted), lostNode), json);
   return exitCodes.ok;
 }
 
@@ -124,7 +134,7 @@ export function printResume(
 export async function finishMoveCommand(
   config: Config,
   output: Output,
-  { json, wanted, ...named }: FinishOptions,
+  { evenSo, json, wanted, ...named }: FinishOptions,
 ): Promise<number> {
   const lost = lostEndIn(named);
   if (lost === undefined) {
@@ -132,11 +142,13 @@ export async function finishMoveCommand(
     return exitCodes.usage;
   }
   const client = new AdminClient(config.adminSocketPath);
-  printFinished(output, await client.finishMove(await volumeIdOf(config, wanted), lost), json);
+  printFinished(output, await client.finishMove(await movingVolume(config, client, wanted), lost, evenSo), json);
   return exitCodes.ok;
 }
 
 export interface FinishOptions {
+  /** Also a copy since which the volume could be used, and changed. */
+  readonly evenSo: boolean;
   readonly json: boolean;
   readonly lostNode: string | undefined;
   readonly lostPool: string | undefined;
@@ -145,7 +157,15 @@ export interface FinishOptions {
 
 export function printFinished(output: Output, move: Moving, json: boolean): void {
   if (json) output.line(toJson<'move finish'>(move));
-  else output.line(`${move.id} is in pool ${move.to}, as it was when it was copied last.`);
+  else output.line(finishedLine(move));
+}
+
+function finishedLine({ asOf, from, fromNode, id, to, usableSince }: Moving): string {
+  const then =
+    asOf === undefined ? 'as it was when it was copied last, at a time that is not known,' : `as it was at ${asOf}`;
+  const since =
+    usableSince === undefined ? '' : ` It could be used again there by ${usableSince}: later writes are lost.`;
+  return `${id} is in pool ${to}, ${then} ${fromNode === undefined ? `in pool ${from}` : `on node ${fromNode}`}.${since}`;
 }
 
 /** Shows how far a move has come, until it has ended. @returns undefined if the user does not wait for that */

@@ -99,6 +99,10 @@ function addAdoption(program: Command, { look, output }: Pick<Runner, 'look' | '
     );
 }
 
+interface FinishFlags extends LostEndFlags {
+  readonly evenSo?: true;
+}
+
 interface MoveFlags extends Flags {
   readonly dryRun?: true;
   readonly limit?: string;
@@ -156,10 +160,13 @@ function addMoves(program: Command, { look, output }: Pick<Runner, 'look' | 'out
       '--node-is-lost <NODE>',
       'the node that it leaves, which never comes back: the copy there must never be used again',
     )
-    .action((wanted: string, { nodeIsLost: lostNode, poolIsLost: lostPool }: LostEndFlags, command: Command) =>
+    .option('--even-so', 'although it could be used there since it was copied: all that was written then is lost')
+    .action((wanted: string, flags: FinishFlags, command: Command) =>
       look(async (config) => {
+        const { evenSo, nodeIsLost: lostNode, poolIsLost: lostPool } = flags;
         const { finishMoveCommand } = await import('./move.ts');
-        return finishMoveCommand(config, output, { wanted, lostNode, lostPool, json: wantsJson(command) });
+        const lost = { lostNode, lostPool, evenSo: evenSo === true };
+        return finishMoveCommand(config, output, { wanted, ...lost, json: wantsJson(command) });
       }),
     );
 }

@@ -7,18 +7,29 @@ import type { MoveJob } from './job.ts';
 import { readUnderBy } from './moving.ts';
 import { movesOf } from './source.ts';
 
+export interface FinishOrder {
+  /** The node that was its source; undefined: a pool of this node, which is not in the configuration any more, or has an empty disk. */
+  readonly lost: LostOrder | undefined;
+  /** Also a copy since which the volume could be used, and changed. */
+  readonly isEvenSo: boolean;
+}
+
 /**
  * Makes the copy of a move the volume, without its source, which is lost. The caller has claimed the volume.
- * @param lost the node that was its source; undefined: a pool of this node, which is not in the configuration any more, or has an empty disk
  * @throws FailedPrecondition, Unavailable, AlreadyExists: why not; nothing is changed
  */
-export async function finishCopy(pools: Pools, job: MoveJob, lost: LostOrder | undefined): Promise<void> {
-  const { id, moveId, to, whole } = job;
+export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }: FinishOrder): Promise<void> {
+  const { from, id, moveId, to, whole } = job;
   // Also the pool that it leaves, as long as that is in the configuration.
   requireAllOpen(pools, id);
   const other = await pools.find(id);
   if (other !== undefined) {
-    throw new AlreadyExists(`volume ${id} is in pool ${other.pool.name} of this node: holdfast move cancel ${id}.`);
+    const isSource = lost === undefined && other.pool.name === from;
+    throw new AlreadyExists(
+      isSource
+        ? `volume ${id} is not finished: pool ${from} has its copy, and is not lost. The move goes on from there; if it has failed, order it again (holdfast move status ${id}).`
+        : `volume ${id} is not finished: pool ${other.pool.name} of this node has a copy of it, which no move to pool ${to} has made. See holdfast volumes, and docs/move.md.`,
+    );
   }
   const moves = movesOf(pools.get(to));
   const note = await moves.comingNote(id);
@@ -30,13 +41,21 @@ export async function finishCopy(pools: Pools, job: MoveJob, lost: LostOrder | u
   }
   if (whole?.fenceId !== readUnder) {
     throw new FailedPrecondition(
-      `volume ${id} has come to pool ${to} from a driver that is older, or this node has lost what it noted of it: nothing says which copies of the volume are later ones.`,
+      `volume ${id} has come to pool ${to} from a driver that is older, or this node has lost what it noted of it: nothing says which copies of the volume are later ones, so it never becomes the volume without its source. It stays, and the move goes on, if that comes back. If it is lost, take the volume from a backup; holdfast move cancel ${id} removes the part that has come.`,
     );
   }
-  const { generation, record } = whole;
+  const { at, fenceEndedAt, generation, record } = whole;
+  if (fenceEndedAt !== undefined && !isEvenSo) {
+    const where = job.node === undefined ? `in pool ${from}` : `on node ${job.node}`;
+    const then = at === undefined ? 'at a time that is not known' : `at ${at}`;
+    throw new FailedPrecondition(
+      `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later. To make it the volume although that is lost: --even-so.`,
+    );
+  }
   const arrival = await moves.recordFor(record);
-  requireInTime(id, lost?.deadline);
   await using incoming = await moves.receive(arrival, moveId);
+  // Not before that, which waits for a disk.
+  requireInTime(id, lost?.deadline);
   await incoming.finish(arrival, { moveId, readUnder, fenceId: whole.fenceId, generation }, lost);
 }
 

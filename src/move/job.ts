@@ -27,7 +27,7 @@ export interface MoveJob {
   readonly state: (typeof jobStates)[number];
   /** Set once it has ended. */
   readonly endedAt?: string | undefined;
-  /** The copy of which all was read under a fence, as long as that is not the volume. */
+  /** The copy of which all was read under a fence, as long as that is not the volume, or if it became that without its source. */
   readonly whole?: WholeCopy | undefined;
   /** The reason why it failed. */
   readonly reason?: string | undefined;
@@ -40,6 +40,10 @@ export interface MoveJob {
 /** By this the copy can become the volume without its source, if that is lost (`finishDraft`). */
 export interface WholeCopy extends Pick<WholeDraft, 'fenceId' | 'generation'> {
   readonly record: VolumeRecord;
+  /** A time at which the fence stood: the copy is as the volume was then. RFC 3339, UTC. Earlier drivers did not note it. */
+  readonly at?: string | undefined;
+  /** The time at which the fence was seen to have ended: the volume may have changed since it ended. RFC 3339, UTC. */
+  readonly fenceEndedAt?: string | undefined;
 }
 
 /** The snapshots of a volume that follow it. */
@@ -82,8 +86,25 @@ export function turnOf(id: VolumeId): string {
 const rememberedMs = 7 * 86_400_000;
 
 /** True if a move has ended so long ago that its end is reported no more. */
-export function isLongPast({ endedAt, startedAt, state }: MoveJob): boolean {
-  return state !== 'running' && Date.now() - Date.parse(endedAt ?? startedAt) > rememberedMs;
+export function isLongPast(job: MoveJob): boolean {
+  return job.state !== 'running' && Date.now() - Date.parse(endOf(job)) > rememberedMs;
+}
+
+/** The number of moves whose end is remembered; failed ones, which may have left something, are not counted. */
+const maxRemembered = 100;
+
+/** The moves whose end is reported no more: it was long ago, or many others have ended since. */
+export function forgettable(jobs: Iterable<MoveJob>): MoveJob[] {
+  const ended = [...jobs].filter(({ state }) => state !== 'running');
+  const many = ended
+    .filter(({ state }) => state !== 'failed')
+    .sort((a, b) => (endOf(a) > endOf(b) ? -1 : 1))
+    .slice(maxRemembered);
+  return [...new Set([...ended.filter(isLongPast), ...many])];
+}
+
+function endOf({ endedAt, startedAt }: MoveJob): string {
+  return endedAt ?? startedAt;
 }
 
 /** The job of a move that ends now. */
@@ -109,7 +130,12 @@ const storedJob = z.strictObject({
   startedAt: z.iso.datetime(),
   state: z.enum(jobStates),
   endedAt: z.iso.datetime().optional(),
-  whole: z.strictObject({ fenceId: z.string(), generation: z.int().nonnegative(), record: z.string() }).optional(),
+  whole: z
+    .strictObject({
+      ...{ fenceId: z.string(), generation: z.int().nonnegative(), record: z.string() },
+      ...{ at: z.iso.datetime().optional(), fenceEndedAt: z.iso.datetime().optional() },
+    })
+    .optional(),
   reason: z.string().optional(),
   withSnapshots: z.literal(true).optional(),
   snapshots: z

@@ -44,6 +44,7 @@ import {
   PoolSource,
   removeSnapshots,
   type SourcePlan,
+  type SourceSight,
 } from './source.ts';
 import { switched } from './switched.ts';
 import { Reached } from './tree/progress.ts';
@@ -245,7 +246,7 @@ export class Mover {
         await this.#jobs.forget(job.id);
         this.#ended.delete(job.id);
       } else if (job.state === 'failed') {
-        await this.#open(job);
+        this.#ended.set(job.id, await this.#open(job));
         await this.#forgetGone(job);
       }
     }
@@ -377,7 +378,10 @@ export class Mover {
       }
       const from = { id, from: plan.from, to: plan.to, node, ticket, startedAt: new Date().toISOString() };
       const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond };
-      return this.#launch(plan, { moveId, ...from, ...limit, state: 'running' });
+      // The copy that has come is the same one.
+      const isSame = before?.state === 'failed' && before.moveId === moveId && before.to === plan.to;
+      const whole = isSame ? { whole: before.whole } : {};
+      return this.#launch(plan, { moveId, ...from, ...limit, ...whole, state: 'running' });
     });
   }
 
@@ -424,6 +428,7 @@ export class Mover {
       ...{ id, from: plan.from, to, startedAt: new Date().toISOString(), state: 'running' },
       ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond }),
       ...(withSnapshots && { withSnapshots }),
+      ...(canResume && { whole: before.whole }),
     };
     if (isThere) {
       const snapshots = await this.#snapshots.launch(job);
@@ -495,15 +500,22 @@ export class Mover {
   /**
    * Makes the copy of a volume that is moving here the volume: the node, or the pool of this node, that it leaves is lost, as an
    * operator says.
+   * @param isEvenSo although the volume could be used, and changed, since that copy was made
    * @throws NotFound, FailedPrecondition, Unavailable: why not; the move goes on, or is as it was
    */
-  finish(id: VolumeId, lost: LostOrder | LostPool): Promise<MoveJob> {
+  finish(id: VolumeId, lost: LostOrder | LostPool, isEvenSo = false): Promise<MoveJob> {
     const { objects } = this.#options;
     const named = 'lostPool' in lost ? `pool ${lost.lostPool}` : `node ${lost.lostNode}`;
-    return objects.run(turnOf(id), 'the end of a move', `${named} is lost`, () => this.#finish(id, lost, named));
+    return objects.run(turnOf(id), 'the end of a move', `${named} is lost ${isEvenSo}`, () =>
+      this.#finish(id, lost, { isEvenSo, named }),
+    );
   }
 
-  async #finish(id: VolumeId, lost: LostOrder | LostPool, named: string): Promise<MoveJob> {
+  async #finish(
+    id: VolumeId,
+    lost: LostOrder | LostPool,
+    { isEvenSo, named }: { readonly isEvenSo: boolean; readonly named: string },
+  ): Promise<MoveJob> {
     const { objects, pools } = this.#options;
     this.#requireReady();
     const found = this.#runs.get(id)?.job ?? this.#ended.get(id);
@@ -519,11 +531,11 @@ export class Mover {
       await objects.claim([{ object: id }], 'the end of a move', async () => {
         // A driver that was killed after the commit has it already.
         if ((await pools.get(job.to).find(id)) !== undefined) return;
-        await finishCopy(pools, job, 'lostPool' in lost ? undefined : lost);
+        await finishCopy(pools, job, { lost: 'lostPool' in lost ? undefined : lost, isEvenSo });
       });
       switched.publish({ volumeId: id });
       // Its snapshots are lost with their pool.
-      return this.#end({ ...job, withSnapshots: undefined }, 'done', undefined);
+      return this.#end({ ...job, withSnapshots: undefined }, 'done', undefined, true);
     });
   }
 
@@ -538,9 +550,9 @@ export class Mover {
   }
 
   /**
-   * The copies that a volume has left go to the trash before the volume is deleted: one that was handed over must not be the
-   * last one. The caller has claimed the volume.
-   * @throws Unavailable while the pool is not open that has one
+   * The copies that a volume has left go to the trash before the volume is deleted: none of them must be the last one, which would be
+   * the volume then. The caller has claimed the volume.
+   * @throws Unavailable while the pool is not open that has one, or if one stays
    */
   async settleLeft(id: VolumeId): Promise<void> {
     const found = await this.#having(id);
@@ -552,20 +564,30 @@ export class Mover {
     if (valid === undefined) return;
     const { generation } = valid.state.mark;
     for (const { pool, state } of copies) {
-      const { fence } = state.mark;
-      if (fence !== undefined) await movesOf(pool).settle(id, { moveId: fence.moveId, generation });
+      if (pool === valid.pool) continue;
+      const moveId = state.mark.fence?.moveId ?? '';
+      if (await movesOf(pool).settle(id, { moveId, generation })) continue;
+      throw new Unavailable(
+        `volume ${id} is in pool ${valid.pool.name}, and pool ${pool.name} has a copy of it that is no earlier one, which would be the volume after its deletion: stop the driver, and move that out of pool ${pool.name}. Then the volume can be deleted.`,
+      );
     }
   }
 
   #requireLeftOpen(id: VolumeId, found: readonly Pool[]): void {
-    const { from, node } = this.#runningJob(id) ?? {};
+    const { from, node } = this.#runningJob(id) ?? this.#finishedJob(id) ?? {};
     if (from === undefined || node !== undefined || found.some(({ name }) => name === from)) return;
     // While the driver starts, not all pools may have been found.
     const isKnown = this.#isReady && !this.#options.pools.names().includes(from);
     if (isKnown || this.#options.pools.isOpen(from)) return;
     throw new Unavailable(
-      `volume ${id} has moved, and its copy in pool ${from}, which is not open, goes to the trash first: try again when it is.`,
+      `volume ${id} has moved, and its copy in pool ${from}, which is not open, goes to the trash first: try again when it is, or without that pool in the configuration, if it is lost.`,
     );
+  }
+
+  /** A move that an operator has ended without the pool which the volume left: its copy there has not gone to the trash. */
+  #finishedJob(id: VolumeId): MoveJob | undefined {
+    const job = this.#ended.get(id);
+    return job?.state === 'done' && job.whole !== undefined ? job : undefined;
   }
 
   /**
@@ -789,7 +811,10 @@ export class Mover {
         try {
           const { signal } = ending;
           const whole = (copy: WholeCopy) => this.#noteWhole(run, copy);
-          await new Moving({ job, source, pools, objects, pace, progress, signal, whole, keepUpMs }).run();
+          const looked = async (sight: SourceSight) => {
+            run.job = await this.#noteFence(run.job, sight);
+          };
+          await new Moving({ job, source, pools, objects, pace, progress, signal, whole, looked, keepUpMs }).run();
         } finally {
           source.end();
         }
@@ -809,7 +834,8 @@ export class Mover {
         const isFurther = progress.reached.takeFurther();
         const canOpen = job.node !== undefined || this.#options.pools.isOpen(from);
         if (!canOpen) sickness.restart();
-        else if (sickness.failed(performance.now(), progress.copiedBytes, isFurther)) await this.#open(job);
+        else if (sickness.failed(performance.now(), progress.copiedBytes, isFurther))
+          run.job = await this.#open(run.job);
         await pause(retryMs, AbortSignal.any([ending.signal, run.wake.signal]));
         run.wake = new AbortController();
         run.isUnconnected = false;
@@ -821,6 +847,17 @@ export class Mover {
     const job = { ...run.job, whole };
     await step('move/whole', () => this.#jobs.write(job));
     run.job = job;
+  }
+
+  /** Notes that the fence has ended under which all of a copy was read, once its source says so: the volume may have changed since. */
+  async #noteFence(job: MoveJob, { state: { mark, why } }: SourceSight): Promise<MoveJob> {
+    const { whole } = job;
+    const isKnown = whole === undefined || whole.fenceEndedAt !== undefined;
+    // An earlier copy of the volume says nothing of it.
+    if (isKnown || why === 'old' || mark.fence?.fenceId === whole.fenceId) return job;
+    const noted = { ...job, whole: { ...whole, fenceEndedAt: new Date().toISOString() } };
+    await step('move/whole', () => this.#jobs.write(noted));
+    return noted;
   }
 
   /** True if a pool is not open, or the source has handed the volume over: only its end makes it available again. */
@@ -839,9 +876,8 @@ export class Mover {
 
   /** The volume can be used where it is; its copy is kept for the next try. */
   async #fail(run: Run, reason: string): Promise<void> {
-    const { job } = run;
-    await this.#open(job);
-    await this.#forgetGone(job);
+    run.job = await this.#open(run.job);
+    await this.#forgetGone(run.job);
     await this.#endPatiently(run, 'failed', reason);
   }
 
@@ -911,11 +947,17 @@ export class Mover {
     return readUnderBy(await movesOf(this.#options.pools.get(to)).comingNote(id)) !== undefined;
   }
 
-  /** If that cannot be done now, the next start does it, or the end of the move (`cancel`). */
-  async #open(job: MoveJob): Promise<void> {
-    const { from, id, node } = job;
+  /**
+   * Ends the fence. If that cannot be done now, the next start does it, or the end of the move (`cancel`).
+   * @returns the job, which notes that
+   */
+  async #open(job: MoveJob): Promise<MoveJob> {
+    const { from, id, node, whole } = job;
     try {
-      await this.#sourceOf(job, AbortSignal.timeout(planMs)).open();
+      const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
+      await source.open();
+      const sight = whole && (await source.look());
+      return sight === undefined ? job : await this.#noteFence(job, sight);
     } catch (error) {
       // Another node ends its fence alone.
       if (node === undefined)
@@ -923,6 +965,7 @@ export class Mover {
           { volume_id: id, pool: from, err: error },
           'a volume stays fenced after its move failed',
         );
+      return job;
     }
   }
 
@@ -936,9 +979,15 @@ export class Mover {
     return new PoolSource({ pool, id, moveId, objects: this.#options.objects, signal });
   }
 
-  async #end(job: MoveJob, state: 'cancelled' | 'done' | 'failed', reason: string | undefined): Promise<MoveJob> {
+  /** @param keepsWhole the note of a whole copy is of use from then on, too */
+  async #end(
+    job: MoveJob,
+    state: 'cancelled' | 'done' | 'failed',
+    reason: string | undefined,
+    keepsWhole = state === 'failed',
+  ): Promise<MoveJob> {
     const { whole, ...rest } = job;
-    const ended = endedJob(state === 'failed' ? { ...rest, whole } : rest, state, reason);
+    const ended = endedJob(keepsWhole ? { ...rest, whole } : rest, state, reason);
     // Noted before the move has ended: a restart in between launches it again.
     if (state === 'done' && job.withSnapshots === true) await this.#snapshots.launch(job);
     await step('move/forget', () => this.#jobs.write(ended));

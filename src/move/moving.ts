@@ -16,7 +16,7 @@ import type { VolumeRecord } from '../volume/record.ts';
 import { type CopyWork, copyRanges, type Pace } from './copy.ts';
 import type { MoveJob, WholeCopy } from './job.ts';
 import { KeepUp } from './keep-up.ts';
-import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull } from './source.ts';
+import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull, type SourceSight } from './source.ts';
 import { switched } from './switched.ts';
 import { treeEndBytes } from './tree/pack.ts';
 import {
@@ -59,6 +59,8 @@ export interface MovingParts {
   readonly signal: AbortSignal;
   /** Notes the copy before it is handed over: without its source nothing else would tell which volume it is. */
   readonly whole: (copy: WholeCopy) => Promise<void>;
+  /** Hears what the source says of the volume: a copy that has come as a whole may be an earlier state of it by now. */
+  readonly looked: (sight: SourceSight) => Promise<void>;
   /** The smallest distance between two rounds of a volume that stays in use (`KeepUp`). */
   readonly keepUpMs?: number | undefined;
 }
@@ -139,6 +141,7 @@ export class Moving {
     const { id, moveId } = this.#parts.job;
     const sight = await this.#source.look();
     if (sight === undefined) throw new NotFound(`volume ${id} is not in ${this.#source.title} any more.`);
+    await this.#parts.looked(sight);
     const { hasChanges, record, state } = sight;
     const { mark, why } = state;
     this.#hasChanges = hasChanges;
@@ -151,6 +154,7 @@ export class Moving {
     try {
       if (!isFenced && this.#takesSnapshots) await this.#rounds(incoming).catch((error) => this.#passOverFull(error));
       const closed = await this.#closeWhenIdle(incoming);
+      const at = new Date().toISOString();
       if (!(await this.#canResume(closed.fenceId))) {
         incoming = await this.#startAgain(incoming, record);
       }
@@ -161,7 +165,7 @@ export class Moving {
         incoming = await this.#startAgain(incoming, record);
         await this.#finalRound(incoming, closed);
       }
-      await this.#switch(incoming, closed, mark);
+      await this.#switch(incoming, { ...closed, at }, mark);
     } finally {
       await incoming[Symbol.asyncDispose]();
     }
@@ -386,11 +390,15 @@ export class Moving {
   }
 
   /** Handed over, committed, and out of sight where it was: from here on it is the other pool's. */
-  async #switch(incoming: Incoming, { fenceId, generation, record }: Closed, mark: CopyMark): Promise<void> {
+  async #switch(
+    incoming: Incoming,
+    { at, fenceId, generation, record }: Closed & Pick<WholeCopy, 'at'>,
+    mark: CopyMark,
+  ): Promise<void> {
     const { id, moveId } = this.#parts.job;
     // This node may have heard of a later copy meanwhile.
     if (mark.fence?.isGiven !== true) await this.#to.requireNotPast(id, mark);
-    if (generation !== undefined) await this.#parts.whole({ fenceId, generation, record });
+    if (generation !== undefined) await this.#parts.whole({ fenceId, generation, record, at });
     const shape = await this.#to.recordFor(record);
     const { readUnder } = this.#content;
     await this.#source.handOver({ moveId, fenceId }, async (answer) => {

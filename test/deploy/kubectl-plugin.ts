@@ -200,6 +200,8 @@ async function changeByPlugin(scene: PluginScene, looker: User): Promise<void> {
       ['trash', 'purge', 'x', '--node-is-lost', 'node-c'],
       /only move cancel, move finish and trash restore take --node-is-lost/,
     ],
+    [['move', 'cancel', 'x', '--even-so'], /move takes no --even-so/],
+    [['move', 'finish', 'x', '--node-is-lost', 'a', '--undo'], /move takes no --undo/],
     [['move', 'finish', 'x'], /move finish needs what is lost: --node-is-lost NODE, or --pool-is-lost POOL/],
     [['move', 'finish', 'x', '--node-is-lost', 'a', '--pool-is-lost', 'b'], /takes --node-is-lost or --pool-is-lost/],
     [['pools', '--dry-run'], /pools takes no --dry-run/],

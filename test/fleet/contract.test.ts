@@ -93,6 +93,7 @@ const published = [
   'field ChangeRequest.later_than = 4 uint64',
   'field ChangeRequest.disclaimed = 5 uint64',
   'field ChangeRequest.words = 6 uint32',
+  'field ChangeRequest.even_so = 7 bool',
   'field ChangeAnswer.result = 1 string',
   'field MovesTold.moves = 1 repeated MoveTold',
   'field MoveTold.move_id = 1 string',

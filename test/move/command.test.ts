@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { MoveJobs } from '../../src/move/job.ts';
+import { claimParameters } from '../../src/volume/claim.ts';
+import type { VolumeRecord } from '../../src/volume/record.ts';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
+import { blockSpec } from './two-nodes.ts';
 
 const pools = (scratch: Scratch) => ({
   config: [
@@ -117,6 +123,33 @@ describe('holdfast move', () => {
     const again = await holdfast(['move', 'data', ...flags], environment);
     assert.match(again.stderr, /is in pool two already, and no other pool has a snapshot of it that can move/);
     assert.match((await holdfast(['move', 'cancel', id], environment)).stderr, /is not moving/);
+  });
+
+  test('finds a volume that is in no pool yet by what its move knows of it', async () => {
+    using scratch = new Scratch('move-command');
+    const claim = { namespace: 'shop', name: 'data-db-0' };
+    const { id } = blockSpec;
+    const record: VolumeRecord = {
+      ...{ id, name: 'data', sizeBytes: 1n << 20n, content: { type: 'block' }, parameters: claimParameters(claim) },
+      ...{ accessModes: ['SINGLE_NODE_WRITER'], provisioning: 'thin', blockSizeBytes: 512 },
+      createdAt: new Date().toISOString(),
+    };
+    const startedAt = new Date().toISOString();
+    const whole = { fenceId: 'any', generation: 0, record, at: startedAt };
+    const job = { moveId: randomUUID(), id, from: 'gone', to: 'two', startedAt, state: 'running', whole } as const;
+    await new MoveJobs(scratch.join('data'), new DiskQueue('node', 1)).write(job);
+    await using _driver = await DriverProcess.start(scratch, pools(scratch));
+    const environment = environmentFor(scratch, pools(scratch));
+    for (const wanted of ['data', 'shop/data-db-0', id]) {
+      const status = await holdfast(['move', 'status', wanted], environment);
+      assert.match(status.stdout, new RegExp(`${id}.*all of it has come, as it was on pool gone at ${startedAt}`));
+      const cancel = await holdfast(['move', 'cancel', wanted], environment);
+      assert.match(cancel.stderr, /may have been handed over by pool gone/);
+      const finish = await holdfast(['move', 'finish', wanted, '--pool-is-lost', 'gone'], environment);
+      assert.match(finish.stderr, /has not come to pool two as a whole/);
+    }
+    const other = await holdfast(['move', 'cancel', 'shop/other'], environment);
+    assert.match(other.stderr, /there is no volume 'shop\/other' .* by id, name or namespace\/claim/);
   });
 
   test('says why a volume cannot move', async () => {

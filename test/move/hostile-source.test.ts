@@ -53,6 +53,7 @@ async function move(from: Pool, pools: Pools, { id, sizeBytes }: VolumeSpec): Pr
       reached: new Reached(),
     },
     signal: new AbortController().signal,
+    looked: async () => undefined,
     whole: async () => undefined,
   }).run();
 }

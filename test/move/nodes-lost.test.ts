@@ -3,11 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { describe, mock, test } from 'node:test';
-import { listMoves } from '../../src/admin/moving.ts';
+import { listMoves, showMove } from '../../src/admin/moving.ts';
+import type { Moving } from '../../src/admin/protocol.ts';
+import { printFinished } from '../../src/cli/move.ts';
 import { moveRow } from '../../src/cli/output/tables/moves.ts';
 import { deadlineOf } from '../../src/move/in-time.ts';
+import { sightWithout } from '../../src/move/mover.ts';
 import { copySuffix } from '../../src/pool/records/layout.ts';
-import { ResourceExhausted } from '../../src/volume/errors.ts';
+import { ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, digestOf } from './devices.ts';
@@ -117,8 +120,125 @@ describe('a move whose source loses its disks between hand-over and commit', () 
   });
 });
 
+const listedOf = async (node: MovingNode) =>
+  (await listMoves(node.mover)).moves.find((move) => move.id === id) ?? assert.fail();
+
+/** What `move finish` prints. */
+function printed(move: Moving): string[] {
+  const lines: string[] = [];
+  printFinished(
+    { line: (text) => lines.push(text), problem: assert.fail, colours: false, width: undefined },
+    move,
+    false,
+  );
+  return lines;
+}
+
 describe('a copy whose source is lost between hand-over and commit', () => {
   const lost = { lostNode: 'a' };
+
+  test('does not once its caller waits no more, however long its disk takes', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await stoppedOnceGiven(scratch, broker);
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    const deadline = { at: new Date(Date.now() + 3_600_000), endMs: Number.POSITIVE_INFINITY };
+    const moves = movesOf(b.pool);
+    const receive = moves.receive.bind(moves);
+    const slow = mock.method(moves, 'receive', async (...args: Parameters<typeof receive>) => {
+      const incoming = await receive(...args);
+      deadline.endMs = 0;
+      return incoming;
+    });
+    await assert.rejects(b.mover.finish(id, { ...lost, deadline }), {
+      name: 'Unavailable',
+      message: /was not taken back in time, and is as it was/,
+    });
+    assert.equal((await moves.noted(id)).generation, 0);
+    assert.equal(await b.pool.find(id), undefined);
+    slow.mock.restore();
+    assert.equal((await b.mover.finish(id, lost)).state, 'done');
+  });
+
+  test('and may have changed there since that was copied becomes it by a second word alone, which says of when it is', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await filled(a);
+    const before = await digestIn(a);
+    const beganAt = new Date().toISOString();
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      const give = mock.method(movesOf(a.pool), 'give', async () => {
+        throw new Error('the disk has failed.');
+      });
+      await order(a, b, id);
+      const { job } = await b.ended(id);
+      assert.equal(job.state, 'failed');
+      give.mock.restore();
+    }
+    await using _used = await deviceOf(a, id);
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    const { at = '', fenceEndedAt = '' } = b.sight(id).job.whole ?? assert.fail();
+    assert.ok(at >= beganAt && at <= fenceEndedAt, `${at} ${fenceEndedAt}`);
+    await assert.rejects(b.mover.finish(id, lost), {
+      name: 'FailedPrecondition',
+      message: `volume ${id} could be used again on node a at ${fenceEndedAt}: the copy in pool data is as it was at ${at}, and has nothing that was written later. To make it the volume although that is lost: --even-so.`,
+    });
+    const shown = async () => moveRow(await listedOf(b)).join(' ');
+    assert.match(
+      await shown(),
+      new RegExp(`as it was on node a at ${at}, and could be used there again by ${fenceEndedAt}`),
+    );
+    const finished = showMove(sightWithout(await b.mover.finish(id, lost, true)));
+    assert.equal(await digestIn(b), before);
+    assert.deepEqual(printed(finished), [
+      `${id} is in pool data, as it was at ${at} on node a. It could be used again there by ${fenceEndedAt}: later writes are lost.`,
+    ]);
+    assert.match(await shown(), /done .*as it was on node a at/);
+  });
+
+  test('and is seen to be usable there again becomes it by that word alone, too', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a', { xfs: true });
+    await filled(a);
+    let moveId: string;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      const give = mock.method(movesOf(a.pool), 'give', async () => {
+        throw new Unavailable('the disk does not answer.');
+      });
+      moveId = await order(a, b, id);
+      await eventually(() => assert.equal(b.sight(id).trouble, 'the disk does not answer.'));
+      assert.equal(b.sight(id).job.whole?.fenceEndedAt, undefined);
+      give.mock.restore();
+    }
+    // The other node was silent.
+    await movesOf(a.pool).open(id, moveId);
+    mock.method(a.pool, 'takeSnapshots', async () => {
+      throw new Unavailable('the disk takes no snapshot.');
+    });
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await introduce(a, b, { id, moveId });
+    await eventually(() => assert.equal(b.sight(id).trouble, 'the disk takes no snapshot.'));
+    await assert.rejects(b.mover.finish(id, lost), /could be used again on node a at .* --even-so/);
+    assert.equal((await b.mover.finish(id, lost, true)).state, 'done');
+  });
+
+  test('says so if an earlier driver has not noted of when it is', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await stoppedOnceGiven(scratch, broker);
+    const path = scratch.join('data-b', 'moves', `${id}.json`);
+    const { whole, ...job } = JSON.parse(readFileSync(path, 'utf8'));
+    writeFileSync(path, JSON.stringify({ ...job, whole: { ...whole, at: undefined } }));
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    const finished = showMove(sightWithout(await b.mover.finish(id, lost)));
+    assert.deepEqual(printed(finished), [
+      `${id} is in pool data, as it was when it was copied last, at a time that is not known, on node a.`,
+    ]);
+  });
 
   test('becomes the volume by the word of an operator, and the copy of the source that comes back is an earlier one', async () => {
     using scratch = new Scratch('nodes');
@@ -280,8 +400,18 @@ describe('a failed move that is ordered again to another pool', () => {
       moveRow({ ...failed, leftBytes }).join(' '),
       /2.*MiB? of it stay in pool data until it is cancelled or ordered/,
     );
+    failCommits(b);
+    // The copy that has come is the same one: without the source it can become the volume.
+    const { whole } = b.sight(id).job;
+    assert.ok(whole !== undefined);
+    const look = mock.method(movesOf(a.pool), 'close', async () => {
+      throw new Unavailable('the disk does not answer.');
+    });
     await orderTo(a, b, moveId, 'data');
-    assert.equal((await b.ended(id)).job.state, 'done');
+    await eventually(() => assert.equal(b.sight(id).trouble, 'the disk does not answer.'));
+    assert.deepEqual(b.sight(id).job.whole, whole);
+    look.mock.restore();
+    await b.mover.finish(id, { lostNode: 'a' });
     assert.equal((await listed()).leftBytes, undefined);
   });
 });

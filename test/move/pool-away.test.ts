@@ -221,7 +221,10 @@ describe('a copy whose first pool is lost', () => {
     const job = { ...JSON.parse(readFileSync(path, 'utf8')), endedAt: new Date().toISOString() };
     writeFileSync(path, JSON.stringify({ ...job, state: 'failed', reason: 'any' }));
     await using node = await Node.open(scratch);
-    await assert.rejects(node.mover.finish(id, lost), /is in pool one of this node/);
+    await assert.rejects(
+      node.mover.finish(id, lost),
+      /pool one has its copy, and is not lost. The move goes on from there/,
+    );
     assert.deepEqual(draftsIn(scratch), drafts);
     assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).mark.generation, 0);
     await node.mover.cancel(id);
@@ -269,6 +272,56 @@ describe('a copy whose first pool is lost', () => {
     await node.mover.cancel(id);
     assert.equal((await node.pools.require(id)).pool.name, 'one');
     assert.equal(await digest(node), before);
+  });
+});
+
+/** The fence has ended at pool one, which is lost then; the volume is finished in pool two, and pool one is there again. @returns its digest */
+async function finishedWithoutFence(scratch: Scratch): Promise<string> {
+  const { before } = await handedOver(scratch);
+  const path = scratch.join('data/moves', `${id}.json`);
+  const job = { ...JSON.parse(readFileSync(path, 'utf8')), endedAt: new Date().toISOString() };
+  writeFileSync(path, JSON.stringify({ ...job, state: 'failed', reason: 'any' }));
+  {
+    await using _node = await Node.open(scratch);
+    rmSync(scratch.join('data/pools/one/volumes', id, moveMarkName));
+  }
+  await using node = await Node.open(scratch, [sized('two')]);
+  await node.mover.finish(id, { lostPool: 'one' });
+  return before;
+}
+
+describe('the deletion of a volume that was finished without its first pool', () => {
+  test('puts the copy there, which has no fence, into the trash: it is not the volume then', async () => {
+    using scratch = new Scratch('away');
+    await finishedWithoutFence(scratch);
+    await using node = await Node.open(scratch);
+    assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'old');
+    assert.deepEqual(await listed(node), [id]);
+    await deleted(node);
+    assert.deepEqual(await listed(node), []);
+    assert.equal(await node.pools.get('one').find(id), undefined);
+  });
+
+  test('is refused as long as that copy stays, or the pool is not open', async () => {
+    using scratch = new Scratch('away');
+    const before = await finishedWithoutFence(scratch);
+    {
+      await using node = await Node.open(scratch);
+      const settled = mock.method(movesOf(node.pools.get('one')), 'settle', async () => false);
+      await assert.rejects(deleted(node), {
+        code: 'UNAVAILABLE',
+        message: /is in pool two, and pool one has a copy of it that is no earlier one.* move that out of pool one/,
+      });
+      settled.mock.restore();
+      assert.equal(await digest(node), before);
+    }
+    const away = ['one'];
+    await using node = await Node.open(scratch, undefined, away);
+    await assert.rejects(deleted(node), { code: 'UNAVAILABLE', message: /pool one, which is not open/ });
+    assert.equal(await digest(node), before);
+    away.length = 0;
+    await eventually(() => deleted(node));
+    assert.deepEqual(await listed(node), []);
   });
 });
 

@@ -61,8 +61,13 @@ export async function changeFleet(
   }
   if (change === 'finish') {
     const { id, node } = await movingVolume(fleet, wishes, signal);
+    const { evenSo } = wishes;
     const finished = await taking(fleet, wishes, { id, node }, (lost) =>
-      send(fleet, { node, id, lost, lostPool: poolLost(fleet, wishes, { id, node }), rpc: 'FinishMove' }, moving),
+      send(
+        fleet,
+        { node, id, lost, evenSo, lostPool: poolLost(fleet, wishes, { id, node }), rpc: 'FinishMove' },
+        moving,
+      ),
     );
     printFinished(output, finished, json);
     printResume(output, wishes);
@@ -267,13 +272,14 @@ interface Sent {
   readonly lost?: LostNode | undefined;
   readonly lostPool?: string | undefined;
   readonly disclaimed?: number | undefined;
+  readonly evenSo?: boolean;
   readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove' | 'FinishMove';
 }
 
 /** @throws the node's error, Unavailable, TooLate */
 async function send<T>(
   { sessions, state }: ChangedFleet,
-  { disclaimed = 0, id, lost, lostPool = '', node, rpc }: Sent,
+  { disclaimed = 0, evenSo = false, id, lost, lostPool = '', node, rpc }: Sent,
   schema: z.ZodType<T>,
 ): Promise<T> {
   if (state.node(node)?.isLinked !== true) {
@@ -282,6 +288,7 @@ async function send<T>(
   const request = encode(requestType, {
     ...{ volume_id: id, lost_node: lost?.lostNode ?? '', lost_pool: lostPool },
     ...{ later_than: BigInt(lost?.laterThan ?? 0), words: lost?.words ?? 0, disclaimed: BigInt(disclaimed) },
+    even_so: evenSo,
   });
   const deadline = new Date(Date.now() + changeMs);
   try {

@@ -22,7 +22,8 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
       return { result: JSON.stringify(await changes.cancelMove(cancelledIn(request), call)) };
     },
     async FinishMove(request, call) {
-      return { result: JSON.stringify(await changes.finishMove(lostIn(request), call)) };
+      const order = { ...lostIn(request), evenSo: request.even_so };
+      return { result: JSON.stringify(await changes.finishMove(order, call)) };
     },
   };
   const byName: Readonly<Record<string, ChangeHandlers[keyof ChangeHandlers]>> = handlers;

@@ -39,6 +39,7 @@ export function moveRow(move: Moving): string[] {
     `${age(startedAt, new Date())} ago`,
     [
       reason === '' && phase === 'waiting' ? 'until the volume is not in use' : printable(reason),
+      copyText(move),
       leftBytes === undefined
         ? ''
         : `${formatBytes(BigInt(leftBytes))} of it stay in pool ${move.to} until it is cancelled or ordered again`,
@@ -47,6 +48,14 @@ export function moveRow(move: Moving): string[] {
       .filter((text) => text !== '')
       .join('; '),
   ];
+}
+
+/** The copy that is whole, as long as the volume has not arrived, or if that was ended without its source. */
+function copyText({ asOf, from, fromNode, usableSince }: Moving): string {
+  if (asOf === undefined) return '';
+  const source = fromNode === undefined ? `pool ${from}` : `node ${fromNode}`;
+  const since = usableSince === undefined ? '' : `, and could be used there again by ${usableSince}`;
+  return `all of it has come, as it was on ${source} at ${asOf}${since}`;
 }
 
 /** `snapshots: 2 of 5 moved, old: 40%`. */

@@ -28,6 +28,11 @@ export interface ChangeRequestInput {
    * The number of such words after later_than of which no generation is known: each may have made a copy the volume.
    */
   'words'?: (number);
+  /**
+   * For FinishMove: although the volume could be used, and changed, where it comes from since the copy was made. An older driver passes
+   * over it, and does not refuse such a copy.
+   */
+  'even_so'?: (boolean);
 }
 
 export interface ChangeRequest {
@@ -55,4 +60,9 @@ export interface ChangeRequest {
    * The number of such words after later_than of which no generation is known: each may have made a copy the volume.
    */
   'words': (number);
+  /**
+   * For FinishMove: although the volume could be used, and changed, where it comes from since the copy was made. An older driver passes
+   * over it, and does not refuse such a copy.
+   */
+  'even_so': (boolean);
 }
