@@ -169,6 +169,9 @@ interface Run {
   done: Promise<void>;
 }
 
+/** Well below the time that the kubelet gives a call. */
+const arrivalMs = 8_000;
+
 /** The pause before a move is tried again that must not be given up: its source has handed the volume over. */
 const retryMs = 10_000;
 
@@ -383,6 +386,13 @@ export class Mover {
       const whole = isSame ? { whole: before.whole } : {};
       return this.#launch(plan, { moveId, ...from, ...limit, ...whole, state: 'running' });
     });
+  }
+
+  /** Waits some seconds for a volume that is about to come: a caller that was refused asks again only seconds later. */
+  async arrival(id: VolumeId): Promise<void> {
+    const run = this.#runs.get(id);
+    const isComing = run !== undefined && (run.job.node !== undefined || run.progress.phase === 'switching');
+    if (isComing) await withTimeout(arrivalMs, Promise.allSettled([run.done]));
   }
 
   /** True if the volume is moving into a pool of this node. @throws Unavailable while that is not known */

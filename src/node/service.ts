@@ -8,7 +8,7 @@ import { RecordedVolumes } from '../pool/recorded-volumes.ts';
 import { InternalError, InvalidArgument } from '../volume/errors.ts';
 import { fingerprint, ObjectQueue } from '../volume/flow/object-queue.ts';
 import { parseHandle, type VolumeHandle } from '../volume/handle.ts';
-import { ephemeralIdFor, parseVolumeId } from '../volume/id.ts';
+import { ephemeralIdFor, parseVolumeId, type VolumeId } from '../volume/id.ts';
 import type { InlineContext, NodeContext } from './context.ts';
 import { isEphemeral } from './ephemeral/attributes.ts';
 import { LateRemovals } from './ephemeral/late-removals.ts';
@@ -52,6 +52,8 @@ export interface NodeOptions {
   readonly queue: DiskQueue;
   /** Asks the cloud what this node is there; unset: it is no machine of one. */
   readonly readInstance?: (() => Promise<CloudInstance>) | undefined;
+  /** Waits some seconds for a volume that is about to come here from another node or pool; unset: volumes do not move. */
+  readonly arrival?: ((id: VolumeId) => Promise<void>) | undefined;
   /** For volumes on servers; unset: there are none. */
   readonly unasked?: Unasked | undefined;
 }
@@ -99,6 +101,9 @@ export function nodeService(options: NodeOptions): NodeHandlers {
     async NodeStageVolume(request, call) {
       const parsed = parseStageRequest(request, targetRoots);
       silentStages?.used(parsed.volumeId);
+      // Before the volume has its turn, which its move needs, too.
+      const moving = parseVolumeId(parsed.volumeId);
+      if (moving !== undefined) await options.arrival?.(moving);
       const notGrown = await objects.run(parsed.volumeId, 'NodeStageVolume', fingerprint(parsed), () =>
         onPath(context, parsed.staging, parsed.volumeId, () => stageVolume(context, parsed)),
       );

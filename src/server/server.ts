@@ -266,6 +266,7 @@ function services(config: ServeConfig, parts: Parts) {
         attachRequired: attach === 'required',
         maxVolumesPerNode,
         maxInlineSizeBytes,
+        arrival: mover && ((id) => mover.arrival(id)),
       }),
     ),
     groupController,

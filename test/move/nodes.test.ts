@@ -111,6 +111,19 @@ describe('a move between two nodes', () => {
     await assert.rejects(device(a), { name: 'NotFound' });
   });
 
+  test('that is about to come is waited for, and one that does not move is not', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    await b.mover.arrival(id);
+    await order(a, b, id);
+    await b.mover.arrival(id);
+    assert.notEqual(await b.pool.find(id), undefined);
+    assert.equal(b.sight(id).job.state, 'done');
+  });
+
   test('only a node that the controller has admitted gets anything, and only of that move', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
