@@ -152,13 +152,14 @@ describe('kubectl holdfast move', () => {
     return { shown, status };
   }
 
-  async function usedBy(pod: string, claim: string, controller?: 'StatefulSet'): Promise<void> {
+  /** @param node '': it waits for one */
+  async function usedBy(pod: string, claim: string, controller?: 'StatefulSet', node = 'node-a'): Promise<void> {
     const owner = { apiVersion: 'apps/v1', kind: controller, name: 'set', uid: moveId, controller: true };
     const ownerReferences = controller === undefined ? [] : [owner];
     await apply({
       ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: pod, namespace: 'default', ownerReferences } },
       spec: {
-        ...{ nodeName: 'node-a', automountServiceAccountToken: false, containers: [{ name: 'db', image: 'db' }] },
+        ...{ nodeName: node, automountServiceAccountToken: false, containers: [{ name: 'db', image: 'db' }] },
         volumes: [{ name: 'data', persistentVolumeClaim: { claimName: claim } }],
       },
     });
@@ -348,6 +349,22 @@ describe('kubectl holdfast move', () => {
     assert.match(typed.stderr, /cannot delete the pod/);
     const ended = await server.kubectl.run(['get', 'pod', 'db', '-o', 'jsonpath={.metadata.deletionTimestamp}']);
     assert.notEqual(ended, '');
+  });
+
+  test('has a pod made again that came before its claim was bound, and none that has got its node', async () => {
+    await created('early');
+    await usedBy('first', 'early', 'StatefulSet');
+    plays('node-b', 'running waiting node-b', 'done - node-b');
+    const typing = type(['default/early', '--to', 'node-b', '--yes']);
+    const deletedAt = (pod: string) =>
+      server.kubectl.run(['get', 'pod', pod, '--ignore-not-found', '-o', 'jsonpath=[{.metadata.deletionTimestamp}]']);
+    await eventually(async () => assert.notEqual(await deletedAt('first'), '[]'), 30_000);
+    await usedBy('early-bird', 'early', 'StatefulSet', '');
+    await usedBy('in-time', 'early', 'StatefulSet', 'node-b');
+    await releases('early');
+    const { status, stderr } = await typing;
+    assert.equal(status, 0, stderr);
+    assert.deepEqual([await deletedAt('early-bird'), await deletedAt('in-time')], ['', '[]']);
   });
 
   test('asks for each claim, whatever the answer for the one before', async () => {

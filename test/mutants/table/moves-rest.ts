@@ -15,6 +15,22 @@ const late = { killer: 'test/move/nodes-late.test.ts', only: 'after that has gon
 /** A move ends, or goes on, and leaves nothing, whatever happens beside it. */
 export const moveRestMutants: readonly Mutant[] = [
   {
+    name: 'a pod that came before its claim was bound is made again',
+    file: 'deploy/kubectl/kubectl-holdfast',
+    text: '  [ -z "$stopping" ] || retried "$1" "$2"\n',
+    replacement: '',
+    killer: 'test/deploy/kubectl-move.test.ts',
+    only: 'came before its claim was bound',
+  },
+  {
+    name: 'a pod that has got its node meanwhile is not made again',
+    file: 'deploy/kubectl/kubectl-holdfast',
+    text: '$2 != "" || $3 != "" || $5 == "" { next }',
+    replacement: '$3 != "" || $5 == "" { next }',
+    killer: 'test/deploy/kubectl-move.test.ts',
+    only: 'came before its claim was bound',
+  },
+  {
     name: 'a source that waits for the end of the use of a volume hears of it',
     file: 'src/node/stage/unstage.ts',
     text: '  unstaged.publish({ volumeId });\n',
