@@ -23,7 +23,7 @@ import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import { finishCopy, requireNothing } from './finish.ts';
 import { type LostOrder, type LostPool, requireInTime } from './in-time.ts';
-import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
+import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, type MoveProgress, Moving, readUnderBy } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
@@ -64,6 +64,8 @@ export interface MoverOptions {
   readonly keepUpMs?: number;
   /** Snapshots may follow a volume. Not finished: it is turned on for trials only. */
   readonly movesSnapshots?: boolean | undefined;
+  /** The distance between two looks for moves whose end is reported no more. */
+  readonly forgetEveryMs?: number;
   /** The other nodes; undefined: volumes move between pools of this one only. */
   readonly peers?: Peers | undefined;
 }
@@ -178,6 +180,8 @@ const retryMs = 10_000;
 /** The pause before the note of the end of a move is written again. */
 const noteRetryMs = 1_000;
 
+const forgetEveryMs = 600_000;
+
 /** The time for which a deletion waits until the moves are known that an earlier driver has left. */
 const readyMs = 5_000;
 
@@ -201,7 +205,8 @@ export class Mover {
   readonly #ended = new Map<VolumeId, MoveJob>();
   /** Moves that an earlier driver has left, which go on once the pools are open. */
   readonly #left = new Map<VolumeId, MoveJob>();
-  #isStopping = false;
+  readonly #stopping = new AbortController();
+  #forgetting: Promise<void> | undefined;
   #learning: Promise<void> | undefined;
   /** The moves that an earlier driver has left are known. */
   #isKnown = false;
@@ -238,6 +243,7 @@ export class Mover {
     const { log } = this.#options;
     await this.#snapshots.resume();
     await this.learn();
+    await this.#forgetEnded();
     for (const job of [...this.#left.values(), ...this.#ended.values()]) {
       if (this.#isStopping || this.#runs.has(job.id)) continue;
       if (job.state === 'running') {
@@ -245,16 +251,49 @@ export class Mover {
         if (!this.#left.has(job.id)) continue;
         log.info({ volume_id: job.id, from: job.from, to: job.to }, 'resuming the move of a volume');
         this.#begin(job);
-      } else if (isLongPast(job) && (await this.#hasLeftNothing(job))) {
-        await this.#jobs.forget(job.id);
-        this.#ended.delete(job.id);
       } else if (job.state === 'failed') {
         this.#ended.set(job.id, await this.#open(job));
         await this.#forgetGone(job);
       }
     }
     this.#isReady = true;
-    if (!this.#isStopping) void this.#leftVolumes.remove();
+    if (this.#isStopping) return;
+    void this.#leftVolumes.remove();
+    this.#forgetting ??= this.#keepForgetting();
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  async #keepForgetting(): Promise<void> {
+    const { signal } = this.#stopping;
+    for (;;) {
+      await pause(this.#options.forgetEveryMs ?? forgetEveryMs, signal);
+      if (signal.aborted) return;
+      await this.#forgetEnded();
+    }
+  }
+
+  /** Forgets moves whose end is reported no more, and which have left nothing. Never rejects. */
+  async #forgetEnded(): Promise<void> {
+    const { log, objects } = this.#options;
+    for (const job of forgettable(this.#ended.values())) {
+      const { id } = job;
+      const claims = [{ object: turnOf(id) }, { object: id }];
+      await objects
+        .claim(claims, 'the end of a move', async () => {
+          // It may have been ordered again.
+          if (this.#isStopping || this.#ended.get(id) !== job || !(await this.#hasLeftNothing(job))) return;
+          await this.#jobs.forget(id);
+          this.#ended.delete(id);
+        })
+        .catch((error) => {
+          // Others have its volume: next time.
+          if (!(error instanceof Aborted))
+            log.warn({ volume_id: id, err: error }, 'the end of a move cannot be forgotten');
+        });
+    }
   }
 
   /** @throws Unavailable while the driver starts */
@@ -782,10 +821,11 @@ export class Mover {
 
   /** Leaves all moves to the next start. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
+    this.#stopping.abort();
     const runs = [...this.#runs.values()];
     for (const { ending } of runs) ending.abort(new Unavailable(stopped));
     await Promise.all([...runs.map(({ done }) => done), this.#leftVolumes.stop(), this.#snapshots.stop()]);
+    await this.#forgetting;
   }
 
   #requireReady(): void {

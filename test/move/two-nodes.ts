@@ -39,6 +39,8 @@ export interface MovingNodeOptions extends ImageTestOptions {
   /** Its pool is this disk. */
   readonly disk?: LoopDisk;
   readonly fenceTimeoutMs?: number;
+  /** The distance between two looks for moves that ended long ago. */
+  readonly forgetEveryMs?: number;
   /** Its pools, the default one first; all but `data` are directories of images. */
   readonly poolNames?: readonly string[];
   /** Its driver is starting: it has not read its notes, or waits for another pool. */
@@ -55,7 +57,12 @@ export class MovingNode implements AsyncDisposable {
   readonly objects = new ObjectQueue();
   port = 0;
 
-  private constructor(name: string, pools: Pools, scratch: Scratch, fenceTimeoutMs: number | undefined) {
+  private constructor(
+    name: string,
+    pools: Pools,
+    scratch: Scratch,
+    { fenceTimeoutMs, forgetEveryMs }: Pick<MovingNodeOptions, 'fenceTimeoutMs' | 'forgetEveryMs'>,
+  ) {
     const shared = {
       ...{ pools, objects: this.objects, dataDirectory: scratch.join(`data-${name}`) },
       ...{ queue: new DiskQueue(name, 2), log: quiet },
@@ -66,7 +73,7 @@ export class MovingNode implements AsyncDisposable {
     this.leavings = new Leavings({ ...shared, isMovingHere: (id) => this.mover.isMoving(id) });
     const listen = { host: '127.0.0.1', port: 0 };
     this.nodes = new Nodes({ listen, leavings: this.leavings, objects: this.objects, log: quiet });
-    this.mover = new Mover({ ...shared, peers: this.nodes });
+    this.mover = new Mover({ ...shared, ...(forgetEveryMs !== undefined && { forgetEveryMs }), peers: this.nodes });
   }
 
   static async open(
@@ -77,6 +84,7 @@ export class MovingNode implements AsyncDisposable {
       directories = false,
       disk,
       fenceTimeoutMs,
+      forgetEveryMs,
       poolNames = ['data'],
       waitsFor,
       xfs = false,
@@ -103,7 +111,10 @@ export class MovingNode implements AsyncDisposable {
     const pools = new Pools(new Map(openers), poolNames[0] ?? 'data');
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
-    const node = new MovingNode(name, pools, scratch, fenceTimeoutMs);
+    const node = new MovingNode(name, pools, scratch, {
+      ...(fenceTimeoutMs !== undefined && { fenceTimeoutMs }),
+      ...(forgetEveryMs !== undefined && { forgetEveryMs }),
+    });
     if (waitsFor !== 'notes') await Promise.all([node.mover.learn(), node.leavings.resume()]);
     if (waitsFor === undefined) await node.mover.resume();
     node.port = await node.nodes.identify(broker.identity(name));

@@ -5,9 +5,10 @@ import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { LastReasons } from '../../volume/flow/last-reasons.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
+import { TurnsByKey } from '../../volume/flow/turns.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
-import { defaultFenceTimeoutMs, endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
+import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs } from '../job.ts';
 import type { PeerMove } from '../mover.ts';
 import { leftPool, MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
 import { Reads } from './reads.ts';
@@ -63,6 +64,8 @@ const abandonedMs = 86_400_000;
 export class Leavings {
   readonly #options: LeavingsOptions;
   readonly #jobs: MoveJobs;
+  /** The notes of a volume are written and removed one after the other. */
+  readonly #notes = new TurnsByKey<VolumeId>();
   readonly #admitted = new Map<VolumeId, Admission>();
   readonly #planned = new Map<VolumeId, Admission>();
   /** By the ids of the volume and of the move. */
@@ -90,14 +93,11 @@ export class Leavings {
     const { jobs, problems } = await this.#jobs.read();
     for (const error of problems) log.error({ err: error }, 'the note of a move cannot be read');
     for (const job of jobs) {
-      if (isLongPast(job)) {
-        await this.#jobs.forget(job.id);
-      } else {
-        this.#jobsById.set(job.id, job);
-        this.#heardMs.set(job.id, performance.now());
-      }
+      this.#jobsById.set(job.id, job);
+      this.#heardMs.set(job.id, performance.now());
     }
     this.#isKnown = true;
+    await this.#forgetEnded();
     this.#running = this.#watch();
   }
 
@@ -321,6 +321,7 @@ export class Leavings {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await pause(lookMs, signal);
+      await this.#forgetEnded();
       for (const job of this.#known.values()) {
         if (signal.aborted || job.state !== 'running') continue;
         await this.#look(job).then(
@@ -331,9 +332,23 @@ export class Leavings {
     }
   }
 
-  #warn({ id }: MoveJob, error: unknown): void {
+  /** Forgets moves whose end is reported no more. Never rejects. */
+  async #forgetEnded(): Promise<void> {
+    for (const job of forgettable(this.#jobsById.values())) {
+      const { id } = job;
+      const forgotten = this.#notes.run(id, async () => {
+        // It may have been ordered again.
+        if (this.#jobsById.get(id) !== job) return;
+        await this.#jobs.forget(id);
+        for (const known of [this.#jobsById, this.#heardMs, this.#cameMs]) known.delete(id);
+      });
+      await forgotten.catch((error: unknown) => this.#warn(job, error, 'the end of a move cannot be forgotten'));
+    }
+  }
+
+  #warn({ id }: MoveJob, error: unknown, what = 'a volume stays fenced whose move is silent'): void {
     if (!this.#warned.isNew(id, String(error))) return;
-    this.#options.log.warn({ volume_id: id, err: error }, 'a volume stays fenced whose move is silent');
+    this.#options.log.warn({ volume_id: id, err: error }, what);
   }
 
   async #look(job: MoveJob): Promise<void> {
@@ -386,8 +401,10 @@ export class Leavings {
   }
 
   async #note(job: MoveJob): Promise<MoveJob> {
-    await step(job.state === 'running' ? 'move/note' : 'move/forget', () => this.#jobs.write(job));
-    this.#known.set(job.id, job);
+    await this.#notes.run(job.id, async () => {
+      await step(job.state === 'running' ? 'move/note' : 'move/forget', () => this.#jobs.write(job));
+      this.#known.set(job.id, job);
+    });
     this.#heardMs.set(job.id, performance.now());
     if (job.state !== 'running') this.#reads.stop(job.id, ({ moveId }) => moveId === job.moveId);
     return job;

@@ -12,6 +12,10 @@ const finish = { file: 'src/move/finish.ts' } as const;
 
 const late = { killer: 'test/move/nodes-late.test.ts', only: 'after that has gone on' } as const;
 
+const ends = { killer: 'test/move/forgotten-ends.test.ts' } as const;
+
+const manyEnds = { file: 'src/move/job.ts', killer: 'src/move/job.test.ts' } as const;
+
 /** A move ends, or goes on, and leaves nothing, whatever happens beside it. */
 export const moveRestMutants: readonly Mutant[] = [
   {
@@ -314,6 +318,39 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement: '',
     ...emptied,
     only: 'by that word alone, too',
+  },
+  {
+    name: 'the end of a move is forgotten while the driver runs',
+    file: 'src/move/mover.ts',
+    text: '      if (signal.aborted) return;\n      await this.#forgetEnded();\n',
+    replacement: '      if (signal.aborted) return;\n',
+    ...ends,
+  },
+  {
+    name: 'the end of a move is forgotten at its first node while the driver runs',
+    file: 'src/move/nodes/leavings.ts',
+    text: '      await pause(lookMs, signal);\n      await this.#forgetEnded();\n',
+    replacement: '      await pause(lookMs, signal);\n',
+    ...ends,
+  },
+  {
+    name: 'a move that was ordered again is not forgotten',
+    file: 'src/move/mover.ts',
+    text: 'this.#isStopping || this.#ended.get(id) !== job || ',
+    replacement: 'this.#isStopping || ',
+    ...ends,
+  },
+  {
+    name: 'not all ends of moves are remembered',
+    ...manyEnds,
+    text: '.slice(maxRemembered)',
+    replacement: '.slice(maxRemembered * 10)',
+  },
+  {
+    name: 'the end of a move that failed is remembered however many others have ended',
+    ...manyEnds,
+    text: "    .filter(({ state }) => state !== 'failed')\n",
+    replacement: '',
   },
   {
     name: 'a move that is ordered again may be finished as before',

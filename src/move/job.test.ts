@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { volumeIdFor } from '../volume/id.ts';
+import { forgettable, type MoveJob } from './job.ts';
+
+const dayMs = 86_400_000;
+const ago = (ms: number) => new Date(Date.now() - ms).toISOString();
+
+function job(name: string, state: MoveJob['state'], endedMsAgo: number): MoveJob {
+  const common = { moveId: name, id: volumeIdFor('a', 'data', name), from: 'one', to: 'two', state };
+  return { ...common, startedAt: ago(30 * dayMs), ...(state !== 'running' && { endedAt: ago(endedMsAgo) }) };
+}
+
+test('a move is forgotten a week after its end, or when a hundred others have ended since; one that runs is not', () => {
+  const running = job('running', 'running', 0);
+  const old = (['done', 'failed', 'cancelled'] as const).map((state) => job(`old ${state}`, state, 8 * dayMs));
+  const kept = (['done', 'failed', 'cancelled'] as const).map((state) => job(state, state, 6 * dayMs));
+  assert.deepEqual(forgettable([running, ...old, ...kept]), old);
+  const many = Array.from({ length: 100 }, (_each, at) => job(`${at}`, at % 2 === 0 ? 'done' : 'cancelled', at));
+  const names = forgettable([...kept, running, ...many]).map(({ moveId }) => moveId);
+  assert.deepEqual(names.sort(), ['cancelled', 'done']);
+  assert.deepEqual(forgettable([...many, running]), []);
+});
