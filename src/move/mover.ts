@@ -65,7 +65,7 @@ export interface MoverOptions {
   /** Snapshots may follow a volume. Not finished: it is turned on for trials only. */
   readonly movesSnapshots?: boolean | undefined;
   /** The distance between two looks for moves whose end is reported no more. */
-  readonly forgetEveryMs?: number;
+  readonly forgetEveryMs?: number | undefined;
   /** The other nodes; undefined: volumes move between pools of this one only. */
   readonly peers?: Peers | undefined;
 }
@@ -164,6 +164,8 @@ interface Run {
   job: MoveJob;
   readonly progress: MoveProgress;
   readonly ending: AbortController;
+  /** Set while it is asked. */
+  source?: MoveSource | undefined;
   trouble?: string | undefined;
   isUnconnected: boolean;
   /** Ends the pause before the next try. */
@@ -299,9 +301,10 @@ export class Mover {
   /** @throws Unavailable while the driver starts */
   sights(): MoveSight[] {
     this.#requireReady();
-    const running = Array.from(this.#runs.values(), ({ isUnconnected, job, progress, trouble }) => ({
-      ...{ job, progress, trouble, isUnconnected },
-    }));
+    const running = Array.from(this.#runs.values(), (run) => {
+      const { isUnconnected, job, progress, source, trouble } = run;
+      return { job, progress, trouble: source?.isQueued === true ? waitsForTurn(source) : trouble, isUnconnected };
+    });
     const ended = [...this.#ended.values()].filter(({ id }) => !this.#runs.has(id));
     const leaving = this.#options.peers?.leaving() ?? [];
     const sights: MoveSight[] = [...running, ...[...ended, ...leaving].map(sightWithout)];
@@ -858,6 +861,7 @@ export class Mover {
     while (!ending.signal.aborted) {
       try {
         const source = this.#sourceOf(job, ending.signal);
+        run.source = source;
         try {
           const { signal } = ending;
           const whole = (copy: WholeCopy) => this.#noteWhole(run, copy);
@@ -867,6 +871,7 @@ export class Mover {
           await new Moving({ job, source, pools, objects, pace, progress, signal, whole, looked, keepUpMs }).run();
         } finally {
           source.end();
+          run.source = undefined;
         }
         log.info(facts, 'a volume has moved');
         return await this.#endPatiently(run, 'done', undefined);
@@ -1280,6 +1285,10 @@ async function requireRoom(
 /** The copies of a volume in these pools. */
 function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool: Pool; readonly state: CopyState }[]> {
   return Promise.all(pools.map(async (pool) => ({ pool, state: await movesOf(pool).stateOf(id) })));
+}
+
+function waitsForTurn({ title }: MoveSource): string {
+  return `it waits until fewer moves from ${title} copy at a time.`;
 }
 
 function starting(): Unavailable {

@@ -67,6 +67,8 @@ export interface MoveSource {
   readonly title: string;
   /** The other node; undefined: it is on this one. */
   readonly node: string | undefined;
+  /** It waits until few enough other moves read from there. */
+  readonly isQueued: boolean;
   /**
    * @param idleWithinMs looks when its use ends, or after that time; 0: at once
    * @returns undefined: the volume is not there any more
@@ -178,6 +180,7 @@ export interface PoolSourceParts {
 /** A pool of this node that a volume leaves. */
 export class PoolSource implements MoveSource {
   readonly node = undefined;
+  readonly isQueued = false;
   readonly #parts: PoolSourceParts;
   readonly #moves: PoolMoves;
 

@@ -31,16 +31,21 @@ export class Broker {
   }
 }
 
-export interface MovingNodeOptions extends ImageTestOptions {
+interface NodeTimes {
+  readonly fenceTimeoutMs?: number | undefined;
+  /** The distance between two looks for moves that ended long ago. */
+  readonly forgetEveryMs?: number | undefined;
+  /** The number of moves that read another node at a time. */
+  readonly readsAtOnce?: number | undefined;
+}
+
+export interface MovingNodeOptions extends ImageTestOptions, NodeTimes {
   /** A pool on XFS can tell changed blocks; one in a directory may not. */
   readonly xfs?: boolean;
   /** Its volumes are directories. */
   readonly directories?: boolean;
   /** Its pool is this disk. */
   readonly disk?: LoopDisk;
-  readonly fenceTimeoutMs?: number;
-  /** The distance between two looks for moves that ended long ago. */
-  readonly forgetEveryMs?: number;
   /** Its pools, the default one first; all but `data` are directories of images. */
   readonly poolNames?: readonly string[];
   /** Its driver is starting: it has not read its notes, or waits for another pool. */
@@ -61,7 +66,7 @@ export class MovingNode implements AsyncDisposable {
     name: string,
     pools: Pools,
     scratch: Scratch,
-    { fenceTimeoutMs, forgetEveryMs }: Pick<MovingNodeOptions, 'fenceTimeoutMs' | 'forgetEveryMs'>,
+    { fenceTimeoutMs, forgetEveryMs, readsAtOnce }: NodeTimes,
   ) {
     const shared = {
       ...{ pools, objects: this.objects, dataDirectory: scratch.join(`data-${name}`) },
@@ -72,8 +77,8 @@ export class MovingNode implements AsyncDisposable {
     this.pools = pools;
     this.leavings = new Leavings({ ...shared, isMovingHere: (id) => this.mover.isMoving(id) });
     const listen = { host: '127.0.0.1', port: 0 };
-    this.nodes = new Nodes({ listen, leavings: this.leavings, objects: this.objects, log: quiet });
-    this.mover = new Mover({ ...shared, ...(forgetEveryMs !== undefined && { forgetEveryMs }), peers: this.nodes });
+    this.nodes = new Nodes({ listen, leavings: this.leavings, objects: this.objects, log: quiet, readsAtOnce });
+    this.mover = new Mover({ ...shared, forgetEveryMs, peers: this.nodes });
   }
 
   static async open(
@@ -86,6 +91,7 @@ export class MovingNode implements AsyncDisposable {
       fenceTimeoutMs,
       forgetEveryMs,
       poolNames = ['data'],
+      readsAtOnce,
       waitsFor,
       xfs = false,
       ...options
@@ -111,10 +117,7 @@ export class MovingNode implements AsyncDisposable {
     const pools = new Pools(new Map(openers), poolNames[0] ?? 'data');
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
-    const node = new MovingNode(name, pools, scratch, {
-      ...(fenceTimeoutMs !== undefined && { fenceTimeoutMs }),
-      ...(forgetEveryMs !== undefined && { forgetEveryMs }),
-    });
+    const node = new MovingNode(name, pools, scratch, { fenceTimeoutMs, forgetEveryMs, readsAtOnce });
     if (waitsFor !== 'notes') await Promise.all([node.mover.learn(), node.leavings.resume()]);
     if (waitsFor === undefined) await node.mover.resume();
     node.port = await node.nodes.identify(broker.identity(name));

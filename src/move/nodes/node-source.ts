@@ -24,6 +24,7 @@ import {
 } from '../source.ts';
 import { type Frame, FramesAhead } from './frames.ts';
 import { ReadConnection } from './read-connection.ts';
+import type { ReadTurns } from './read-turns.ts';
 import {
   closedIn,
   errorOf,
@@ -38,13 +39,21 @@ import {
   told,
 } from './wire.ts';
 
+/** The connections to another node for all but its streams. */
+export interface Agents {
+  readonly calls: Agent;
+  /** For those that wait for a while at the other node. */
+  readonly waits: Agent;
+}
+
 export interface NodeSourceParts {
   readonly move: PeerMove;
   readonly host: string;
   readonly port: number;
   /** Shows this node's certificate, and believes the other node by its own. */
   readonly secure: ConnectionOptions;
-  readonly agent: Agent;
+  readonly agents: Agents;
+  readonly turns: ReadTurns;
   readonly objects: ObjectQueue;
   readonly signal: AbortSignal;
 }
@@ -55,6 +64,11 @@ const beatMs = 10_000;
 export class NodeSource implements MoveSource {
   readonly #parts: NodeSourceParts;
   #beat: NodeJS.Timeout | undefined;
+  /** Ends the turn of this move to read. It stays until the move has ended once its volume is fenced. */
+  #turn: Disposable | undefined;
+  #state: SourceSight['state'] | undefined;
+  #isFenced = false;
+  #isQueued = false;
 
   constructor(parts: NodeSourceParts) {
     this.#parts = parts;
@@ -68,10 +82,16 @@ export class NodeSource implements MoveSource {
     return `node ${this.node}`;
   }
 
+  get isQueued(): boolean {
+    return this.#isQueued;
+  }
+
   /** A driver that is older answers at once. */
   async look(idleWithinMs?: number): Promise<SourceSight | undefined> {
     const { sight } = await this.#call('look', { idleWithinMs }, told.sight);
-    return sight && this.#mine(sightIn(sight));
+    const seen = sight && this.#mine(sightIn(sight));
+    this.#state = seen?.state;
+    return seen;
   }
 
   async describe(): Promise<SourcePlan | undefined> {
@@ -86,7 +106,13 @@ export class NodeSource implements MoveSource {
   }
 
   async takeSnapshot(snapshot: SnapshotId): Promise<void> {
-    await this.#call('take-snapshot', { snapshot }, told.done);
+    await this.#takeTurn(false);
+    try {
+      await this.#call('take-snapshot', { snapshot }, told.done);
+    } catch (error) {
+      this.#endTurn();
+      throw error;
+    }
   }
 
   async removeSnapshot(snapshot: SnapshotId): Promise<void> {
@@ -98,21 +124,66 @@ export class NodeSource implements MoveSource {
   }
 
   async close({ fenceId }: Pick<Fence, 'fenceId'>): Promise<Closed | undefined> {
-    const { closed } = await this.#call('close', { fenceId }, told.closed);
+    // Nothing is read of one that was handed over.
+    if (this.#state?.why !== 'given') await this.#takeTurn(true);
+    try {
+      const { closed } = await this.#call('close', { fenceId }, told.closed);
+      this.#isFenced = closed !== undefined;
+      return closed && this.#closed(closed);
+    } finally {
+      this.#endTurn();
+    }
+  }
+
+  #closed(closed: z.infer<typeof told.closed>['closed'] & object): Closed {
     // The bytes that have come are still being written here, for any time: a source ends the fence of a silent target.
-    if (closed !== undefined) this.#beat ??= setInterval(() => void this.look().catch(() => undefined), beatMs).unref();
-    return closed && this.#mine(closedIn(closed));
+    this.#beat ??= setInterval(() => void this.look().catch(() => undefined), beatMs).unref();
+    return this.#mine(closedIn(closed));
   }
 
   end(): void {
     clearInterval(this.#beat);
+    this.#isFenced = false;
+    this.#endTurn();
+  }
+
+  async #takeTurn(isUrgent: boolean): Promise<void> {
+    if (this.#turn !== undefined) return;
+    const { signal, turns } = this.#parts;
+    this.#isQueued = turns.areTaken;
+    try {
+      this.#turn = await turns.take(isUrgent, signal);
+    } finally {
+      this.#isQueued = false;
+    }
+  }
+
+  #endTurn(): void {
+    if (this.#isFenced) return;
+    this.#turn?.[Symbol.dispose]();
+    this.#turn = undefined;
   }
 
   async open(): Promise<void> {
     await this.#call('open', {}, told.done);
   }
 
-  async read({ fromBytes, of, place, signal }: ReadRequest): Promise<Reading> {
+  async read(request: ReadRequest): Promise<Reading> {
+    await this.#takeTurn(request.of === undefined);
+    try {
+      const reading = await this.#read(request);
+      const end = async () => {
+        await reading[Symbol.asyncDispose]();
+        this.#endTurn();
+      };
+      return { ...reading, [Symbol.asyncDispose]: end };
+    } catch (error) {
+      this.#endTurn();
+      throw error;
+    }
+  }
+
+  async #read({ fromBytes, of, place, signal }: ReadRequest): Promise<Reading> {
     const { host, port, secure } = this.#parts;
     const ask = encodeURIComponent(JSON.stringify({ ...of, fromBytes: fromBytes.toString(), ...placeOut(place) }));
     const path = `${this.#path('read')}?ask=${ask}`;
@@ -169,8 +240,9 @@ export class NodeSource implements MoveSource {
   }
 
   async #send(operation: Operation, body: object, signal: AbortSignal): Promise<IncomingMessage> {
-    const { agent, host, port } = this.#parts;
+    const { agents, host, port } = this.#parts;
     const text = JSON.stringify(body);
+    const agent = 'idleWithinMs' in body && body.idleWithinMs !== undefined ? agents.waits : agents.calls;
     const request = requestHttps({
       ...{ agent, host, port, method: 'POST', path: this.#path(operation), signal },
       headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },

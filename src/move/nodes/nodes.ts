@@ -8,8 +8,10 @@ import type { PeerMove, Peers } from '../mover.ts';
 import { type MoveSource, NotConnected } from '../source.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
-import { NodeSource } from './node-source.ts';
+import { type Agents, NodeSource } from './node-source.ts';
+import { ReadTurns } from './read-turns.ts';
 import { GivingServer } from './server.ts';
+import { connectionsEach } from './wire.ts';
 
 export interface NodesOptions {
   /** Where other nodes fetch volumes. */
@@ -17,19 +19,22 @@ export interface NodesOptions {
   readonly leavings: Leavings;
   readonly objects: ObjectQueue;
   readonly log: PoolLog;
+  /** The number of moves that read another node at a time. */
+  readonly readsAtOnce?: number | undefined;
 }
 
 interface Known {
   readonly host: string;
   readonly port: number;
   readonly secure: ConnectionOptions;
-  readonly agent: Agent;
+  readonly agents: Agents;
 }
 
 /** Connections between nodes, for the moves of volumes, as the controller introduces them. */
 export class Nodes implements Peers {
   readonly #options: NodesOptions;
   readonly #known = new Map<string, Known>();
+  readonly #turns = new Map<string, ReadTurns>();
   #identity: NodeIdentity | undefined;
   #server: GivingServer | undefined;
   #opening: Promise<number> | undefined;
@@ -68,7 +73,7 @@ export class Nodes implements Peers {
   connect(node: string, { host, port }: { readonly host: string; readonly port: number }): void {
     const before = this.#known.get(node);
     if (before?.host === host && before.port === port) return;
-    before?.agent.destroy();
+    if (before !== undefined) destroyAll(before.agents);
     const identity = this.#identity;
     if (identity === undefined) return;
     this.#known.set(node, { host, port, ...securedFor(node, identity) });
@@ -79,7 +84,13 @@ export class Nodes implements Peers {
     if (known === undefined) {
       throw new NotConnected(`node ${move.node} is not connected: the controller has to say where it is.`);
     }
-    return new NodeSource({ ...known, move, objects: this.#options.objects, signal });
+    return new NodeSource({ ...known, move, turns: this.#turnsOf(move.node), objects: this.#options.objects, signal });
+  }
+
+  #turnsOf(node: string): ReadTurns {
+    const turns = this.#turns.get(node) ?? new ReadTurns(this.#options.readsAtOnce ?? connectionsEach.reads);
+    this.#turns.set(node, turns);
+    return turns;
   }
 
   leavingFor(id: VolumeId): string | undefined {
@@ -107,7 +118,7 @@ export class Nodes implements Peers {
   }
 
   async close(): Promise<void> {
-    for (const { agent } of this.#known.values()) agent.destroy();
+    for (const { agents } of this.#known.values()) destroyAll(agents);
     await this.#opening?.catch(() => undefined);
     await this.#server?.close();
   }
@@ -117,7 +128,13 @@ export class Nodes implements Peers {
 function securedFor(
   node: string,
   { authorities: ca, certificate: cert, key }: NodeIdentity,
-): Pick<Known, 'agent' | 'secure'> {
+): Pick<Known, 'agents' | 'secure'> {
   const secure = { ca, cert, key, servername: peerName(node), minVersion: 'TLSv1.3' } as const;
-  return { secure, agent: new Agent({ ...secure, keepAlive: true }) };
+  const agent = (maxSockets: number) => new Agent({ ...secure, keepAlive: true, maxSockets });
+  return { secure, agents: { calls: agent(connectionsEach.calls), waits: agent(connectionsEach.waits) } };
+}
+
+function destroyAll({ calls, waits }: Agents): void {
+  calls.destroy();
+  waits.destroy();
 }

@@ -20,6 +20,7 @@ import { Walks } from './walks.ts';
 import {
   asked,
   closedOut,
+  connectionsEach,
   frameTypes,
   jsonFrame,
   longestBodyBytes,
@@ -44,11 +45,11 @@ export interface GivingServerOptions {
 }
 
 /** A connection for each read, and one for the other calls, of a few moves at a time. */
-const maxConnections = 256;
+const maxConnections = 512;
+/** No node can keep the others away. Connections that have ended may be counted for a while. */
+const maxConnectionsOfNode = connectionsEach.reads + connectionsEach.calls + connectionsEach.waits + 16;
 /** A node may have all of its connections begin at once. */
-const strangerLimits = { all: 128, ofAddress: 32 } as const;
-/** No node can keep the others away. */
-const maxConnectionsOfNode = 32;
+const strangerLimits = { all: 160, ofAddress: maxConnectionsOfNode } as const;
 const requestMs = 10_000;
 /** A target that takes nothing for longer is not there any more. */
 const defaultSlowestMs = 5 * 60_000;

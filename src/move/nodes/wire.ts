@@ -31,6 +31,12 @@ export const operations = [
 ] as const;
 export type Operation = (typeof operations)[number];
 
+/**
+ * The connections that a node has to another one, at most: for the moves that read it at a time, for other calls, and for calls that wait
+ * there for a while.
+ */
+export const connectionsEach = { reads: 24, calls: 24, waits: 16 } as const;
+
 /** The longest request, and the longest answer that is no stream: a record with its parameters. */
 export const longestBodyBytes = 64 * 1024;
 

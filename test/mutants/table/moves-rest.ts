@@ -12,6 +12,8 @@ const finish = { file: 'src/move/finish.ts' } as const;
 
 const late = { killer: 'test/move/nodes-late.test.ts', only: 'after that has gone on' } as const;
 
+const queue = { file: 'src/move/nodes/node-source.ts', killer: 'test/move/nodes-queue.test.ts' } as const;
+
 const ends = { killer: 'test/move/forgotten-ends.test.ts' } as const;
 
 const manyEnds = { file: 'src/move/job.ts', killer: 'src/move/job.test.ts' } as const;
@@ -351,6 +353,50 @@ export const moveRestMutants: readonly Mutant[] = [
     ...manyEnds,
     text: "    .filter(({ state }) => state !== 'failed')\n",
     replacement: '',
+  },
+  {
+    name: 'a move leaves no fence at its first node before it may read',
+    ...queue,
+    text: "    if (this.#state?.why !== 'given') await this.#takeTurn(true);\n",
+    replacement: '',
+    only: 'leaves no fence',
+  },
+  {
+    name: 'a move leaves no snapshot at its first node before it may read',
+    ...queue,
+    text: '    await this.#takeTurn(false);\n',
+    replacement: '',
+    only: 'leaves no snapshot',
+  },
+  {
+    name: 'a move whose volume is fenced keeps its turn',
+    ...queue,
+    text: '      this.#isFenced = closed !== undefined;\n',
+    replacement: '',
+    only: 'keeps its turn',
+  },
+  {
+    name: 'a volume that was handed over does not wait for other moves',
+    ...queue,
+    text: "if (this.#state?.why !== 'given') ",
+    replacement: '',
+    only: 'was handed over does not wait',
+  },
+  {
+    name: 'a volume whose pod has ended comes before those that are copied in use',
+    ...queue,
+    file: 'src/move/nodes/read-turns.ts',
+    text: 'isUrgent && first >= 0 ? first : ',
+    replacement: '',
+    only: 'comes before those',
+  },
+  {
+    name: 'a node has no more connections to another one than that lets in',
+    ...queue,
+    file: 'src/move/nodes/nodes.ts',
+    text: 'this.#options.readsAtOnce ?? connectionsEach.reads',
+    replacement: 'this.#options.readsAtOnce ?? 1_000',
+    only: 'one of forty',
   },
   {
     name: 'a move that is ordered again may be finished as before',
