@@ -2,39 +2,17 @@ import assert from 'node:assert/strict';
 import { readdirSync, rmSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { z } from 'zod';
-import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { SecretNotes } from '../../src/fleet/kubernetes/secret-notes.ts';
 import { readTakenBack } from '../../src/fleet/kubernetes/taken-back.ts';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { holdfast } from '../support/command.ts';
 import { environmentFor } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
+import { forgottenLongAgo, place } from './support/forgotten.ts';
 import { created, everything, MovingFleet, moved, movesOf, started, use } from './support/moving-fleet.ts';
 import { Viewer } from './support/viewer.ts';
 
-const place = { namespace: 'holdfast', name: 'holdfast-controller' };
 const rights = [...everything, 'volumes', 'trash', 'update:trash'];
-
-/** Sets the time of notes back, for which the controller would wait. */
-async function longAgo(api: KubernetesApi): Promise<void> {
-  const notes = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.unknown() });
-  await notes.change((known) => {
-    for (const [node, note] of known) {
-      const text = JSON.stringify(note).replace(/"at":"[^"]*"/g, '"at":"2026-01-01T00:00:00.000Z"');
-      known.set(node, JSON.parse(text));
-    }
-    return true;
-  });
-}
-
-/** A node is forgotten, which the controller believes only later. @returns the notes @param order needs it */
-async function forgottenLongAgo(api: KubernetesApi, node: string, order: () => Promise<{ readonly problems: string }>) {
-  const forgotten = new SecretNotes({ api, place, key: 'forgotten-nodes', schema: z.object({ at: z.string() }) });
-  await forgotten.change((notes) => notes.set(node, { at: new Date().toISOString() }) !== undefined);
-  await eventually(async () => assert.match((await order()).problems, /forgotten just now/), 30_000);
-  await longAgo(api);
-  return forgotten;
-}
 
 /** Typed on the node itself, while it has a link. */
 async function typedAt(fleet: MovingFleet, node: string, words: readonly string[]) {
