@@ -296,8 +296,8 @@ async function refuseOlderCopy(
 }
 
 /**
- * Refuses a copy whose volume has moved to a pool of this node that is not in the configuration: its disk may be in another node, where
- * the volume is used.
+ * Refuses a copy whose volume has moved to a pool of this node that is not in the configuration, or has it no more: its disk may be in
+ * another node, where the volume is used.
  * @throws FailedPrecondition
  */
 async function refuseOtherDisk(
@@ -309,11 +309,11 @@ async function refuseOtherDisk(
   // It was deleted where it went, or the notes are lost, or another node has it.
   if (generation === 0 || at !== undefined) return;
   const to = mover?.lastPoolOf(id);
-  if (to !== undefined && pools.names().includes(to)) return;
   if (lostPool !== undefined && (to === undefined || lostPool === to)) return;
   const title = to === undefined ? 'another pool of this node' : `pool ${to}`;
+  const why = to !== undefined && pools.names().includes(to) ? 'has it no more' : 'is not in the configuration';
   throw new FailedPrecondition(
-    `volume ${id} has moved to ${title} since this copy of it in pool ${pool.name}, and that is not in the configuration: its disk may have the volume in another node. If the disk is lost: --pool-is-lost ${to ?? 'POOL'}.`,
+    `volume ${id} has moved to ${title} since this copy of it in pool ${pool.name}, and that ${why}: its disk may have the volume in another node. If the disk is lost: --pool-is-lost ${to ?? 'POOL'}.`,
   );
 }
 

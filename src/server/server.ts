@@ -109,6 +109,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
     linked,
     look,
     changes: adminHandlers,
+    mover,
     moves: mover && peers?.address !== undefined ? { ...peers, address: peers.address, mover } : undefined,
     pools,
     opened,
@@ -284,6 +285,7 @@ function services(config: ServeConfig, parts: Parts) {
 interface LinkParts {
   readonly look: Look;
   readonly changes: Changes;
+  readonly mover: Mover | undefined;
   readonly moves: NodeMoves | undefined;
   readonly linked: () => Omit<ServiceHandlers, 'identity' | 'node'>;
   readonly pools: Pools;
@@ -296,7 +298,7 @@ interface LinkParts {
 async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links | undefined> {
   const { driverName, link, nodeId } = config;
   if (link === undefined) return undefined;
-  const { callOptions, changes, isStopping, linked, look, moves, opened, pools } = parts;
+  const { callOptions, changes, isStopping, linked, look, mover, moves, opened, pools } = parts;
   const { startLinks: start } = await import('../fleet/node/start.ts');
   if (isStopping()) return undefined;
   const links = start({
@@ -306,6 +308,7 @@ async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links 
     calls: callsOf(linked(), callOptions),
     look,
     changes,
+    mover,
     moves,
     pools,
     log: callOptions.log,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, rmSync } from 'node:fs';
+import { cpSync, readdirSync, rmSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { z } from 'zod';
 import { SecretNotes } from '../../src/fleet/kubernetes/secret-notes.ts';
@@ -8,6 +8,7 @@ import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { holdfast } from '../support/command.ts';
 import { environmentFor } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
+import { LinkedNode } from './support/fleet.ts';
 import { forgottenLongAgo, place } from './support/forgotten.ts';
 import { created, everything, MovingFleet, moved, movesOf, started, use } from './support/moving-fleet.ts';
 import { Viewer } from './support/viewer.ts';
@@ -170,19 +171,22 @@ describe('a node that is lost between the hand-over of a volume and its commit',
 });
 
 describe('a node that is installed again between the hand-over of a volume and its commit', () => {
-  test('gives the volume up by the cancel of the move at the first node, which has it again', async () => {
+  test('gives the volume up by the cancel of the move at the first node, and a disk that it had has an earlier copy', async () => {
     await using fleet = await MovingFleet.start(command);
     const { controller = assert.fail('no controller') } = fleet;
     const viewer = new Viewer(fleet.api, 'operator', rights);
     const id = await created(fleet);
     const digest = await use(fleet, 'node-a', id, true);
     await fleet.node('node-b').driver.stop();
-    await fleet.startNode('node-b', 'before move/complete 1');
+    await fleet.startNode('node-b', 'after move/commit 1');
     await started(fleet, viewer, id, 'node-b');
     await fleet.node('node-b').driver.ended();
     const cancel = () => viewer.post(controller, `/v1/moves/cancel?output=json&volume=${id}&node=node-a`);
     await eventually(async () => assert.match((await cancel()).problems, /was handed over to node node-b: cancel/));
     const { scratch } = fleet.node('node-b');
+    const third = LinkedNode.prepare(fleet.api, 'node-c', [controller]);
+    fleet.nodes.set('node-c', third);
+    cpSync(scratch.join('pool'), third.scratch.join('pool'), { recursive: true });
     for (const name of ['pool', 'data']) rmSync(scratch.join(name), { recursive: true, force: true });
     await fleet.startNode('node-b');
     // It may have lost the note that the volume has gone on.
@@ -194,6 +198,10 @@ describe('a node that is installed again between the hand-over of a volume and i
       assert.equal(status, 200, problems);
     }, 30_000);
     assert.equal(await use(fleet, 'node-a', id, false), digest);
+    fleet.api.known.csiNodes.add('node-c');
+    await fleet.startNode('node-c');
+    await controller.logged('a node that was lost knows that a volume was taken back from it', { node: 'node-c' });
+    await assert.rejects(use(fleet, 'node-c', id, false), /There is no volume/);
     await started(fleet, viewer, id, 'node-b');
     await moved(fleet, viewer, id);
     assert.equal(await use(fleet, 'node-b', id, false), digest);

@@ -23,6 +23,7 @@ import {
 } from '../../src/fleet/kubernetes/taken-back.ts';
 import type { ChangeWishes } from '../../src/fleet/view/request.ts';
 import type { CopySight } from '../../src/move/mover.ts';
+import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { Broker, blockSpec, filled, MovingNode, moveAlong, order } from '../move/two-nodes.ts';
 import { eventually } from '../support/eventually.ts';
@@ -79,9 +80,6 @@ describe('a note that a volume may have been taken back', () => {
         return { isOutdated: true };
       },
     });
-    await keeper.look();
-    // The first one confirms it, the next one tells the others.
-    heard.length = 0;
     await keeper.look();
     return heard;
   }
@@ -324,6 +322,58 @@ describe('a note that a volume may have been taken back', () => {
       message: /ordered 16 times to take volume .* and have not said how/,
     });
     assert.deepEqual(await noted(), before);
+  });
+
+  test('is not taken for one of a copy that may be an earlier one', async () => {
+    const copy = { volumeId, node: 'a', lostNode: 'b', generation: 5 };
+    // Its own words stand against nothing: node a has that copy now.
+    await noteNow();
+    const { at, words } = await noteTakingBack(api, place, copy);
+    assert.equal(words, 1);
+    await confirmTakenBack(api, place, volumeId, { at, generation: 7 });
+    await assert.rejects(noteTakingBack(api, place, copy), {
+      name: 'FailedPrecondition',
+      message: /was taken back by node a: the copy on node a is an earlier one/,
+    });
+    await put({ node: 'c', lostNode: 'a', at: '2026-01-01T00:00:00.000Z' });
+    const unsure = { name: 'Unavailable', message: /Node c may have taken volume .*forget-node b, and then --node-is/ };
+    await assert.rejects(noteTakingBack(api, place, { ...copy, asked: '2026-01-01T00:00:00.000Z' }), unsure);
+    await put({ node: 'a', lostNode: 'b', at: '2026-01-01T00:00:00.000Z', words: 1 });
+    await assert.rejects(noteTakingBack(api, place, copy), { name: 'Unavailable', message: /^A node may have taken/ });
+    assert.equal((await noted())?.words, 1);
+  });
+
+  test('keeps an earlier copy in the trash of another node, as long as not all nodes are there', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'b', 'c']);
+    for (const node of ['b', 'c']) tell(known, node, []);
+    const sent = new FailedPrecondition('it was sent.');
+    const restore = (node: string) =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: { list: () => [] } as unknown as FleetMoves,
+          sessions: { get: () => ({ calls: { call: () => Promise.reject(sent) } }) } as unknown as Sessions,
+        },
+        {
+          ...{ change: 'restore', node, volume: volumeId, lostNode: undefined, lostPool: undefined, toPool: undefined },
+          ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false },
+          limitBytesPerSecond: undefined,
+        },
+        {} as Output,
+        new AbortController().signal,
+      );
+    // One that was deleted there asks no node that is away.
+    await assert.rejects(restore('b'), sent);
+    const { at } = await noteNow();
+    for (const isSure of [false, true]) {
+      if (isSure) await confirmTakenBack(api, place, volumeId, { at, generation: 7 });
+      await assert.rejects(restore('b'), { name: 'Unavailable', message: /and a is away since/ });
+    }
+    tell(known, 'a', []);
+    await assert.rejects(restore('b'), sent);
+    known.away('c');
+    await assert.rejects(restore('a'), sent);
   });
 
   test('goes, and the volume is at a node that is away: what takes it back then is later than that', async () => {

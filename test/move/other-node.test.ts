@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, mock, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
@@ -247,6 +247,22 @@ describe('a disk with the volume, in another node, whose first node has a copy t
       });
       assert.equal(await node.pools.find(id), undefined);
     }
+    await node.admin.restore({ id, lostPool: 'two-of-a' }, call);
+    assert.equal(await digest(node), before);
+  });
+
+  test('is not lost, although another disk is in its pool', async () => {
+    using scratch = new Scratch('other-node');
+    const before = await leave(scratch, 'image', true);
+    renameSync(scratch.join('two.img'), scratch.join('elsewhere.img'));
+    // An operator has said that it begins empty.
+    rmSync(scratch.join('data-a', 'pools', 'two-of-a.id'));
+    await using node = await Node.open(scratch, 'a', { kind: 'image', disks: ['one', 'two'] });
+    await assert.rejects(node.admin.restore({ id }, call), {
+      name: 'FailedPrecondition',
+      message: /has moved to pool two-of-a since .* and that has it no more: .* --pool-is-lost two-of-a\.$/,
+    });
+    assert.equal(await node.pools.find(id), undefined);
     await node.admin.restore({ id, lostPool: 'two-of-a' }, call);
     assert.equal(await digest(node), before);
   });

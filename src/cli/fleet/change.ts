@@ -1,16 +1,16 @@
 import type { z } from 'zod';
-import { moving, purged, restored } from '../../admin/protocol.ts';
+import { type Moving, moving, purged, type Restored, restored } from '../../admin/protocol.ts';
 import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
-import { requireLost, requireNowhereElse, requireOnlyAt, type VolumeFacts } from '../../fleet/controller/lost-node.ts';
+import { requireOnlyAt } from '../../fleet/controller/other-copies.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
-import { dropTakenBack, noteTakingBack, readTakenBack, settleTakenBack } from '../../fleet/kubernetes/taken-back.ts';
-import { requireAllTold } from '../../fleet/routing/missing.ts';
+import { readTakenBack } from '../../fleet/kubernetes/taken-back.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
-import { FailedPrecondition, HoldfastError, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
+import type { CopySight } from '../../move/mover.ts';
+import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
 import type { LostNode } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
@@ -22,6 +22,7 @@ import { printPurged, printRestored } from '../trash.ts';
 import { forget } from './forget-node.ts';
 import { moveVolume } from './move.ts';
 import { itemShapes } from './shapes.ts';
+import { requireAlone, takeBack, takeFromLost } from './taking-back.ts';
 
 const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
 const answerType = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
@@ -46,132 +47,119 @@ export async function changeFleet(
   if (change === 'forget') return forgetNode(fleet, wishes, output);
   if (change === 'move') return moveVolume(fleet, wishes, output, signal);
   if (change === 'cancel') {
-    const { id, node } = await movingVolume(fleet, wishes, signal);
-    const cancelled = await taking(fleet, wishes, { id, node }, async (lost) => {
-      // A node that is lost hears of nothing.
-      if (lost !== undefined) return send(fleet, { node, id, lost, rpc: 'CancelMove' }, moving);
-      requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
-      await fleet.moves.beforeCancel(node, id);
-      const disclaimed = await wordOfTarget(fleet, { id, node });
-      return send(fleet, { node, id, disclaimed, rpc: 'CancelMove' }, moving);
-    });
-    printCancelled(output, cancelled, json);
+    printCancelled(output, await cancelMove(fleet, wishes, signal), json);
     printResume(output, wishes);
     return exitCodes.ok;
   }
   if (change === 'finish') {
-    const { id, node } = await movingVolume(fleet, wishes, signal);
-    const { evenSo } = wishes;
-    const finished = await taking(fleet, wishes, { id, node }, (lost) =>
-      send(
-        fleet,
-        { node, id, lost, evenSo, lostPool: poolLost(fleet, wishes, { id, node }), rpc: 'FinishMove' },
-        moving,
-      ),
-    );
-    printFinished(output, finished, json);
+    printFinished(output, await finishMove(fleet, wishes, signal), json);
     printResume(output, wishes);
     return exitCodes.ok;
   }
   const { id, node } = await trashedVolume(fleet, wishes, signal);
   if (change === 'restore') {
-    const back = await taking(fleet, wishes, { id, node }, (lost) => {
-      requireOnlyAt(fleet.state, id, [node]);
-      const lostPool = poolLost(fleet, wishes, { id, node });
-      return send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
-    });
-    printRestored(output, back, json);
+    printRestored(output, await restoreTrashed(fleet, wishes, { id, node }), json);
     printResume(output, wishes);
   } else printPurged(output, await send(fleet, { node, id, rpc: 'PurgeTrashed' }, purged), json);
   return exitCodes.ok;
 }
 
-/**
- * Has an order carried out which may say that a node is lost. Whether it is, is checked, and noted before; then the note gets the
- * generation by which the lost node knows that its copy is an earlier one.
- * @throws HoldfastError
- */
-async function taking<T>(
-  { api, driverName, moves, place, state }: ChangedFleet,
-  { change, lostNode }: ChangeWishes,
-  { id: volumeId, node }: Found,
-  order: (lost: LostNode | undefined) => Promise<T>,
-): Promise<T> {
-  if (lostNode === undefined) return order(undefined);
-  const wished = { lostNode, volumeId, node };
-  requireLost(state, wished, await factsOf({ api, driverName, moves }, volumeId));
-  const before = (await readTakenBack(api, place)).get(volumeId);
-  let asked: string | undefined;
-  if (before !== undefined && before.node !== node && before.node !== lostNode && before.generation === undefined) {
-    // Refused while it takes the volume back.
-    const { isVolume } = await moves.copyAt(before.node, volumeId);
-    if (isVolume) {
-      throw new FailedPrecondition(`volume ${volumeId} was taken back by node ${before.node}: it is there.`);
+async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Moving> {
+  const { lostNode } = wishes;
+  const { id, node } = await movingVolume(fleet, wishes, signal);
+  const order = (more: Pick<Sent, 'disclaimed' | 'lost'> = {}) =>
+    send(fleet, { node, id, ...more, rpc: 'CancelMove' }, moving);
+  // A node that is lost hears of nothing.
+  if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, (lost) => order({ lost }));
+  const left = await leftCopy(fleet, { id, node }, signal);
+  if (left === undefined) {
+    requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
+    await fleet.moves.beforeCancel(node, id);
+    return order();
+  }
+  const { generation, otherNode, source } = left;
+  await requireAlone(fleet, { volumeId: id, node: source, otherNode });
+  if (otherNode === undefined) return order();
+  return takeBack(fleet, { volumeId: id, node: source, lostNode: otherNode, generation }, async () => {
+    if (otherNode !== node) {
+      return order({ disclaimed: await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source }) });
     }
-    asked = before.at;
-  }
-  const note = await noteTakingBack(api, place, { ...wished, asked });
-  let [isDone, isRefused] = [false, false];
-  try {
-    // The copy that was taken back last may be the one on the lost node.
-    const result = await order({ lostNode, laterThan: note.earlier?.generation, words: note.words });
-    isDone = true;
-    return result;
-  } catch (error) {
-    isRefused = change === 'finish' && isRefusal(error);
-    throw error;
-  } finally {
-    // Otherwise the controller does it a minute later.
-    const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
-    // An answer may be lost, or the order given twice. Where it has failed, it may yet be carried out: the note stays.
-    const isSure = seen !== undefined && (isDone || (seen.isVolume && seen.generation > 0));
-    if (isSure) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
-    else if (isRefused && seen !== undefined) await dropTakenBack(api, place, volumeId, note).catch(() => undefined);
-  }
+    await fleet.moves.beforeCancel(node, id);
+    return order();
+  });
 }
 
-async function factsOf(
-  { api, driverName, moves }: Pick<ChangedFleet, 'api' | 'driverName' | 'moves'>,
-  volumeId: string,
-): Promise<VolumeFacts> {
-  const recordedOn: string[] = [];
-  for await (const { handle, node } of persistentVolumes(api, driverName)) {
-    if (handle === volumeId && node !== undefined) recordedOn.push(node);
-  }
-  return { moves: moves.list(volumeId), recordedOn };
+async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Moving> {
+  const { evenSo, lostNode, lostPool } = wishes;
+  const { id, node } = await movingVolume(fleet, wishes, signal);
+  const order = (lost?: LostNode) => send(fleet, { node, id, lost, evenSo, lostPool, rpc: 'FinishMove' }, moving);
+  if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+  await requireAlone(fleet, { volumeId: id, node });
+  return order();
 }
 
-/**
- * Asks the node that a volume was handed over to, and that tells nothing of it, for its word that it has given the copy up: it was
- * installed again. It may have lost the note that the volume has gone on from there, so no third node may have it.
- * @returns undefined if the volume was not handed over, or the other node is away, or has its part in the move
- * @throws HoldfastError
- */
-async function wordOfTarget(fleet: ChangedFleet, { id, node }: Found): Promise<number | undefined> {
-  const { moves, state } = fleet;
+async function restoreTrashed(
+  fleet: ChangedFleet,
+  { lostNode, lostPool }: ChangeWishes,
+  { id, node }: Found,
+): Promise<Restored> {
+  const order = (lost?: LostNode) => send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
+  if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+  // Without a word its node restores a volume only if it was deleted there.
+  if (lostPool !== undefined || (await wasTakenElsewhere(fleet, { id, node }))) {
+    await requireAlone(fleet, { volumeId: id, node });
+  } else requireOnlyAt(fleet.state, id, [node]);
+  return order();
+}
+
+/** The copy that the end of a move makes the volume again. */
+interface LeftCopy extends Pick<CopySight, 'generation'> {
+  readonly source: string;
+  /** The node that it was handed over to; undefined: another pool of its node, as far as that is known. */
+  readonly otherNode: string | undefined;
+}
+
+/** @returns undefined if a cancel makes no copy the volume: it was not handed over, or its node refuses that */
+async function leftCopy(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<LeftCopy | undefined> {
+  const { moves } = fleet;
+  const source = await sourceOf(fleet, { id, node }, signal);
+  if (source !== undefined) {
+    const copy = await moves.copyAt(source, id);
+    return isLeft(copy) ? { source, otherNode: node, generation: copy.generation } : undefined;
+  }
   const copy = await moves.copyAt(node, id).catch(() => undefined);
-  // Where that has no copy, nothing would be taken back.
-  const target = copy?.isVolume === false && copy.createdAt !== undefined ? copy.elsewhere : undefined;
-  if (copy === undefined || target === undefined || state.node(target)?.isLinked !== true) return undefined;
-  if (moves.list(id).some((told) => told.node === target && told.move.state !== 'cancelled')) return undefined;
-  requireNowhereElse(state, { volumeId: id, node, lostNode: target }, await factsOf(fleet, id));
-  return moves.disclaim(target, { volumeId: id, generation: copy.generation, source: node });
+  if (copy !== undefined && !isLeft(copy)) return undefined;
+  const { elsewhere, generation = 0 } = copy ?? {};
+  if (elsewhere !== undefined && !isReinstalled(fleet, id, elsewhere)) return undefined;
+  return { source: node, otherNode: elsewhere, generation };
 }
 
-/**
- * The pool that is lost, as an operator says.
- * @throws FailedPrecondition, Unavailable if its disk may be in another node, which has the volume
- */
-function poolLost({ state }: ChangedFleet, { lostPool }: ChangeWishes, { id, node }: Found): string | undefined {
-  if (lostPool === undefined) return undefined;
-  requireOnlyAt(state, id, [node]);
-  requireAllTold(state, id);
-  return lostPool;
+/** True if there is a copy that is not the volume. */
+function isLeft({ createdAt, isVolume }: CopySight): boolean {
+  return !isVolume && createdAt !== undefined;
 }
 
-/** A copy that is refused has not become the volume, and nothing says so later: there is no copy then. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof HoldfastError && ['ALREADY_EXISTS', 'FAILED_PRECONDITION', 'NOT_FOUND'].includes(error.code);
+/** True if a node that a volume was handed over to is there, and says nothing of that: it can give up what it could commit. */
+function isReinstalled({ moves, state }: ChangedFleet, id: string, node: string): boolean {
+  if (state.node(node)?.isLinked !== true) return false;
+  return !moves.list(id).some((told) => told.node === node && told.move.state !== 'cancelled');
+}
+
+/** The other node from which a volume is moving to this one, or has failed to, as this one says now. @throws Unavailable */
+async function sourceOf(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<string | undefined> {
+  requireThere(fleet.state, node);
+  const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
+  const { items, missing, problems } = await askFleet(fleet, question, itemShapes.moves);
+  const [problem] = [...missing, ...problems];
+  if (problem !== undefined) throw new Unavailable(`node ${node}: ${problem.message}`);
+  const open = items.filter(({ item: { id: of, state } }) => of === id && (state === 'running' || state === 'failed'));
+  return open.find(({ item }) => item.fromNode !== undefined)?.item.fromNode;
+}
+
+/** True if another node may have taken the volume back since its copy on this one was the volume. @throws Unavailable */
+async function wasTakenElsewhere({ api, place }: ChangedFleet, { id, node }: Found): Promise<boolean> {
+  const note = (await readTakenBack(api, place)).get(id);
+  return note !== undefined && (note.generation === undefined || note.node !== node);
 }
 
 function forgetNode({ api, driverName, place, state }: ChangedFleet, wishes: ChangeWishes, output: Output) {
@@ -282,9 +270,7 @@ async function send<T>(
   { disclaimed = 0, evenSo = false, id, lost, lostPool = '', node, rpc }: Sent,
   schema: z.ZodType<T>,
 ): Promise<T> {
-  if (state.node(node)?.isLinked !== true) {
-    throw new Unavailable(`Node ${node} is away: nothing changes there until it is back.`);
-  }
+  requireThere(state, node);
   const request = encode(requestType, {
     ...{ volume_id: id, lost_node: lost?.lostNode ?? '', lost_pool: lostPool },
     ...{ later_than: BigInt(lost?.laterThan ?? 0), words: lost?.words ?? 0, disclaimed: BigInt(disclaimed) },
@@ -304,4 +290,10 @@ async function send<T>(
       `The driver of node ${node} is older and does not take this from the controller: type the command on the node.`,
     );
   }
+}
+
+/** @throws Unavailable */
+function requireThere(state: ChangedFleet['state'], node: string): void {
+  if (state.node(node)?.isLinked === true) return;
+  throw new Unavailable(`Node ${node} is away: nothing changes there until it is back.`);
 }

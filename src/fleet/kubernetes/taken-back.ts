@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ResourceExhausted, Unavailable } from '../../volume/errors.ts';
+import { FailedPrecondition, ResourceExhausted, Unavailable } from '../../volume/errors.ts';
 import type { KubernetesApi } from './api.ts';
 import { SecretNotes } from './secret-notes.ts';
 import type { ObjectPlace } from './stored-object.ts';
@@ -64,17 +64,19 @@ export interface TakingBack extends Pick<TakenBack, 'lostNode' | 'node'> {
   readonly volumeId: string;
   /** The time of a note of another node which has said since that its copy is not the volume. */
   readonly asked?: string | undefined;
+  /** The copy's, if it becomes later than itself alone; undefined: later than each of which there is a note. */
+  readonly generation?: number | undefined;
 }
 
 /**
  * Notes that a node is about to take a volume back.
  * @returns the note
- * @throws Unavailable while another node may be doing that, ResourceExhausted
+ * @throws Unavailable while another node may be doing that, FailedPrecondition, ResourceExhausted
  */
 export async function noteTakingBack(
   api: KubernetesApi,
   place: ObjectPlace,
-  { asked, lostNode, node, volumeId }: TakingBack,
+  { asked, generation, lostNode, node, volumeId }: TakingBack,
 ): Promise<TakenBack> {
   const nowMs = Date.now();
   let note: TakenBack = { node, lostNode, at: new Date(nowMs).toISOString() };
@@ -90,6 +92,7 @@ export async function noteTakingBack(
         `Node ${before.node} may be taking volume ${volumeId} back just now: try again in a minute.`,
       );
     }
+    if (generation !== undefined) requireLatest(volumeId, note, generation);
     if ((note.replaced?.length ?? 0) > maxReplaced) {
       throw new Unavailable(
         `Nodes were ordered ${maxReplaced} times to take volume ${volumeId} back, and have not said how that has ended: try again in some minutes.`,
@@ -112,6 +115,24 @@ function replacing({ at, lostNode, node, replaced = [], words = 0 }: TakenBack):
   return { words: words + 1, replaced: [...replaced, { node, lostNode, at }] };
 }
 
+/** @throws FailedPrecondition, Unavailable if a copy of that generation may be an earlier one than one that was taken back */
+function requireLatest(
+  volumeId: string,
+  { earlier, lostNode, node, replaced = [], words = 0 }: TakenBack,
+  generation: number,
+): void {
+  if (earlier !== undefined && earlier.generation > generation) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} was taken back by node ${earlier.node}: the copy on node ${node} is an earlier one.`,
+    );
+  }
+  const other = replaced.find((each) => each.node !== node);
+  if (other === undefined && words <= replaced.length) return;
+  throw new Unavailable(
+    `${other === undefined ? 'A node' : `Node ${other.node}`} may have taken volume ${volumeId} back, and has not said so: try again in a minute. If it never does: kubectl holdfast forget-node ${lostNode}, and then --node-is-lost ${lostNode}.`,
+  );
+}
+
 function countOf(notes: ReadonlyMap<string, TakenBack>): number {
   return [...notes.values()].reduce((count, { replaced = [] }) => count + 1 + replaced.length, 0);
 }
@@ -122,17 +143,22 @@ export interface SeenCopy extends Pick<ConfirmedTakenBack, 'createdAt' | 'genera
   readonly elsewhere?: string | undefined;
 }
 
-/** Confirms a note, or drops it, by the copy of its node. It stays if that shows neither. @throws Unavailable */
+/**
+ * Confirms a note, or drops it, by the copy of its node. It stays if that shows neither.
+ * @returns the note that stands then
+ * @throws Unavailable
+ */
 export async function settleTakenBack(
   api: KubernetesApi,
   place: ObjectPlace,
   volumeId: string,
   { note, seen }: { readonly note: TakenBack; readonly seen: SeenCopy },
-): Promise<void> {
+): Promise<TakenBack | undefined> {
   const { createdAt, generation } = seen;
   const wasTaken = wasTakenBack(note, seen);
-  if (wasTaken === true) await confirmTakenBack(api, place, volumeId, { at: note.at, createdAt, generation });
-  if (wasTaken === false) await dropTakenBack(api, place, volumeId, note);
+  if (wasTaken === undefined) return note;
+  if (!wasTaken) return dropTakenBack(api, place, volumeId, note);
+  return confirmTakenBack(api, place, volumeId, { at: note.at, createdAt, generation });
 }
 
 /** @returns undefined: the copy does not show it */
@@ -154,14 +180,15 @@ export async function confirmTakenBack(
   place: ObjectPlace,
   volumeId: string,
   { at, createdAt, generation }: Pick<ConfirmedTakenBack, 'at' | 'createdAt' | 'generation'>,
-): Promise<void> {
-  await notesIn(api, place).change((notes) => {
+): Promise<TakenBack | undefined> {
+  const standing = await notesIn(api, place).change((notes) => {
     const note = notes.get(volumeId);
     if (note?.at !== at || note.generation !== undefined) return false;
     const { lostNode, node } = note;
     notes.set(volumeId, { at, createdAt, generation, lostNode, node });
     return true;
   });
+  return standing.get(volumeId);
 }
 
 /** The volume was not taken back. A later note stays, and the one before it counts again. @throws Unavailable */
@@ -170,8 +197,8 @@ export async function dropTakenBack(
   place: ObjectPlace,
   volumeId: string,
   { at }: Pick<TakenBack, 'at'>,
-): Promise<void> {
-  await notesIn(api, place).change((notes) => {
+): Promise<TakenBack | undefined> {
+  const standing = await notesIn(api, place).change((notes) => {
     const note = notes.get(volumeId);
     if (note?.at !== at || note.generation !== undefined) return false;
     const { earlier, replaced = [], words = 0 } = note;
@@ -185,4 +212,5 @@ export async function dropTakenBack(
     else notes.set(volumeId, earlier);
     return true;
   });
+  return standing.get(volumeId);
 }

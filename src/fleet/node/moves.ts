@@ -25,9 +25,24 @@ export interface NodeMoves {
 /** Limit of reported moves: the ones that have ended longest ago are left out. */
 const maxMoves = 500;
 
+/** The call with which the controller asks for a copy. Volumes of every node may move between its pools, and be left there. */
+export function copyCalls(mover: Pick<Mover, 'copyOf'>, options: CallOptions): ReadonlyMap<string, UnaryCall> {
+  return unaryCalls('holdfast.fleet.v1.Moves', copyHandlers(mover), options);
+}
+
+function copyHandlers(mover: Pick<Mover, 'copyOf'>): Pick<MovesHandlers, 'ReadCopy'> {
+  return {
+    async ReadCopy({ volume_id }) {
+      const { createdAt = '', elsewhere = '', generation, isVolume } = await mover.copyOf(idIn(volume_id));
+      return { generation: BigInt(generation), usable: isVolume, elsewhere, created_at: createdAt };
+    },
+  };
+}
+
 /** The calls with which the controller brokers moves between nodes. */
 export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOptions): ReadonlyMap<string, UnaryCall> {
   const handlers: MovesHandlers = {
+    ...copyHandlers(mover),
     async AdmitMove({ kind, move_id: moveId, target_node: node, volume_id }) {
       requireText({ moveId, node });
       await leavings.admit({ id: idIn(volume_id), moveId, node }, kindIn(kind));
@@ -45,10 +60,6 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
     async StartMove(request) {
       const { plan, sight } = await mover.startFrom(orderIn(request));
       return { result: JSON.stringify({ plan: showPlan(plan), move: showMove(sight) }) };
-    },
-    async ReadCopy({ volume_id }) {
-      const { createdAt = '', elsewhere = '', generation, isVolume } = await mover.copyOf(idIn(volume_id));
-      return { generation: BigInt(generation), usable: isVolume, elsewhere, created_at: createdAt };
     },
     async ReadNote({ volume_id }) {
       const { at = '', generation = 0 } = (await mover.noteOf(idIn(volume_id))) ?? {};

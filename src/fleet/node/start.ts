@@ -2,13 +2,14 @@ import type { Logger } from 'pino';
 import type { LinkConfig } from '../../config/config.ts';
 import type { Calls } from '../../csi/call.ts';
 import { callEnded } from '../../csi/call-events.ts';
+import type { Mover } from '../../move/mover.ts';
 import { switched } from '../../move/switched.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { version } from '../../version.ts';
 import { type Changes, changeCalls } from './change.ts';
 import { Dialer } from './dialer.ts';
 import { type Look, viewStreams } from './look.ts';
-import { moveCalls, type NodeMoves } from './moves.ts';
+import { copyCalls, moveCalls, type NodeMoves } from './moves.ts';
 
 /** The links of a node to its controllers. */
 export interface Links {
@@ -27,6 +28,8 @@ export interface LinksOptions extends LinkConfig {
   readonly calls: Calls;
   readonly look: Look;
   readonly changes: Changes;
+  /** undefined: its volumes do not move. */
+  readonly mover: Mover | undefined;
   /** undefined: its volumes do not move to other nodes. */
   readonly moves: NodeMoves | undefined;
   readonly pools: Pools;
@@ -66,13 +69,19 @@ export function startLinks({
   driverName,
   log,
   look,
+  mover,
   moves,
   nodeId,
   pools,
   ...place
 }: LinksOptions): Links {
   const all = {
-    unary: new Map([...calls.unary, ...changeCalls(changes, { log }), ...(moves ? moveCalls(moves, { log }) : [])]),
+    unary: new Map([
+      ...calls.unary,
+      ...changeCalls(changes, { log }),
+      ...(mover ? copyCalls(mover, { log }) : []),
+      ...(moves ? moveCalls(moves, { log }) : []),
+    ]),
     streams: new Map([...calls.streams, ...viewStreams(look, { log })]),
   };
   const link = { calls: all, pools, log, moves };

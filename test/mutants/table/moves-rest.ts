@@ -129,7 +129,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a move is not cancelled while a third node has the volume',
     file: 'src/cli/fleet/change.ts',
-    text: '      requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));\n',
+    text: '    requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));\n',
     replacement: '',
     killer: 'test/fleet/cancel-killed.test.ts',
     only: 'while a third node has the volume',
@@ -175,7 +175,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a volume that another node has is not restored from the trash',
     file: 'src/cli/fleet/change.ts',
-    text: '      requireOnlyAt(fleet.state, id, [node]);\n',
+    text: 'else requireOnlyAt(fleet.state, id, [node]);',
     replacement: '',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'as long as it is known to have the volume',
@@ -183,8 +183,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the word that a pool is lost counts only if all nodes are there',
     file: 'src/cli/fleet/change.ts',
-    text: '  requireAllTold(state, id);\n',
-    replacement: '',
+    text: 'if (lostPool !== undefined || (await',
+    replacement: 'if ((await',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'as long as it is known to have the volume',
   },
@@ -234,8 +234,8 @@ export const moveRestMutants: readonly Mutant[] = [
   },
   {
     name: 'the controller says which copy the operator has made the volume before',
-    file: 'src/cli/fleet/change.ts',
-    text: 'laterThan: note.earlier?.generation',
+    file: 'src/cli/fleet/taking-back.ts',
+    text: 'laterThan: earlier?.generation',
     replacement: 'laterThan: undefined',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'has the move finished',
@@ -485,14 +485,6 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement: 'if (job?.id === source) {',
     ...emptied,
     only: 'gives the copy up',
-  },
-  {
-    name: 'a node that was installed again gives a hand-over up only if no third one may have the volume',
-    file: 'src/cli/fleet/change.ts',
-    text: '  requireNowhereElse(state, { volumeId: id, node, lostNode: target }, await factsOf(fleet, id));\n',
-    replacement: '',
-    killer: 'test/fleet/lost-node.test.ts',
-    only: 'gives the volume up',
   },
   {
     name: 'nodes that are lost in turn, before the controller hears of their copies, each make a later copy',

@@ -70,27 +70,33 @@ export class TakenBackKeeper {
       const counted = sureNote(note);
       if (counted !== undefined) sure.set(volumeId, counted);
     }
-    state.takenBack(new Map([...sure].map(([volumeId, { node }]) => [volumeId, node])));
+    const count = () => state.takenBack(new Map([...sure].map(([volumeId, { node }]) => [volumeId, node])));
+    count();
     /** One call to a node that does not answer is enough for a look. */
     const silent = new Set<string>();
     for (const [volumeId, note] of [...notes].toSorted(([a], [b]) => this.#lateness(a) - this.#lateness(b))) {
-      if (note.generation === undefined) await this.#confirm(volumeId, note, silent);
-      const counted = sure.get(volumeId);
+      const standing = note.generation === undefined ? await this.#confirm(volumeId, note, silent) : note;
+      const counted = standing && sureNote(standing);
+      if (counted !== undefined && note.generation === undefined) {
+        sure.set(volumeId, counted);
+        count();
+      }
       if (counted !== undefined) await this.#outdateOthers(volumeId, counted, silent);
     }
   }
 
-  /** The replica that had it taken back has not seen the end of it. */
-  async #confirm(volumeId: string, note: TakenBack, silent: Set<string>): Promise<void> {
+  /** The replica that had it taken back has not seen the end of it. @returns the note that stands then */
+  async #confirm(volumeId: string, note: TakenBack, silent: Set<string>): Promise<TakenBack | undefined> {
     const { api, moves, place } = this.#options;
-    if (this.#now() - Date.parse(note.at) < takingBackMs || silent.has(note.node)) return;
+    if (this.#now() - Date.parse(note.at) < takingBackMs || silent.has(note.node)) return note;
     try {
       const seen = await moves.copyAt(note.node, volumeId);
       this.#late.delete(volumeId);
-      await settleTakenBack(api, place, volumeId, { note, seen });
+      return await settleTakenBack(api, place, volumeId, { note, seen });
     } catch (error) {
       this.#failed(volumeId, note.node, error, silent);
       this.#warn(`${volumeId} at ${note.node}`, error, { volume_id: volumeId, node: note.node });
+      return note;
     }
   }
 

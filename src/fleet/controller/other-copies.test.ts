@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { tell } from '../../../test/fleet/support/told-fleet.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import { FleetState } from './fleet-state.ts';
-import { requireLost, requireNowhereElse, requireOnlyAt, type VolumeFacts } from './lost-node.ts';
+import { requireNoOther, requireOnlyAt, type VolumeFacts } from './other-copies.ts';
 
 const id = volumeIdFor('a', 'data', 'data');
 /** Node a has the volume, b is lost, c is another one. */
@@ -16,51 +16,55 @@ function fleet(): FleetState {
 }
 
 const nothing: VolumeFacts = { moves: [], recordedOn: ['b'] };
-const copy = { volumeId: id, node: 'a', lostNode: 'b' };
+const copy = { volumeId: id, node: 'a', otherNode: 'b' };
+const fromLost = { ...copy, isOtherLost: true };
 
 test('a node is lost once it is forgotten, and no replica of the controller has a link to it', () => {
   const state = fleet();
-  assert.throws(() => requireLost(state, copy, nothing), {
+  assert.throws(() => requireNoOther(state, fromLost, nothing), {
     name: 'FailedPrecondition',
     message: /forget-node b comes first/,
   });
   state.forget([], ['b']);
-  assert.throws(() => requireLost(state, copy, nothing), { name: 'Unavailable', message: /forgotten just now/ });
+  assert.throws(() => requireNoOther(state, fromLost, nothing), { name: 'Unavailable', message: /forgotten just now/ });
   state.forget(['b']);
-  requireLost(state, copy, nothing);
+  requireNoOther(state, fromLost, nothing);
   tell(state, 'b', []);
-  assert.throws(() => requireLost(state, copy, nothing), { name: 'Unavailable', message: /forgotten just now/ });
+  assert.throws(() => requireNoOther(state, fromLost, nothing), { name: 'Unavailable', message: /forgotten just now/ });
 });
 
 test('a volume that went on from the lost node is not taken back, nor one that may have', () => {
   const moved = fleet();
   moved.forget(['b']);
   tell(moved, 'c', [id]);
-  assert.throws(() => requireLost(moved, copy, nothing), {
+  assert.throws(() => requireNoOther(moved, fromLost, nothing), {
     name: 'FailedPrecondition',
     message: /is on node c by now/,
   });
   const away = fleet();
   away.forget(['b']);
   away.away('c');
-  assert.throws(() => requireLost(away, copy, nothing), {
+  assert.throws(() => requireNoOther(away, fromLost, nothing), {
     name: 'Unavailable',
     message: /may have moved on from node b.*c is away/,
   });
   tell(away, 'c', [], false);
-  assert.throws(() => requireLost(away, copy, nothing), {
+  assert.throws(() => requireNoOther(away, fromLost, nothing), {
     name: 'Unavailable',
     message: /c has not reported all its volumes/,
   });
   tell(away, 'c', []);
-  requireLost(away, copy, nothing);
+  requireNoOther(away, fromLost, nothing);
 });
 
 test('nothing is taken back before Kubernetes has said which nodes there are', () => {
   const state = new FleetState();
   state.forget(['b']);
   tell(state, 'a', [id]);
-  assert.throws(() => requireLost(state, copy, nothing), { name: 'Unavailable', message: /which nodes there are/ });
+  assert.throws(() => requireNoOther(state, fromLost, nothing), {
+    name: 'Unavailable',
+    message: /which nodes there are/,
+  });
 });
 
 test('a volume is not taken back that moves on to a third node, or is there by its PersistentVolume', () => {
@@ -75,9 +79,12 @@ test('a volume is not taken back that moves on to a third node, or is there by i
     startedAt: '2026-01-01T00:00:00Z',
   } as const;
   const moves = [{ node: 'c', moveId: 'm', move }];
-  assert.throws(() => requireLost(state, copy, { ...nothing, moves }), /moves to node c: cancel that first/);
-  requireLost(state, copy, { ...nothing, moves: [{ node: 'a', moveId: 'm', move }] });
-  assert.throws(() => requireLost(state, copy, { ...nothing, recordedOn: ['b', 'd'] }), /is on node d, as its Persist/);
+  assert.throws(() => requireNoOther(state, fromLost, { ...nothing, moves }), /moves to node c: cancel that first/);
+  requireNoOther(state, fromLost, { ...nothing, moves: [{ node: 'a', moveId: 'm', move }] });
+  assert.throws(
+    () => requireNoOther(state, fromLost, { ...nothing, recordedOn: ['b', 'd'] }),
+    /is on node d, as its Persist/,
+  );
 });
 
 test('a volume that was taken back counts on another node only once that has no earlier copy', () => {
@@ -122,9 +129,37 @@ test('a node that has not said yet whether its copy is an earlier one may have t
 test('a node that is there, and has nothing of a volume, gives it up only if no third one has it', () => {
   const state = fleet();
   tell(state, 'b', []);
-  requireNowhereElse(state, copy, nothing);
+  requireNoOther(state, copy, nothing);
   tell(state, 'c', [id]);
-  assert.throws(() => requireNowhereElse(state, copy, nothing), /is on node c by now/);
+  assert.throws(() => requireNoOther(state, copy, nothing), /is on node c by now/);
   tell(state, 'c', [], false);
-  assert.throws(() => requireNowhereElse(state, copy, nothing), /may have moved on from node b|is on node c/);
+  assert.throws(() => requireNoOther(state, copy, nothing), /may have moved on from node b|is on node c/);
+});
+
+test('a copy that a pool of its node had is the volume only if all other nodes are there', () => {
+  const state = fleet();
+  tell(state, 'b', []);
+  const alone = { volumeId: id, node: 'a' };
+  requireNoOther(state, alone, { moves: [], recordedOn: ['a'] });
+  assert.throws(
+    () => requireNoOther(state, alone, { moves: [], recordedOn: ['b'] }),
+    /is on node b, as its Persistent/,
+  );
+  state.away('b');
+  assert.throws(() => requireNoOther(state, alone, { moves: [], recordedOn: ['a'] }), {
+    name: 'Unavailable',
+    message: /no node that is there has it, and b is away since .*forget-node NODE, if one never comes back/,
+  });
+});
+
+test('the move that is cancelled does not stand against the copy that it has left', () => {
+  const state = fleet();
+  tell(state, 'b', []);
+  const started = { state: 'running', startedAt: '2026-01-01T00:00:00Z' } as const;
+  const told = (node: string) => ({
+    ...{ node, moveId: 'm' },
+    move: { id, from: 'data', to: 'data', fromNode: 'a', ...started },
+  });
+  requireNoOther(state, copy, { ...nothing, moves: [told('b')] });
+  assert.throws(() => requireNoOther(state, copy, { ...nothing, moves: [told('c')] }), /moves to node c: cancel/);
 });

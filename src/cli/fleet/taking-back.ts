@@ -1,0 +1,84 @@
+import { requireNoOther, type WishedCopy } from '../../fleet/controller/other-copies.ts';
+import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
+import {
+  dropTakenBack,
+  noteTakingBack,
+  readTakenBack,
+  settleTakenBack,
+  type TakenBack,
+  type TakingBack,
+} from '../../fleet/kubernetes/taken-back.ts';
+import type { ChangedFleet } from '../../fleet/view/start.ts';
+import { FailedPrecondition, HoldfastError } from '../../volume/errors.ts';
+import type { LostNode } from '../../volume/move/rule.ts';
+
+/** Checks that no other node may have the volume that a copy becomes. @throws FailedPrecondition, Unavailable */
+export async function requireAlone({ api, driverName, moves, state }: ChangedFleet, copy: WishedCopy): Promise<void> {
+  const { volumeId } = copy;
+  const recordedOn: string[] = [];
+  for await (const { handle, node } of persistentVolumes(api, driverName)) {
+    if (handle === volumeId && node !== undefined) recordedOn.push(node);
+  }
+  requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn });
+}
+
+/**
+ * Has an order carried out by which a copy becomes the volume, as an operator says that the other node is lost. Whether it is, is
+ * checked before.
+ * @throws HoldfastError
+ */
+export async function takeFromLost<T>(
+  fleet: ChangedFleet,
+  copy: Omit<TakingBack, 'asked' | 'generation'>,
+  order: (lost: LostNode) => Promise<T>,
+): Promise<T> {
+  const { lostNode, node, volumeId } = copy;
+  await requireAlone(fleet, { volumeId, node, otherNode: lostNode, isOtherLost: true });
+  // The copy that was taken back last may be the one on the lost node.
+  return takeBack(fleet, copy, ({ earlier, words }) => order({ lostNode, laterThan: earlier?.generation, words }));
+}
+
+/**
+ * Has an order carried out by which a copy becomes the volume again, although another node may have a disk with a later one, or get it.
+ * That is noted before; then the note gets the generation by which each other copy is known to be an earlier one.
+ * @throws HoldfastError
+ */
+export async function takeBack<T>(
+  { api, moves, place }: ChangedFleet,
+  copy: Omit<TakingBack, 'asked'>,
+  order: (note: TakenBack) => Promise<T>,
+): Promise<T> {
+  const { lostNode, node, volumeId } = copy;
+  const before = (await readTakenBack(api, place)).get(volumeId);
+  let asked: string | undefined;
+  if (before !== undefined && before.node !== node && before.node !== lostNode && before.generation === undefined) {
+    // Refused while it takes the volume back.
+    const { isVolume } = await moves.copyAt(before.node, volumeId);
+    if (isVolume) {
+      throw new FailedPrecondition(`volume ${volumeId} was taken back by node ${before.node}: it is there.`);
+    }
+    asked = before.at;
+  }
+  const note = await noteTakingBack(api, place, { ...copy, asked });
+  let [isDone, isRefused] = [false, false];
+  try {
+    const result = await order(note);
+    isDone = true;
+    return result;
+  } catch (error) {
+    isRefused = isRefusal(error);
+    throw error;
+  } finally {
+    // Otherwise the controller does it a minute later.
+    const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
+    // An answer may be lost, or the order given twice. Where it has failed, it may yet be carried out: the note stays.
+    const isSure = seen !== undefined && (isDone || (seen.isVolume && seen.generation > 0));
+    if (isSure) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
+    else if (isRefused && seen !== undefined) await dropTakenBack(api, place, volumeId, note).catch(() => undefined);
+  }
+}
+
+/** A copy that is refused has not become the volume. Its node may say nothing of that later, as it has none. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof HoldfastError && ['ALREADY_EXISTS', 'FAILED_PRECONDITION', 'NOT_FOUND'].includes(error.code);
+}

@@ -1,0 +1,91 @@
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import { describe, untold } from '../routing/missing.ts';
+import type { ToldMove } from './fleet-moves.ts';
+import type { FleetState } from './fleet-state.ts';
+
+/** The copy that an order makes the volume. */
+export interface WishedCopy {
+  readonly volumeId: string;
+  readonly node: string;
+  /** The other node that had the volume, or may have had it; undefined: a pool of `node`. */
+  readonly otherNode?: string | undefined;
+  /** True: that node never comes back, an operator says. False: it says that it has given the volume up. */
+  readonly isOtherLost?: boolean;
+}
+
+/** The facts about a volume besides the state of the fleet. */
+export interface VolumeFacts {
+  /** Moves of the volume, as nodes report them. */
+  readonly moves: readonly ToldMove[];
+  /** The nodes that its PersistentVolumes name. */
+  readonly recordedOn: readonly string[];
+}
+
+/**
+ * Checks that no other node has the volume, or may have it, before a copy becomes the volume again that was handed over or left. A
+ * disk may have been put into any other node. So all nodes are there, but one that is lost, and it gets no link any more.
+ * @throws FailedPrecondition, Unavailable
+ */
+export function requireNoOther(
+  state: FleetState,
+  { isOtherLost = false, node, otherNode, volumeId }: WishedCopy,
+  { moves, recordedOn }: VolumeFacts,
+): void {
+  if (isOtherLost && otherNode !== undefined) requireForgotten(state, otherNode);
+  requireOnlyAt(state, volumeId, [node]);
+  const ends = [node, otherNode];
+  const recorded = recordedOn.find((name) => !ends.includes(name));
+  if (recorded !== undefined) {
+    throw new FailedPrecondition(`volume ${volumeId} is on node ${recorded}, as its PersistentVolume says.`);
+  }
+  const from = otherNode === undefined ? '' : ` from node ${otherNode}`;
+  if (!state.areNodesKnown) {
+    throw new Unavailable(
+      `volume ${volumeId} may have moved on${from} to another node, and Kubernetes has not said yet which nodes there are.`,
+    );
+  }
+  const missing = untold(state);
+  if (missing.length > 0) {
+    throw new Unavailable(
+      `volume ${volumeId} may have moved on${from} to another node, by its disk too: no node that is there has it, and ${describe(missing)}. Try again when all are there; kubectl holdfast forget-node NODE, if one never comes back.`,
+    );
+  }
+  // One that is away has not said how its move has gone on.
+  const coming = moves.find((told) => !ends.includes(told.node) && told.move.state === 'running');
+  if (coming !== undefined) {
+    throw new FailedPrecondition(`volume ${volumeId} moves to node ${coming.node}: cancel that first.`);
+  }
+}
+
+function requireForgotten(state: FleetState, lostNode: string): void {
+  if (state.isForgotten(lostNode)) return;
+  throw state.wasForgotten(lostNode)
+    ? new Unavailable(`Node ${lostNode} was forgotten just now: try again in half a minute.`)
+    : new FailedPrecondition(
+        `Node ${lostNode} is not known to be lost: kubectl holdfast forget-node ${lostNode} comes first.`,
+      );
+}
+
+/**
+ * Checks that no node is known to have the volume but these: their copies are earlier ones then. That is enough for an order that makes
+ * no copy the volume which was not the volume before.
+ * @throws FailedPrecondition, Unavailable while a node has not said yet whether its copy is an earlier one
+ */
+export function requireOnlyAt(
+  state: Pick<FleetState, 'doubted' | 'owners'>,
+  volumeId: string,
+  nodes: readonly string[],
+): void {
+  const other = state.owners(volumeId).find(({ node }) => !nodes.includes(node));
+  if (other !== undefined) {
+    const copies = nodes.map((node) => `node ${node}`).join(' or ');
+    throw new FailedPrecondition(
+      `volume ${volumeId} is on node ${other.node} by now, so a copy on ${copies} must not be used.`,
+    );
+  }
+  const doubted = state.doubted(volumeId).find((node) => !nodes.includes(node));
+  if (doubted === undefined) return;
+  throw new Unavailable(
+    `Node ${doubted} has a copy of volume ${volumeId}, and has not said yet whether that is an earlier one: try again, once it is there and all its pools are open.`,
+  );
+}
