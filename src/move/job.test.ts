@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { volumeIdFor } from '../volume/id.ts';
+import type { VolumeRecord } from '../volume/record.ts';
 import { forgettable, type MoveJob } from './job.ts';
 
 const dayMs = 86_400_000;
 const ago = (ms: number) => new Date(Date.now() - ms).toISOString();
+
+const record: VolumeRecord = {
+  ...{ id: volumeIdFor('node', 'pool', 'name'), name: 'name', sizeBytes: 1n << 20n, content: { type: 'block' } },
+  ...{ accessModes: ['SINGLE_NODE_WRITER'], provisioning: 'thin', parameters: {}, blockSizeBytes: 512 },
+  createdAt: '2026-01-02T03:04:05.678Z',
+};
 
 function job(name: string, state: MoveJob['state'], endedMsAgo: number): MoveJob {
   const common = { moveId: name, id: volumeIdFor('a', 'data', name), from: 'one', to: 'two', state };
@@ -20,4 +27,7 @@ test('a move is forgotten a week after its end, or when a hundred others have en
   const names = forgettable([...kept, running, ...many]).map(({ moveId }) => moveId);
   assert.deepEqual(names.sort(), ['cancelled', 'done']);
   assert.deepEqual(forgettable([...many, running]), []);
+  // By it the deletion of the volume knows of the pool whose copy may come back.
+  const finished = { ...job('finished', 'done', 6 * dayMs), whole: { fenceId: 'f', generation: 1, record } };
+  assert.deepEqual(forgettable([finished, ...many]), []);
 });

@@ -90,14 +90,17 @@ export function isLongPast(job: MoveJob): boolean {
   return job.state !== 'running' && Date.now() - Date.parse(endOf(job)) > rememberedMs;
 }
 
-/** The number of moves whose end is remembered; failed ones, which may have left something, are not counted. */
+/**
+ * The number of moves whose end is remembered. Failed ones, which may have left something, are not counted, nor those that were finished
+ * without their first pool: as long as such a one is known, the volume is not deleted while that pool is not open.
+ */
 const maxRemembered = 100;
 
 /** The moves whose end is reported no more: it was long ago, or many others have ended since. */
 export function forgettable(jobs: Iterable<MoveJob>): MoveJob[] {
   const ended = [...jobs].filter(({ state }) => state !== 'running');
   const many = ended
-    .filter(({ state }) => state !== 'failed')
+    .filter(({ state, whole }) => state !== 'failed' && whole === undefined)
     .sort((a, b) => (endOf(a) > endOf(b) ? -1 : 1))
     .slice(maxRemembered);
   return [...new Set([...ended.filter(isLongPast), ...many])];

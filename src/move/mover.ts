@@ -282,11 +282,14 @@ export class Mover {
     const { log, objects } = this.#options;
     for (const job of forgettable(this.#ended.values())) {
       const { id } = job;
+      const mayHaveLeft = await this.#mayHaveLeft(job);
+      if (mayHaveLeft === undefined) continue;
       const claims = [{ object: turnOf(id) }, { object: id }];
       await objects
         .claim(claims, 'the end of a move', async () => {
           // It may have been ordered again.
-          if (this.#isStopping || this.#ended.get(id) !== job || !(await this.#hasLeftNothing(job))) return;
+          if (this.#isStopping || this.#ended.get(id) !== job) return;
+          if (mayHaveLeft && !(await this.#hasLeftNothing(job))) return;
           await this.#jobs.forget(id);
           this.#ended.delete(id);
         })
@@ -1172,6 +1175,19 @@ export class Mover {
   }
 
   /** Before a move that ended long ago is forgotten. False if a part of the volume may stay where it went. Never throws. */
+  /**
+   * Asked before the volume is claimed: a disk that hangs must keep no call for it back.
+   * @returns undefined: the pool that it went to is not open, or does not answer
+   */
+  async #mayHaveLeft(job: MoveJob): Promise<boolean | undefined> {
+    const { pools } = this.#options;
+    const { state, to } = job;
+    if (state === 'done' || !pools.names().includes(to)) return false;
+    if (!pools.isOpen(to)) return undefined;
+    const hasLeft = await withTimeout(deletedMs, this.#hasLeftPart(job)).catch(() => 'late' as const);
+    return hasLeft === 'late' ? undefined : hasLeft;
+  }
+
   async #hasLeftNothing(job: MoveJob): Promise<boolean> {
     const { log, pools } = this.#options;
     const { id, state, to } = job;

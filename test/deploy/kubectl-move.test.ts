@@ -153,7 +153,12 @@ describe('kubectl holdfast move', () => {
   }
 
   /** @param node '': it waits for one */
-  async function usedBy(pod: string, claim: string, controller?: 'StatefulSet', node = 'node-a'): Promise<void> {
+  async function usedBy(
+    pod: string,
+    claim: string,
+    controller?: 'Job' | 'StatefulSet',
+    node = 'node-a',
+  ): Promise<void> {
     const owner = { apiVersion: 'apps/v1', kind: controller, name: 'set', uid: moveId, controller: true };
     const ownerReferences = controller === undefined ? [] : [owner];
     await apply({
@@ -361,10 +366,13 @@ describe('kubectl holdfast move', () => {
     await eventually(async () => assert.notEqual(await deletedAt('first'), '[]'), 30_000);
     await usedBy('early-bird', 'early', 'StatefulSet', '');
     await usedBy('in-time', 'early', 'StatefulSet', 'node-b');
+    // A deleted pod counts as one that has failed there.
+    await usedBy('of-a-job', 'early', 'Job', '');
     await releases('early');
     const { status, stderr } = await typing;
     assert.equal(status, 0, stderr);
-    assert.deepEqual([await deletedAt('early-bird'), await deletedAt('in-time')], ['', '[]']);
+    const deleted = await Promise.all(['early-bird', 'in-time', 'of-a-job'].map(deletedAt));
+    assert.deepEqual(deleted, ['', '[]', '[]']);
   });
 
   test('asks for each claim, whatever the answer for the one before', async () => {

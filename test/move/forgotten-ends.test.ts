@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf } from './devices.ts';
 import { Broker, blockSpec, filled, MovingNode, moveAlong, order } from './two-nodes.ts';
+import { movesOf } from './two-pools.ts';
 
 const { id } = blockSpec;
 const weekMs = 7 * 86_400_000;
@@ -32,6 +33,26 @@ test('the end of a move is forgotten a week later at both nodes, whose drivers r
   t.mock.timers.reset();
   await moveAlong(id, b, a);
   assert.equal((await a.pools.require(id)).pool.name, 'data');
+});
+
+test('a disk that hangs, to which a volume has not moved, keeps no call for that volume back', async (t) => {
+  using scratch = new Scratch('nodes');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a', { forgetEveryMs: 20, poolNames: ['data', 'second'] });
+  await filled(a);
+  {
+    await using _used = await deviceOf(a, id);
+    await a.mover.start(id, 'second', undefined);
+    await eventually(() => assert.equal(a.sight(id).progress?.phase, 'waiting'));
+    await a.mover.cancel(id);
+  }
+  const hung = Promise.withResolvers<bigint>();
+  const looks = t.mock.method(movesOf(a.pools.get('second')), 'comingBytes', () => hung.promise);
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + weekMs + 60_000 });
+  await eventually(() => assert.ok(looks.mock.callCount() > 0));
+  assert.equal(await a.objects.run(id, 'NodeStageVolume', '', async () => 'staged'), 'staged');
+  hung.resolve(0n);
+  await eventually(() => assert.deepEqual(a.mover.sights(), []));
 });
 
 test('a move that is ordered again just then is not forgotten', async (t) => {

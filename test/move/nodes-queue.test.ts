@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, mock, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, write } from './devices.ts';
-import { Broker, blockSpec, filled, MovingNode, order } from './two-nodes.ts';
+import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 /* Many moves between two nodes at once: each waits for its turn before it leaves anything at its first node. */
@@ -59,6 +60,9 @@ describe('a move for which too many others read its first node', () => {
     await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 0n));
     await order(a, b, third, 1n << 10n);
     await eventually(() => assert.match(b.sight(third).trouble ?? '', /waits until fewer moves/));
+    // As long as it is in use it is asked now and then, and waits for no turn.
+    await delay(2_500);
+    assert.equal(b.sight(waiting).trouble, undefined);
     await used[Symbol.asyncDispose]();
     await eventually(() => assert.match(b.sight(waiting).trouble ?? '', /waits until fewer moves/));
     await b.mover.cancel(id);
@@ -85,6 +89,31 @@ describe('a move for which too many others read its first node', () => {
       reasons.filter((why) => why !== undefined),
       ['closed'],
     );
+  });
+
+  test('and was fenced before the drivers started again does not wait: its pod does', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    let second: VolumeId;
+    let moveIds: readonly [string, string];
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await using b = await MovingNode.open(scratch, broker, 'b', { readsAtOnce: 1 });
+      second = await another(a, 'second');
+      await filled(a, 8 << 20);
+      const first = await order(a, b, id, 1n << 16n);
+      await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 0n));
+      moveIds = [first, await order(a, b, second, 1n << 13n)];
+      await eventually(() => assert.match(b.sight(second).trouble ?? '', /waits until fewer moves/));
+      assert.equal(await whyOf(a, id), 'closed');
+    }
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b', { readsAtOnce: 1 });
+    await introduce(a, b, { id: second, moveId: moveIds[1] }, 'order');
+    await eventually(() => assert.ok((b.sight(second).progress?.doneBytes ?? 0n) > 0n));
+    await introduce(a, b, { id, moveId: moveIds[0] });
+    await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 0n));
+    assert.equal(b.sight(second).job.state, 'running');
   });
 
   test('and was handed over does not wait: nothing of it is read any more', async () => {

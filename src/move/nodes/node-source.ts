@@ -63,10 +63,10 @@ const beatMs = 10_000;
 /** Another node that a volume leaves: its part is done there, and each answer belongs to a request that waits for it here. */
 export class NodeSource implements MoveSource {
   readonly #parts: NodeSourceParts;
-  #beat: NodeJS.Timeout | undefined;
+  #beat: Disposable | undefined;
   /** Ends the turn of this move to read. It stays until the move has ended once its volume is fenced. */
   #turn: Disposable | undefined;
-  #state: SourceSight['state'] | undefined;
+  #sight: SourceSight | undefined;
   #isFenced = false;
   #isQueued = false;
 
@@ -89,9 +89,8 @@ export class NodeSource implements MoveSource {
   /** A driver that is older answers at once. */
   async look(idleWithinMs?: number): Promise<SourceSight | undefined> {
     const { sight } = await this.#call('look', { idleWithinMs }, told.sight);
-    const seen = sight && this.#mine(sightIn(sight));
-    this.#state = seen?.state;
-    return seen;
+    this.#sight = sight && this.#mine(sightIn(sight));
+    return this.#sight;
   }
 
   async describe(): Promise<SourcePlan | undefined> {
@@ -106,7 +105,7 @@ export class NodeSource implements MoveSource {
   }
 
   async takeSnapshot(snapshot: SnapshotId): Promise<void> {
-    await this.#takeTurn(false);
+    await this.#takeTurn(this.#isIdle);
     try {
       await this.#call('take-snapshot', { snapshot }, told.done);
     } catch (error) {
@@ -125,7 +124,11 @@ export class NodeSource implements MoveSource {
 
   async close({ fenceId }: Pick<Fence, 'fenceId'>): Promise<Closed | undefined> {
     // Nothing is read of one that was handed over.
-    if (this.#state?.why !== 'given') await this.#takeTurn(true);
+    if (this.#sight?.state.why !== 'given') {
+      // It is asked again soon, and keeps no turn from the others.
+      if (!this.#isIdle && this.#parts.turns.areTaken(true) && !this.#isMine) return undefined;
+      await this.#takeTurn(true);
+    }
     try {
       const { closed } = await this.#call('close', { fenceId }, told.closed);
       this.#isFenced = closed !== undefined;
@@ -137,12 +140,27 @@ export class NodeSource implements MoveSource {
 
   #closed(closed: z.infer<typeof told.closed>['closed'] & object): Closed {
     // The bytes that have come are still being written here, for any time: a source ends the fence of a silent target.
-    this.#beat ??= setInterval(() => void this.look().catch(() => undefined), beatMs).unref();
+    this.#beat ??= this.#beating();
     return this.#mine(closedIn(closed));
   }
 
+  #beating(): Disposable {
+    const timer = setInterval(() => void this.look().catch(() => undefined), beatMs).unref();
+    return { [Symbol.dispose]: () => clearInterval(timer) };
+  }
+
+  /** No pod uses the volume, and one may wait for it. */
+  get #isIdle(): boolean {
+    return this.#sight?.isUsed === false;
+  }
+
+  /** The fence of this move stands, as a try before this one has left it. */
+  get #isMine(): boolean {
+    return this.#sight?.state.mark.fence?.moveId === this.#parts.move.moveId;
+  }
+
   end(): void {
-    clearInterval(this.#beat);
+    this.#beat?.[Symbol.dispose]();
     this.#isFenced = false;
     this.#endTurn();
   }
@@ -150,7 +168,13 @@ export class NodeSource implements MoveSource {
   async #takeTurn(isUrgent: boolean): Promise<void> {
     if (this.#turn !== undefined) return;
     const { signal, turns } = this.#parts;
-    this.#isQueued = turns.areTaken;
+    if (this.#isMine) {
+      this.#turn = turns.takeAgain();
+      return;
+    }
+    this.#isQueued = turns.areTaken(isUrgent);
+    // A source gives up a target that is silent.
+    using _beat = this.#isQueued ? this.#beating() : undefined;
     try {
       this.#turn = await turns.take(isUrgent, signal);
     } finally {
@@ -169,7 +193,7 @@ export class NodeSource implements MoveSource {
   }
 
   async read(request: ReadRequest): Promise<Reading> {
-    await this.#takeTurn(request.of === undefined);
+    await this.#takeTurn(request.of === undefined || this.#isIdle);
     try {
       const reading = await this.#read(request);
       const end = async () => {

@@ -24,6 +24,35 @@ test('turns are taken in their order, and urgent ones come first', async () => {
   again[Symbol.dispose]();
 });
 
+test('a move that had a turn takes one again, and the others wait for one more', async () => {
+  const turns = new ReadTurns(1);
+  const held = await turns.take(false, signal);
+  const again = turns.takeAgain();
+  let began = false;
+  const next = turns.take(true, signal).then((turn) => {
+    began = true;
+    return turn;
+  });
+  held[Symbol.dispose]();
+  await Promise.resolve();
+  assert.equal(began, false);
+  again[Symbol.dispose]();
+  using _next = await next;
+});
+
+test('moves whose volumes are in use leave turns for the others', async () => {
+  const turns = new ReadTurns(3);
+  const held = [await turns.take(false, signal), await turns.take(false, signal)];
+  assert.deepEqual([turns.areTaken(false), turns.areTaken(true)], [true, false]);
+  const third = turns.take(false, signal);
+  held.push(await turns.take(true, signal));
+  // That of the urgent one is not for a move whose volume is in use.
+  held.pop()?.[Symbol.dispose]();
+  assert.deepEqual([turns.areTaken(false), turns.areTaken(true)], [true, false]);
+  held.pop()?.[Symbol.dispose]();
+  using _third = await third;
+});
+
 test('a move that is given up while it waits takes no turn', async () => {
   const turns = new ReadTurns(2);
   const held = [await turns.take(false, signal), await turns.take(false, signal)];

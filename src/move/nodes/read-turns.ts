@@ -10,16 +10,19 @@ interface Waiting {
  */
 export class ReadTurns {
   readonly #max: number;
+  /** The limit of moves whose volumes are in use: the others, whose pods wait, need not wait for one of these to end. */
+  readonly #maxInUse: number;
   readonly #waiting: Waiting[] = [];
   #taken = 0;
 
   constructor(max: number) {
     this.#max = max;
+    this.#maxInUse = Math.ceil((max * 2) / 3);
   }
 
-  /** The next move has to wait. */
-  get areTaken(): boolean {
-    return this.#taken >= this.#max;
+  /** The next move has to wait. @param isUrgent as in `take` */
+  areTaken(isUrgent: boolean): boolean {
+    return this.#taken >= (isUrgent ? this.#max : this.#maxInUse);
   }
 
   /**
@@ -30,8 +33,18 @@ export class ReadTurns {
    */
   async take(isUrgent: boolean, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
-    if (this.areTaken) await this.#wait(isUrgent, signal);
+    if (this.areTaken(isUrgent)) await this.#wait(isUrgent, signal);
     else this.#taken++;
+    return this.#turn();
+  }
+
+  /** A turn for a move that has lost the one that it had, and that its pod waits for. */
+  takeAgain(): Disposable {
+    this.#taken++;
+    return this.#turn();
+  }
+
+  #turn(): Disposable {
     let isHeld = true;
     return {
       [Symbol.dispose]: () => {
@@ -60,10 +73,13 @@ export class ReadTurns {
     return turn.promise;
   }
 
-  /** The turn goes on to another move, if one waits. */
+  /** The turn goes on to another move, if one waits that may have it. */
   #next(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#taken--;
-    else next.begin();
+    this.#taken--;
+    const [next] = this.#waiting;
+    if (next === undefined || this.areTaken(next.isUrgent)) return;
+    this.#waiting.shift();
+    this.#taken++;
+    next.begin();
   }
 }
