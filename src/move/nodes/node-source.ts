@@ -123,12 +123,9 @@ export class NodeSource implements MoveSource {
   }
 
   async close({ fenceId }: Pick<Fence, 'fenceId'>): Promise<Closed | undefined> {
-    // Nothing is read of one that was handed over.
-    if (this.#sight?.state.why !== 'given') {
-      // It is asked again soon, and keeps no turn from the others.
-      if (!this.#isIdle && this.#parts.turns.areTaken(true) && !this.#isMine) return undefined;
-      await this.#takeTurn(true);
-    }
+    // A volume in use is asked again soon, and keeps no turn from the others.
+    if (!this.#isMine && !this.#isIdle && this.#parts.turns.areTaken(true)) return undefined;
+    await this.#takeTurn(true);
     try {
       const { closed } = await this.#call('close', { fenceId }, told.closed);
       this.#isFenced = closed !== undefined;

@@ -29,6 +29,14 @@ export const moveRestMutants: readonly Mutant[] = [
     only: 'fenced before the drivers',
   },
   {
+    name: 'a volume in use waits for no turn before it is fenced',
+    file: 'src/move/nodes/node-source.ts',
+    text: 'if (!this.#isMine && !this.#isIdle && this.#parts',
+    replacement: 'if (!this.#isMine && this.node === undefined && this.#parts',
+    killer: 'test/move/nodes-queue.test.ts',
+    only: 'has its pod ended',
+  },
+  {
     name: 'volumes in use do not take all turns',
     file: 'src/move/nodes/read-turns.ts',
     text: 'isUrgent ? this.#max : this.#maxInUse',
@@ -368,8 +376,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a move that was ordered again is not forgotten',
     file: 'src/move/mover.ts',
-    text: 'this.#isStopping || this.#ended.get(id) !== job || ',
-    replacement: 'this.#isStopping || ',
+    text: 'if (this.#isStopping || this.#ended.get(id) !== job) return;',
+    replacement: 'if (this.#isStopping) return;',
     ...ends,
   },
   {
@@ -381,20 +389,20 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the end of a move that failed is remembered however many others have ended',
     ...manyEnds,
-    text: "    .filter(({ state }) => state !== 'failed')\n",
-    replacement: '',
+    text: "state !== 'failed' && whole === undefined",
+    replacement: 'whole === undefined',
   },
   {
     name: 'a move leaves no fence at its first node before it may read',
     ...queue,
-    text: "    if (this.#state?.why !== 'given') await this.#takeTurn(true);\n",
+    text: '    await this.#takeTurn(true);\n',
     replacement: '',
     only: 'leaves no fence',
   },
   {
     name: 'a move leaves no snapshot at its first node before it may read',
     ...queue,
-    text: '    await this.#takeTurn(false);\n',
+    text: '    await this.#takeTurn(this.#isIdle);\n',
     replacement: '',
     only: 'leaves no snapshot',
   },
@@ -404,13 +412,6 @@ export const moveRestMutants: readonly Mutant[] = [
     text: '      this.#isFenced = closed !== undefined;\n',
     replacement: '',
     only: 'keeps its turn',
-  },
-  {
-    name: 'a volume that was handed over does not wait for other moves',
-    ...queue,
-    text: "if (this.#state?.why !== 'given') ",
-    replacement: '',
-    only: 'was handed over does not wait',
   },
   {
     name: 'a volume whose pod has ended comes before those that are copied in use',
