@@ -46,7 +46,7 @@ test('moves whose volumes are in use leave turns for the others', async () => {
   assert.deepEqual([turns.areTaken(false), turns.areTaken(true)], [true, false]);
   const third = turns.take(false, signal);
   held.push(await turns.take(true, signal));
-  // That of the urgent one is not for a move whose volume is in use.
+  // A move whose volume is in use does not get the turn of an urgent one.
   held.pop()?.[Symbol.dispose]();
   assert.deepEqual([turns.areTaken(false), turns.areTaken(true)], [true, false]);
   held.pop()?.[Symbol.dispose]();
