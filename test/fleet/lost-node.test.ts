@@ -198,6 +198,9 @@ describe('a node that is installed again between the hand-over of a volume and i
       assert.equal(status, 200, problems);
     }, 30_000);
     assert.equal(await use(fleet, 'node-a', id, false), digest);
+    // Before it was installed again, node-b may have moved the volume on: each later copy is an earlier one, too.
+    const note = (await readTakenBack(fleet.api.client(fleet.scratch), place)).get(id);
+    assert.ok((note?.generation ?? 0) > 1_000_000, `${note?.generation}`);
     fleet.api.known.csiNodes.add('node-c');
     await fleet.startNode('node-c');
     await controller.logged('a node that was lost knows that a volume was taken back from it', { node: 'node-c' });

@@ -67,10 +67,9 @@ export async function changeFleet(
 async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Moving> {
   const { lostNode } = wishes;
   const { id, node } = await movingVolume(fleet, wishes, signal);
-  const order = (more: Pick<Sent, 'disclaimed' | 'lost'> = {}) =>
-    send(fleet, { node, id, ...more, rpc: 'CancelMove' }, moving);
+  const order = (lost?: LostNode) => send(fleet, { node, id, lost, rpc: 'CancelMove' }, moving);
   // A node that is lost hears of nothing.
-  if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, (lost) => order({ lost }));
+  if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
     requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
@@ -80,13 +79,19 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const { generation, otherNode, source } = left;
   await requireAlone(fleet, { volumeId: id, node: source, otherNode });
   if (otherNode === undefined) return order();
-  return takeBack(fleet, { volumeId: id, node: source, lostNode: otherNode, generation }, async () => {
-    if (otherNode !== node) {
-      return order({ disclaimed: await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source }) });
-    }
-    await fleet.moves.beforeCancel(node, id);
-    return order();
-  });
+  return takeBack(
+    fleet,
+    { volumeId: id, node: source, lostNode: otherNode, generation },
+    async ({ earlier, words }) => {
+      if (otherNode !== node) {
+        await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
+        // It was installed again, and knows nothing of its time before: it may have moved the volume on, as a lost one may have.
+        return order({ lostNode: otherNode, laterThan: earlier?.generation, words });
+      }
+      await fleet.moves.beforeCancel(node, id);
+      return order();
+    },
+  );
 }
 
 async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Moving> {
@@ -259,7 +264,6 @@ interface Sent {
   readonly id: string;
   readonly lost?: LostNode | undefined;
   readonly lostPool?: string | undefined;
-  readonly disclaimed?: number | undefined;
   readonly evenSo?: boolean;
   readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove' | 'FinishMove';
 }
@@ -267,13 +271,13 @@ interface Sent {
 /** @throws the node's error, Unavailable, TooLate */
 async function send<T>(
   { sessions, state }: ChangedFleet,
-  { disclaimed = 0, evenSo = false, id, lost, lostPool = '', node, rpc }: Sent,
+  { evenSo = false, id, lost, lostPool = '', node, rpc }: Sent,
   schema: z.ZodType<T>,
 ): Promise<T> {
   requireThere(state, node);
   const request = encode(requestType, {
     ...{ volume_id: id, lost_node: lost?.lostNode ?? '', lost_pool: lostPool },
-    ...{ later_than: BigInt(lost?.laterThan ?? 0), words: lost?.words ?? 0, disclaimed: BigInt(disclaimed) },
+    ...{ later_than: BigInt(lost?.laterThan ?? 0), words: lost?.words ?? 0 },
     even_so: evenSo,
   });
   const deadline = new Date(Date.now() + changeMs);
