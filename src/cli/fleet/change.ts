@@ -79,19 +79,16 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const { generation, otherNode, source } = left;
   await requireAlone(fleet, { volumeId: id, node: source, otherNode });
   if (otherNode === undefined) return order();
-  return takeBack(
-    fleet,
-    { volumeId: id, node: source, lostNode: otherNode, generation },
-    async ({ earlier, words }) => {
-      if (otherNode !== node) {
-        await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
-        // It was installed again, and knows nothing of its time before: it may have moved the volume on, as a lost one may have.
-        return order({ lostNode: otherNode, laterThan: earlier?.generation, words });
-      }
-      await fleet.moves.beforeCancel(node, id);
-      return order();
-    },
-  );
+  const copy = { volumeId: id, node: source, lostNode: otherNode, generation };
+  return takeBack(fleet, copy, async ({ earlier, words }) => {
+    if (otherNode !== node) {
+      await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
+      // It was installed again, and knows nothing of its time before: it may have moved the volume on, as a lost one may have.
+      return order({ lostNode: otherNode, laterThan: earlier?.generation, words });
+    }
+    await fleet.moves.beforeCancel(node, id);
+    return order();
+  });
 }
 
 async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Moving> {

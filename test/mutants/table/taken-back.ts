@@ -99,8 +99,9 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that is the volume again after a hand-over is noted, as a disk with a later one may come',
     file: 'src/cli/fleet/change.ts',
-    text: 'return takeBack(fleet, { volumeId: id, node: source, lostNode: otherNode, generation }, async () => {',
-    replacement: 'return ((order: () => Promise<Moving>) => order())(async () => {',
+    text: 'return takeBack(fleet, copy, async ({ earlier, words }) => {',
+    replacement:
+      'return ((order: (note: Partial<TakenBack>) => Promise<Moving>) => order({}))(async ({ earlier, words }) => {',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'gives the volume up',
   },
