@@ -315,21 +315,68 @@ describe('a note that a volume may have been taken back', () => {
   });
 
   test('is one of some of which nothing is known, and no more', async () => {
-    for (let n = 0; n <= 16; n++) await noteNow();
+    for (let n = 0; n <= 20; n++) await noteNow();
     const before = await noted();
-    await assert.rejects(noteNow(), {
+    assert.deepEqual([before?.words, before?.replaced?.length, before?.isRenewed], [16, 16, true]);
+    const other = { volumeId, node: 'c', lostNode: 'a' };
+    await put({ ...before, at: '2026-01-01T00:00:00.000Z' });
+    await assert.rejects(noteTakingBack(api, place, other), {
       name: 'Unavailable',
       message: /ordered 16 times to take volume .* and have not said how/,
     });
-    assert.deepEqual(await noted(), before);
+  });
+
+  test('of a cancel that is given again and again stays one, until its node has said how it has ended', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'b']);
+    for (const node of ['a', 'b']) tell(known, node, []);
+    let copy: CopySight = { generation: 1, isVolume: false, elsewhere: 'b', createdAt };
+    let answer: Error = new LinkLost('The link to node a was lost; try again.');
+    const calls = {
+      call: () => Promise.reject(answer),
+      async *stream() {
+        yield Buffer.alloc(0);
+      },
+    };
+    const cancel = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: { list: () => [], copyAt: async () => copy, disclaim: async () => 3 } as unknown as FleetMoves,
+          sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
+        },
+        {
+          ...{ change: 'cancel', node: 'a', volume: volumeId, lostNode: undefined, lostPool: undefined },
+          ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false, toPool: undefined },
+          limitBytesPerSecond: undefined,
+        },
+        {} as Output,
+        new AbortController().signal,
+      );
+    const refused = new FailedPrecondition('it is used.');
+    answer = refused;
+    await assert.rejects(cancel(), refused);
+    assert.equal(await noted(), undefined);
+    answer = new LinkLost('The link to node a was lost; try again.');
+    for (let n = 0; n < 20; n++) await assert.rejects(cancel(), answer);
+    assert.equal((await noted())?.words, undefined);
+    answer = refused;
+    await assert.rejects(cancel(), refused);
+    assert.deepEqual([(await noted())?.node, (await noted())?.generation], ['a', undefined]);
+    await look({ generation: 1, isVolume: false, elsewhere: 'b', createdAt });
+    assert.equal(await noted(), undefined);
+    answer = new LinkLost('The link to node a was lost; try again.');
+    await assert.rejects(cancel(), answer);
+    copy = { generation: 3, isVolume: true, createdAt };
+    await look(copy);
+    assert.equal((await noted())?.generation, 3);
   });
 
   test('is not taken for one of a copy that may be an earlier one', async () => {
     const copy = { volumeId, node: 'a', lostNode: 'b', generation: 5 };
     // Its own words stand against nothing: node a has that copy now.
     await noteNow();
-    const { at, words } = await noteTakingBack(api, place, copy);
-    assert.equal(words, 1);
+    const { at } = await noteTakingBack(api, place, copy);
     await confirmTakenBack(api, place, volumeId, { at, generation: 7 });
     await assert.rejects(noteTakingBack(api, place, copy), {
       name: 'FailedPrecondition',

@@ -74,7 +74,8 @@ export async function takeBack<T>(
     // An answer may be lost, or the order given twice. Where it has failed, it may yet be carried out: the note stays.
     const isSure = seen !== undefined && (isDone || (seen.isVolume && seen.generation > 0));
     if (isSure) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
-    else if (isRefused && seen !== undefined) await dropTakenBack(api, place, volumeId, note).catch(() => undefined);
+    else if (isRefused && seen !== undefined && note.isRenewed !== true)
+      await dropTakenBack(api, place, volumeId, note).catch(() => undefined);
   }
 }
 

@@ -22,6 +22,10 @@ const schema = confirmed.extend({
   generation: confirmed.shape.generation.optional().describe('undefined: it is not sure that it is the volume'),
   earlier: confirmed.optional().describe('stands as long as that is not sure'),
   words: z.int().positive().optional().describe('the number of notes since that one of which none became sure'),
+  isRenewed: z
+    .literal(true)
+    .optional()
+    .describe('an order before it, to the same node, may be carried out yet: that node is asked a minute later'),
   replaced: z
     .array(ordered)
     .optional()
@@ -37,7 +41,7 @@ function notesIn(api: KubernetesApi, place: ObjectPlace) {
 /** Limit of all notes, those that were replaced among them: they take 300 KiB of the Secret, which may have 1 MiB. */
 const maxNotes = 2_000;
 
-/** Limit of the notes of one volume that were replaced. A minute later one whose node answers stands no more. */
+/** Limit of the notes of one volume that were replaced. One whose node answers goes a minute later. */
 const maxReplaced = 16;
 
 /** Time after which an order to take a volume back is carried out no more: its node looks at the deadline of the call. */
@@ -83,7 +87,11 @@ export async function noteTakingBack(
   await notesIn(api, place).change((notes) => {
     const before = notes.get(volumeId);
     const unsure = before?.generation === undefined ? before : undefined;
-    note = { ...note, earlier: before && sureNote(before), ...(unsure !== undefined && replacing(unsure)) };
+    const isFull = (unsure?.replaced?.length ?? 0) >= maxReplaced;
+    // A copy that becomes later than itself alone is later than each that the same node had before.
+    const isAgain = unsure?.node === node && unsure.lostNode === lostNode && (generation !== undefined || isFull);
+    const followed = unsure && (isAgain ? renewing(unsure) : replacing(unsure));
+    note = { ...note, earlier: before && sureNote(before), ...followed };
     const isOther = before !== undefined && before.node !== node && before.generation === undefined;
     // The clocks of the replicas differ: the node is asked as well. One that is lost does nothing any more.
     const isAsked = before !== undefined && (before.at === asked || before.node === lostNode);
@@ -99,7 +107,7 @@ export async function noteTakingBack(
       );
     }
     // A note that is dropped would let a node come back with a copy that is used beside this one.
-    if ((before === undefined || unsure !== undefined) && countOf(notes) >= maxNotes) {
+    if ((before === undefined || (unsure !== undefined && !isAgain)) && countOf(notes) >= maxNotes) {
       throw new ResourceExhausted(
         `volume ${volumeId} is not taken back: Secret ${place.name} has notes of ${maxNotes} volumes that were, and no more fit. Remove those from its taken-back whose volumes are deleted, or whose lostNode never comes back.`,
       );
@@ -113,6 +121,11 @@ export async function noteTakingBack(
 /** The note before it is not sure: it may have made a copy the volume. */
 function replacing({ at, lostNode, node, replaced = [], words = 0 }: TakenBack): Pick<TakenBack, 'replaced' | 'words'> {
   return { words: words + 1, replaced: [...replaced, { node, lostNode, at }] };
+}
+
+/** The same order again. */
+function renewing({ replaced, words }: TakenBack): Pick<TakenBack, 'isRenewed' | 'replaced' | 'words'> {
+  return { isRenewed: true, words, replaced };
 }
 
 /** @throws FailedPrecondition, Unavailable if a copy of that generation may be an earlier one than one that was taken back */

@@ -35,8 +35,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'the notes of one volume that were replaced have a limit',
     ...notes,
-    text: '> maxReplaced',
-    replacement: '> maxNotes',
+    text: 'if ((note.replaced?.length ?? 0) > maxReplaced) {',
+    replacement: 'if ((note.replaced?.length ?? 0) > maxNotes) {',
     only: 'and no more',
   },
   {
@@ -135,5 +135,20 @@ export const takenBackMutants: readonly Mutant[] = [
     replacement: 'const counted = sure.get(volumeId);',
     killer: 'test/fleet/taken-back.test.ts',
     only: 'counts once the copy',
+  },
+  {
+    name: 'a refused order leaves the note of one before it that may be carried out yet',
+    file: 'src/cli/fleet/taking-back.ts',
+    text: ' && note.isRenewed !== true)',
+    replacement: ')',
+    killer: 'test/fleet/taken-back.test.ts',
+    only: 'that is given again and again',
+  },
+  {
+    name: 'an order that is given again and again leaves one note',
+    ...notes,
+    text: '(generation !== undefined || isFull);',
+    replacement: 'isFull;',
+    only: 'that is given again and again',
   },
 ];
