@@ -46,7 +46,9 @@ export async function cancelMove(
   call: AdminCall,
 ): Promise<Moving> {
   const word =
-    lostNode === undefined ? disclaimed : { lostNode, laterThan, words, deadline: deadlineOf(call.deadline) };
+    lostNode === undefined
+      ? disclaimed
+      : { lostNode, disclaimed, laterThan, words, deadline: deadlineOf(call.deadline) };
   const job = await requireMover(mover).cancel(id, word);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);

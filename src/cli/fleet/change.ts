@@ -82,9 +82,9 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const copy = { volumeId: id, node: source, lostNode: otherNode, generation };
   return takeBack(fleet, copy, async ({ earlier, words }) => {
     if (otherNode !== node) {
-      await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
+      const disclaimed = await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
       // It was installed again, and knows nothing of its time before: it may have moved the volume on, as a lost one may have.
-      return order({ lostNode: otherNode, laterThan: earlier?.generation, words });
+      return order({ lostNode: otherNode, disclaimed, laterThan: earlier?.generation, words });
     }
     await fleet.moves.beforeCancel(node, id);
     return order();
@@ -275,6 +275,7 @@ async function send<T>(
   const request = encode(requestType, {
     ...{ volume_id: id, lost_node: lost?.lostNode ?? '', lost_pool: lostPool },
     ...{ later_than: BigInt(lost?.laterThan ?? 0), words: lost?.words ?? 0 },
+    disclaimed: BigInt(lost?.disclaimed ?? 0),
     even_so: evenSo,
   });
   const deadline = new Date(Date.now() + changeMs);

@@ -929,6 +929,15 @@ test('a node where the volume has been, and from where it has gone on, takes no 
   for (const generation of [0, 1, 3]) assert.equal(word({ generation, at: 'c' }), 4);
 });
 
+test('the word of a node that was installed again makes all copies that it may have moved on earlier ones, and is of one hand-over', () => {
+  const copy: CopyMark = { generation: 5, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  const noted: Noted = { generation: 6, node: 'a', at: 'b' };
+  const word = (disclaimed: number, lostNode = 'b') => takeBack(copy, noted, { lostNode, disclaimed })?.generation;
+  assert.ok((word(7) ?? 0) > 1_000_000);
+  assert.equal(word(6), undefined);
+  assert.equal(word(7, 'c'), undefined);
+});
+
 test('a copy of which an old disk has forgotten the fence goes once the target has it, and no copy that is the volume', () => {
   const arrived = { moveId: 'm', generation: 3 };
   assert.ok(settlesCopy({ generation: 2 }, arrived, 3));

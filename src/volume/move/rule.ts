@@ -235,18 +235,21 @@ export function takeBack(mark: CopyMark, noted: Noted, word?: number | LostNode)
   if (why === undefined || why === 'closed') return undefined;
   const elsewhere = whereElse(mark, noted);
   const lost = typeof word === 'object' && word.lostNode === elsewhere ? word : undefined;
+  const disclaimed = typeof word === 'object' ? word.disclaimed : word;
   // A word that comes late is of an earlier hand-over, of which this is not one.
-  const isFree =
-    elsewhere === undefined || lost !== undefined || (typeof word === 'number' && word > mark.generation + 1);
+  const isLate = disclaimed !== undefined && disclaimed <= mark.generation + 1;
+  const isFree = elsewhere === undefined || (!isLate && (lost !== undefined || typeof word === 'number'));
   if (!isFree) return undefined;
   // Also where the node's notes are lost: the other copy has the next generation.
   const given = mark.fence?.isGiven === true ? mark.generation + 1 : mark.generation;
   return { generation: laterThanLost(Math.max(given, noted.generation), lost) };
 }
 
-/** A node that is lost. */
+/** A node that is lost, or was installed again: it may have moved the volume on before, any number of times. */
 export interface LostNode {
   readonly lostNode: string;
+  /** The generation that it has noted with `disclaim`; undefined: it is lost. */
+  readonly disclaimed?: number | undefined;
   /** The generation of the copy that became the volume by such a word before, as the controller knows: that node may have it. */
   readonly laterThan?: number | undefined;
   /** The number of such words before of which no generation is known: each may have made a copy the volume. */

@@ -663,8 +663,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a late word of an earlier hand-over takes nothing back',
     ...rule,
-    text: "(typeof word === 'number' && word > mark.generation + 1)",
-    replacement: "typeof word === 'number'",
+    text: '(!isLate && (lost',
+    replacement: '((lost',
   },
   {
     name: 'a target that gives its copy up commits it by no late answer',
