@@ -121,13 +121,15 @@ failed_tests() {
 # By themselves, one after the other: they measure memory or the share of a processor that a writer gets, or run a driver,
 # git or mkfs in a mount namespace of its own, which keeps alive whatever other tests have mounted, or let a disk fail below mounted images,
 # which no mkfs.btrfs of another test gets past, or count system calls, of which there are more while others take loop devices,
-# or leave the number of a loop device read-only for a while, which the kernel offers to everybody.
+# or leave the number of a loop device read-only for a while, which the kernel offers to everybody, or unmount a filesystem that is frozen,
+# which the driver thaws only if no mount namespace shows it.
 # Everything else bears company.
 alone=(
   test/command/git.test.ts
   test/command/mkfs.test.ts
   test/cli/closed-pool.test.ts
   test/exec/device-number.test.ts
+  test/grpc/frozen.test.ts
   test/grpc/group-cut.test.ts
   test/grpc/node-block-number.test.ts
   test/grpc/quarantine.test.ts
