@@ -256,15 +256,7 @@ describe('a copy whose first pool is lost', () => {
 
   test('which was to become the volume, and did not: the copy of that pool, which had no fence any more, is it again', async () => {
     using scratch = new Scratch('away');
-    const { before } = await handedOver(scratch);
-    // The fence had ended before that pool was lost, and the driver was killed before the commit.
-    const path = scratch.join('data/moves', `${id}.json`);
-    const job = { ...JSON.parse(readFileSync(path, 'utf8')), endedAt: new Date().toISOString() };
-    writeFileSync(path, JSON.stringify({ ...job, state: 'failed', reason: 'any' }));
-    {
-      await using _node = await Node.open(scratch);
-      rmSync(scratch.join('data/pools/one/volumes', id, moveMarkName));
-    }
+    const before = await failedWithoutFence(scratch);
     const note = scratch.join('data/moved', `${id}.json`);
     writeFileSync(note, JSON.stringify({ ...JSON.parse(readFileSync(note, 'utf8')), generation: 2 }));
     await using node = await Node.open(scratch);
@@ -275,8 +267,8 @@ describe('a copy whose first pool is lost', () => {
   });
 });
 
-/** The fence has ended at pool one, which is lost then; the volume is finished in pool two, and pool one is there again. @returns its digest */
-async function finishedWithoutFence(scratch: Scratch): Promise<string> {
+/** The fence had ended before pool one was lost, and the driver was killed before the commit. @returns the volume's digest */
+async function failedWithoutFence(scratch: Scratch): Promise<string> {
   const { before } = await handedOver(scratch);
   const path = scratch.join('data/moves', `${id}.json`);
   const job = { ...JSON.parse(readFileSync(path, 'utf8')), endedAt: new Date().toISOString() };
@@ -285,6 +277,12 @@ async function finishedWithoutFence(scratch: Scratch): Promise<string> {
     await using _node = await Node.open(scratch);
     rmSync(scratch.join('data/pools/one/volumes', id, moveMarkName));
   }
+  return before;
+}
+
+/** The fence has ended at pool one, which is lost then; the volume is finished in pool two, and pool one is there again. @returns its digest */
+async function finishedWithoutFence(scratch: Scratch): Promise<string> {
+  const before = await failedWithoutFence(scratch);
   await using node = await Node.open(scratch, [sized('two')]);
   await node.mover.finish(id, { lostPool: 'one' });
   return before;
