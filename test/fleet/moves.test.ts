@@ -139,7 +139,10 @@ describe('moves between nodes, brokered by the controller', () => {
     const path = fleet.node('node-b').scratch.join('data', 'moves', `${id}.json`);
     await fleet.node('node-b').driver.kill();
     // A node that was taken over writes what it likes.
-    writeFileSync(path, readFileSync(path, 'utf8').replace(/"ticket":"./, '"ticket":"-'));
+    writeFileSync(
+      path,
+      readFileSync(path, 'utf8').replace(/"ticket":"./, (all) => `"ticket":"${all.endsWith('-') ? '_' : '-'}`),
+    );
     await fleet.startNode('node-b');
     await controller.logged('a node tells of a move that was not brokered here', { node: 'node-b' });
     const how = await viewer.see(controller, `/v1/moves?output=progress&volume=${id}`);
