@@ -1,12 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Scratch } from '../support/scratch.ts';
 
 /**
- * A file with XFS in it, where snapshots share blocks; a directory on ext4, where they are copied; a whole disk, as far as
- * a loop device is one. Or, of another kind, volumes that are directories of an XFS.
+ * A file with XFS in it, where snapshots share blocks; a directory on ext4, where they are copied, or on btrfs, where no journal
+ * has all changes in their order; a whole disk, as far as a loop device is one. Or, of another kind, volumes that are
+ * directories of an XFS.
  */
-export type PoolLocation = 'file' | 'directory' | 'disk' | 'directories';
+export type PoolLocation = 'file' | 'directory' | 'btrfs' | 'disk' | 'directories';
 
 /** A pool of a node, named after its location. 16 GiB unless told otherwise, all of it sparse. */
 export interface CrashPool {
@@ -31,19 +33,15 @@ export function makePool(scratch: Scratch, name: PoolLocation, size = '16Gi'): C
       return { name, location, root: scratch.join('data', 'pools', name), config: `device: ${location}` };
     }
     case 'directory': {
-      const image = sparseFile(scratch.join('ext4.img'));
-      run('mkfs.ext4', '-q', '-F', image);
-      mkdirSync(scratch.join('ext4'));
-      run('mount', '-o', 'loop', image, scratch.join('ext4'));
-      const root = scratch.join('ext4', 'pool');
+      const root = join(mounted(scratch, 'ext4', '-F'), 'pool');
+      return { name, root, location: root, config: `directory: ${root}` };
+    }
+    case 'btrfs': {
+      const root = join(mounted(scratch, 'btrfs'), 'pool');
       return { name, root, location: root, config: `directory: ${root}` };
     }
     case 'directories': {
-      const image = sparseFile(scratch.join('xfs.img'));
-      run('mkfs.xfs', '-q', image);
-      mkdirSync(scratch.join('xfs'));
-      run('mount', '-o', 'loop', image, scratch.join('xfs'));
-      const root = scratch.join('xfs', 'pool');
+      const root = join(mounted(scratch, 'xfs'), 'pool');
       return { name, root, location: root, config: `kind: directory, path: ${root}` };
     }
   }
@@ -52,6 +50,16 @@ export function makePool(scratch: Scratch, name: PoolLocation, size = '16Gi'): C
 /** How a driver is told of a pool in a file. */
 export function fileConfig(path: string, size: string): string {
   return `file: ${path}, size: ${size}`;
+}
+
+/** @returns where a new filesystem is mounted */
+function mounted(scratch: Scratch, fsType: string, ...options: string[]): string {
+  const image = sparseFile(scratch.join(`${fsType}.img`));
+  run(`mkfs.${fsType}`, '-q', ...options, image);
+  const directory = scratch.join(fsType);
+  mkdirSync(directory);
+  run('mount', '-o', 'loop', image, directory);
+  return directory;
 }
 
 function sparseFile(path: string): string {

@@ -14,9 +14,17 @@ import { type Answered, DriverTrace } from './traced-node.ts';
 
 /** Operations that can be done one after the other on one node. */
 const keyOf = ({ circumstances = {} }: Operation) => JSON.stringify(circumstances);
-const groups = [...new Set(operations.map(keyOf))].map(
-  (key) => [key, operations.filter((operation) => keyOf(operation) === key)] as const,
-);
+const groups = [...new Set(operations.map(keyOf))].flatMap((key) => {
+  const group = operations.filter((operation) => keyOf(operation) === key);
+  const circumstances: Circumstances = JSON.parse(key);
+  // Where one journal has all changes in their order, a later sync makes good one that is missing: so also where it has not.
+  return circumstances.pools === undefined
+    ? [
+        { circumstances, group },
+        { circumstances: { ...circumstances, pools: ['btrfs'] } as const, group },
+      ]
+    : [{ circumstances, group }];
+});
 
 describe('T06: what an operation leaves is durable when it is answered', () => {
   let command: DriverCommand;
@@ -25,9 +33,9 @@ describe('T06: what an operation leaves is durable when it is answered', () => {
   });
   after(() => command[Symbol.dispose]());
 
-  for (const [words, group] of groups) {
-    test(`with ${words}`, async (t) => {
-      const { complaints, withoutSyncs, withoutWriteOut } = await trace(command, JSON.parse(words), group);
+  for (const { circumstances, group } of groups) {
+    test(`with ${JSON.stringify(circumstances)}`, async (t) => {
+      const { complaints, withoutSyncs, withoutWriteOut } = await trace(command, circumstances, group);
       for (const { name } of group) {
         await t.test(name, () => {
           const about = complaints.filter((complaint) => complaint.includes(`${name} was answered`));
