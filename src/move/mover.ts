@@ -1174,7 +1174,6 @@ export class Mover {
     return (await movesOf(pools.get(to)).comingBytes(id)) > 0n;
   }
 
-  /** Before a move that ended long ago is forgotten. False if a part of the volume may stay where it went. Never throws. */
   /**
    * Asked before the volume is claimed: a disk that hangs must keep no call for it back.
    * @returns undefined: the pool that it went to is not open, or does not answer
@@ -1188,6 +1187,7 @@ export class Mover {
     return hasLeft === 'late' ? undefined : hasLeft;
   }
 
+  /** Before a move that ended long ago is forgotten. False if a part of the volume may stay where it went. Never throws. */
   async #hasLeftNothing(job: MoveJob): Promise<boolean> {
     const { log, pools } = this.#options;
     const { id, state, to } = job;

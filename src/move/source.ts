@@ -281,12 +281,21 @@ export class PoolSource implements MoveSource {
     });
   }
 
-  /** The last thing that a target asks for, also when it gives the move up. @param note that the move has ended: there is no fence */
+  /**
+   * The last thing that a target asks for, also when it gives the move up. An earlier request of it may have waited here, and
+   * have left a fence just now.
+   * @param note that the move has ended: there is no fence
+   */
   removeLast(note: () => Promise<void>): Promise<void> {
-    return patiently(this.#parts, [this.#parts.id], async () => {
+    const { id, moveId } = this.#parts;
+    return patiently(this.#parts, [id], async () => {
       await this.removeSnapshots();
       const sight = await this.look();
-      if (sight !== undefined && sight.state.mark.fence === undefined) await note();
+      if (sight === undefined) return;
+      const { mark, why } = sight.state;
+      if (why === 'closed' && mark.fence?.moveId === moveId) await this.#moves.open(id, moveId);
+      else if (mark.fence !== undefined) return;
+      await note();
     });
   }
 

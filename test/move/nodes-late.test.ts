@@ -19,11 +19,15 @@ interface Late {
   readonly run: () => Promise<void>;
 }
 
-/**
- * The first request of a move waits for its turn.
- * @param afterEnd runs after each later turn of a move
- */
-function delayFirst({ objects }: MovingNode, afterEnd: (late: Late) => Promise<void> = async () => undefined): Late {
+interface LaterTurns {
+  /** Runs before each later turn of a move. */
+  readonly before?: (late: Late) => Promise<void>;
+  /** Runs after each of them. */
+  readonly after?: (late: Late) => Promise<void>;
+}
+
+/** The first request of a move waits for its turn. */
+function delayFirst({ objects }: MovingNode, later: LaterTurns = {}): Late {
   const claim = objects.claim.bind(objects);
   const [come, go, done] = [
     Promise.withResolvers<void>(),
@@ -42,8 +46,9 @@ function delayFirst({ objects }: MovingNode, afterEnd: (late: Late) => Promise<v
     // It claims the rest by a call of itself.
     if (what !== 'a move' || claims.length === 0) return claim(claims, what, work);
     if (!isFirst) {
+      await later.before?.(late);
       const result = await claim(claims, what, work);
-      await afterEnd(late);
+      await later.after?.(late);
       return result;
     }
     isFirst = false;
@@ -94,6 +99,20 @@ describe('a request that waits at the source until its move has ended leaves not
     });
   }
 
+  test('and leaves no fence if it comes just before the last request of a target', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    const late = delayFirst(a, { before: ({ run }) => run() });
+    await order(a, b, id);
+    await late.hasCome;
+    assert.equal((await b.mover.cancel(id)).state, 'cancelled');
+    await requireFree(a);
+    assert.equal(a.leavings.jobs()[0]?.state, 'cancelled');
+  });
+
   test('and comes between no fence that ends and the note of it', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
@@ -101,9 +120,11 @@ describe('a request that waits at the source until its move has ended leaves not
     await using b = await MovingNode.open(scratch, broker, 'b');
     await filled(a);
     let moveId = '';
-    const late = delayFirst(a, async ({ run }) => {
-      await a.leavings.admit({ id, moveId, node: 'b' }, 'again').catch(() => undefined);
-      await run();
+    const late = delayFirst(a, {
+      async after({ run }) {
+        await a.leavings.admit({ id, moveId, node: 'b' }, 'again').catch(() => undefined);
+        await run();
+      },
     });
     moveId = await order(a, b, id);
     await late.hasCome;

@@ -230,7 +230,7 @@ class Answering {
         await source.removeSnapshot(parsed(asked.snapshot, body).snapshot);
         return this.#reply({});
       case 'remove-snapshots':
-        await source.removeLast(() => this.#leavings.end(this.#move, 'cancelled'));
+        await this.#leavings.unfence(id, () => source.removeLast(() => this.#leavings.end(this.#move, 'cancelled')));
         return this.#reply({});
       case 'close': {
         await this.#leavings.begin(this.#move);

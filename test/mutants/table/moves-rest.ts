@@ -149,6 +149,14 @@ export const moveRestMutants: readonly Mutant[] = [
     only: 'no sooner than a minute',
   },
   {
+    name: 'a fence of a request that was late ends with the last request of its target',
+    file: 'src/move/source.ts',
+    text: "if (why === 'closed' && mark.fence?.moveId === moveId) await this.#moves.open(id, moveId);\n      else if",
+    replacement: 'void why;\n      if',
+    killer: 'test/move/nodes-late.test.ts',
+    only: 'just before the last request',
+  },
+  {
     name: 'a move has not ended while the pool that it leaves keeps its copy',
     file: 'src/move/source.ts',
     text: 'if (await this.#moves.settle(id, arrived)) return;',
