@@ -45,11 +45,9 @@ export async function cancelMove(
   { disclaimed, id, laterThan, lostNode, words }: CancelOrder,
   call: AdminCall,
 ): Promise<Moving> {
-  const word =
-    lostNode === undefined
-      ? disclaimed
-      : { lostNode, disclaimed, laterThan, words, deadline: deadlineOf(call.deadline) };
-  const job = await requireMover(mover).cancel(id, word);
+  const deadline = deadlineOf(call.deadline);
+  const lost = lostNode === undefined ? undefined : { lostNode, disclaimed, laterThan, words, deadline };
+  const job = await requireMover(mover).cancel(id, lost, deadline);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);
   const ended = { progress: undefined, trouble: undefined };

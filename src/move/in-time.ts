@@ -19,6 +19,19 @@ export function deadlineOf(at: Date | undefined): Deadline | undefined {
   return at && { at, endMs: performance.now() + (at.getTime() - Date.now()) };
 }
 
+/** @returns the earlier one of a deadline and the end of that time from now */
+export function deadlineWithin(timeMs: number, deadline?: Deadline): Deadline {
+  const own = { at: new Date(Date.now() + timeMs), endMs: performance.now() + timeMs };
+  return deadline !== undefined && deadline.endMs < own.endMs ? deadline : own;
+}
+
+/** Ends calls at the deadline, with that error. */
+export function endingBy({ endMs }: Deadline, error: () => Error): AbortSignal {
+  const ending = new AbortController();
+  setTimeout(() => ending.abort(error()), Math.max(0, endMs - performance.now())).unref();
+  return ending.signal;
+}
+
 /** An operator says that a pool of this node is lost, which the volume leaves. */
 export interface LostPool {
   readonly lostPool: string;

@@ -22,7 +22,7 @@ import type { VolumeRecord } from '../volume/record.ts';
 import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import { finishCopy, requireNothing } from './finish.ts';
-import { type LostOrder, type LostPool, requireInTime } from './in-time.ts';
+import { type Deadline, deadlineWithin, endingBy, type LostOrder, type LostPool, requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, type MoveProgress, Moving, readUnderBy } from './moving.ts';
@@ -160,6 +160,15 @@ interface Order {
   readonly withSnapshots: boolean;
 }
 
+/** The order to give a move up. */
+interface Cancelling {
+  readonly lost: LostOrder | undefined;
+  /** After that nothing is taken back. */
+  readonly deadline: Deadline;
+  /** The facts that are known, and the answer that it waits for. */
+  waitsFor: string;
+}
+
 interface Run {
   job: MoveJob;
   readonly progress: MoveProgress;
@@ -190,6 +199,12 @@ const readyMs = 5_000;
 /** The time for a few short calls at the source. */
 const planMs = 30_000;
 
+/** The time within which a move is given up, or stays. The controller waits a little longer for the answer. */
+const cancelMs = 20_000;
+
+/** More than that, for the words about the answer that has not come. */
+const wordsMs = 1_000;
+
 /** The time for which the deletion of a volume waits for the end of its move. */
 const deletedMs = 10_000;
 
@@ -208,6 +223,8 @@ export class Mover {
   /** Moves that an earlier driver has left, which go on once the pools are open. */
   readonly #left = new Map<VolumeId, MoveJob>();
   readonly #stopping = new AbortController();
+  /** Moves that are being given up. */
+  readonly #cancelling = new Map<VolumeId, Cancelling>();
   #forgetting: Promise<void> | undefined;
   #learning: Promise<void> | undefined;
   /** The moves that an earlier driver has left are known. */
@@ -500,22 +517,29 @@ export class Mover {
   }
 
   /**
-   * Gives a move up: the volume is where it was, and nothing of the copy is left.
-   * @param word the node of the move that is lost; or the word of the one that it was handed over to, which has nothing of it
-   * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool cannot be asked
+   * Gives a move up: the volume is where it was, and nothing of the copy is left. The same order again goes on where this one is.
+   * @param lost the node of the move that is lost
+   * @param until its caller waits no longer
+   * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool or a node has not answered: says how far it has come
    */
-  cancel(id: VolumeId, word?: LostOrder | number): Promise<MoveJob> {
-    const { objects } = this.#options;
-    const named = typeof word === 'object' ? word.lostNode : word;
-    return objects.run(turnOf(id), 'the end of a move', `${named}`, () => this.#cancel(id, word));
+  async cancel(id: VolumeId, lost?: LostOrder, until?: Deadline): Promise<MoveJob> {
+    const deadline = deadlineWithin(cancelMs, until ?? lost?.deadline);
+    const order: Cancelling = { lost, deadline, waitsFor: 'the copy has not stopped yet, and nothing has changed' };
+    const work = this.#options.objects.run(turnOf(id), 'the end of a move', `${lost?.lostNode}`, async () => {
+      this.#cancelling.set(id, order);
+      return this.#cancel(id, order).finally(() => this.#cancelling.delete(id));
+    });
+    const ended = await withTimeout(deadline.endMs - performance.now() + wordsMs, work);
+    if (ended !== 'late') return ended;
+    throw notCancelled(id, this.#cancelling.get(id) ?? order)();
   }
 
-  async #cancel(id: VolumeId, word: LostOrder | number | undefined): Promise<MoveJob> {
-    const lost = typeof word === 'object' ? word : undefined;
+  async #cancel(id: VolumeId, order: Cancelling): Promise<MoveJob> {
+    const { lost } = order;
     this.#requireReady();
     const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
-      return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, word);
+      return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, order);
     }
     const isNodeLost = lost !== undefined && lost.lostNode === job.node;
     return this.#endByHand(job, 'the move was cancelled.', async () => {
@@ -528,7 +552,7 @@ export class Mover {
       if (!this.#isSourceKnown(job) && (await this.#options.pools.find(id)) !== undefined) {
         return await this.#end(job, 'done', undefined);
       }
-      await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, isNodeLost));
+      await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, isNodeLost ? undefined : order));
       return await this.#end(job, 'cancelled', undefined);
     });
   }
@@ -595,11 +619,11 @@ export class Mover {
   }
 
   /** The same at the source of a move to another node, or of one that this node knows nothing of. */
-  async #cancelLeaving(id: VolumeId, word: LostOrder | number | undefined): Promise<MoveJob> {
+  async #cancelLeaving(id: VolumeId, { deadline, lost }: Cancelling): Promise<MoveJob> {
     const { peers } = this.#options;
-    const left = word === undefined ? await peers?.cancelLeaving(id) : undefined;
+    const left = lost === undefined ? await peers?.cancelLeaving(id) : undefined;
     if (left !== undefined) return left;
-    const freed = await this.#free(id, word);
+    const freed = await this.#free(id, lost, deadline);
     void this.#leftVolumes.remove();
     return freed;
   }
@@ -988,9 +1012,9 @@ export class Mover {
   }
 
   /** @returns 'ended' if the source has ended the move, 'unknown' if it knows nothing of the volume or the move */
-  async #hasLost(job: MoveJob): Promise<'ended' | 'unknown' | false> {
+  async #hasLost(job: MoveJob, signal = AbortSignal.timeout(planMs)): Promise<'ended' | 'unknown' | false> {
     try {
-      const sight = await this.#sourceOf(job, AbortSignal.timeout(planMs)).look();
+      const sight = await this.#sourceOf(job, signal).look();
       return sight === undefined && 'unknown';
     } catch (error) {
       if (error instanceof MoveForgotten) return 'unknown';
@@ -1058,7 +1082,7 @@ export class Mover {
    * Ends the fence of a move that this node knows nothing of, as its own disk was lost: otherwise the volume could never be used
    * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
    */
-  async #free(id: VolumeId, word: LostOrder | number | undefined): Promise<MoveJob> {
+  async #free(id: VolumeId, lost: LostOrder | undefined, deadline: Deadline): Promise<MoveJob> {
     const { objects, peers } = this.#options;
     this.#requireOpen(id);
     return objects.claim([{ object: id }], 'the end of a move', async () => {
@@ -1066,7 +1090,9 @@ export class Mover {
       const valid = copies.find(({ state }) => state.why === undefined);
       const [left, ...others] = copies.filter(({ state }) => state.why !== undefined);
       if (left === undefined || others.length > 0) {
-        throw new NotFound(`volume ${id} is not moving: see holdfast move status.`);
+        const { endedAt, state } = this.#ended.get(id) ?? {};
+        const last = state === 'cancelled' ? `; its last move was cancelled at ${endedAt}` : '';
+        throw new NotFound(`volume ${id} is not moving${last}: see holdfast move status.`);
       }
       const { pool, state } = left;
       const { fence } = state.mark;
@@ -1076,8 +1102,8 @@ export class Mover {
       } else if (state.why === 'closed') {
         await movesOf(pool).open(id, moveId);
       } else {
-        if (typeof word === 'object') requireInTime(id, word.deadline);
-        await movesOf(pool).takeBack(id, word);
+        requireInTime(id, deadline);
+        await movesOf(pool).takeBack(id, lost);
       }
       if (moveId !== '') await removeSnapshots(pool, { id, moveId });
       await peers?.takenBack(id);
@@ -1130,25 +1156,37 @@ export class Mover {
    * The same for a move from another node, which may have handed the volume over: the note that nothing is committed here
    * any more is durable before it takes the volume back.
    */
-  async #undoFrom(job: MoveJob, node: string, isNodeLost: boolean): Promise<void> {
+  async #undoFrom(job: MoveJob, node: string, asking: Cancelling | undefined): Promise<void> {
     const { objects, pools } = this.#options;
     const { id, to } = job;
     await objects.claim([{ object: id }], 'the end of a move', async () => {
       if ((await pools.find(id)) !== undefined) throw arrived(job);
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
-      if (!isNodeLost && !(await this.#hasLost(job))) {
-        const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
-        const state = (await source.look())?.state;
-        if (state?.mark.fence?.moveId === job.moveId) {
-          if (state.why === 'given') {
-            await source.takeBack(await (target ?? this.#anyMoves()).disclaim(id, state.mark, node));
-          } else await source.open();
-        }
-        await source.removeSnapshots();
-      }
+      if (asking !== undefined) await this.#askForUndo(job, node, target, asking);
       await target?.discard(id);
     });
+  }
+
+  async #askForUndo(job: MoveJob, node: string, target: PoolMoves | undefined, asking: Cancelling): Promise<void> {
+    const { id, moveId } = job;
+    asking.waitsFor = `node ${node} has not said whether it has handed the volume over, and nothing has changed`;
+    const looking = endingBy(asking.deadline, notCancelled(id, asking));
+    if (await this.#hasLost(job, looking)) return;
+    const state = (await this.#sourceOf(job, looking).look())?.state;
+    const source = this.#sourceOf(job, endingBy(deadlineWithin(planMs), notCancelled(id, asking)));
+    if (state?.mark.fence?.moveId === moveId) {
+      if (state.why === 'given') {
+        requireInTime(id, asking.deadline);
+        const word = await (target ?? this.#anyMoves()).disclaim(id, state.mark, node);
+        asking.waitsFor = `this node has given up its copy, and node ${node} has not said that the volume is there again`;
+        await source.takeBack(word);
+      } else {
+        asking.waitsFor = `node ${node}, which has the volume, has not ended its fence yet`;
+        await source.open();
+      }
+    }
+    await source.removeSnapshots();
   }
 
   /** All pools of the node share its notes. @throws Unavailable */
@@ -1305,6 +1343,14 @@ function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool
 
 function waitsForTurn({ title }: MoveSource): string {
   return `it waits until fewer moves from ${title} copy at a time.`;
+}
+
+/** Makes the error, with the words of that time. */
+function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable {
+  return () =>
+    new Unavailable(
+      `the move of volume ${id} is not cancelled yet: ${order.waitsFor}. The same command again goes on from there.`,
+    );
 }
 
 function starting(): Unavailable {

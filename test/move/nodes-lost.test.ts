@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, mock, test } from 'node:test';
 import { listMoves, showMove } from '../../src/admin/moving.ts';
 import type { Moving } from '../../src/admin/protocol.ts';
@@ -21,6 +23,31 @@ import { movesOf } from './two-pools.ts';
 
 const mib = 1n << 20n;
 const { id } = blockSpec;
+
+/** A node that takes connections, and says nothing. */
+class SilentNetwork implements AsyncDisposable {
+  readonly #sockets = new Set<Socket>();
+  readonly #server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    this.#sockets.add(socket);
+  });
+
+  static async open(): Promise<SilentNetwork> {
+    const network = new SilentNetwork();
+    network.#server.listen(0, '127.0.0.1');
+    await once(network.#server, 'listening');
+    return network;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+  }
+}
 
 /** Nothing is committed there. */
 function failCommits(node: MovingNode): void {
@@ -463,6 +490,69 @@ describe('a move whose target has no pool for it any more, between hand-over and
   });
 });
 
+describe('a cancel after the hand-over', () => {
+  test('says what is known if the first node does not answer, and the same one ends the move later', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    const moveId = await handedOver(a, b);
+    await using network = await SilentNetwork.open();
+    await introduce(a, b, { id, moveId }, 'again', network.port);
+    const cancel = (ms: number) => b.mover.cancel(id, undefined, deadlineOf(new Date(Date.now() + ms)));
+    for (let n = 0; n < 2; n++) {
+      await assert.rejects(cancel(500), {
+        name: 'Unavailable',
+        message: /not cancelled yet: node a has not said whether it has handed .*nothing has changed. The same command/,
+      });
+    }
+    assert.deepEqual((await movesOf(b.pool).noted(id)).generation, 0);
+    await introduce(a, b, { id, moveId });
+    await eventually(async () => assert.equal((await cancel(20_000)).state, 'cancelled'));
+    await using _usable = await deviceOf(a, id);
+    await assert.rejects(b.mover.cancel(id), /is not moving; its last move was cancelled at 2/);
+  });
+
+  test('is not carried out after its caller has gone: the node gives nothing up, and the move goes on', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await handedOver(a, b);
+    const deadline = { at: new Date(Date.now() + 15_000), endMs: performance.now() + 15_000 };
+    const stateOf = movesOf(a.pool).stateOf.bind(movesOf(a.pool));
+    const late = mock.method(movesOf(a.pool), 'stateOf', async (volume: typeof id) => {
+      deadline.at.setTime(0);
+      return stateOf(volume);
+    });
+    await assert.rejects(b.mover.cancel(id, undefined, deadline), {
+      name: 'Unavailable',
+      message: /not taken back in/,
+    });
+    late.mock.restore();
+    assert.equal((await movesOf(b.pool).noted(id)).generation, 0);
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+    assert.equal(b.sight(id).job.state, 'running');
+  });
+
+  test('does not wait for a disk that does not answer for ever', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await handedOver(a, b);
+    const hanging = Promise.withResolvers<void>();
+    mock.method(movesOf(a.pool), 'takeBack', () => hanging.promise);
+    const deadline = deadlineOf(new Date(Date.now() + 3_000));
+    await assert.rejects(b.mover.cancel(id, undefined, deadline), {
+      name: 'Unavailable',
+      message: /this node has given up its copy, and node a has not said that the volume is there again/,
+    });
+    hanging.resolve();
+    await eventually(() => assert.equal(b.sight(id).job.state, 'cancelled'));
+  });
+});
+
 describe('a node that was installed again between hand-over and commit', () => {
   const poolNames = ['data', 'other'];
 
@@ -477,12 +567,12 @@ describe('a node that was installed again between hand-over and commit', () => {
     await loseDisks(scratch, early, 'all');
     await using b = await MovingNode.open(scratch, broker, 'b');
     await assert.rejects(a.mover.cancel(id), /was handed over to node b: cancel the move there/);
-    await assert.rejects(a.mover.cancel(id, generation + 1), /may be on node b/);
+    await assert.rejects(a.mover.cancel(id, { lostNode: 'b', disclaimed: generation + 1 }), /may be on node b/);
     const word = await b.mover.disclaim(id, generation, 'a');
     assert.equal(await b.mover.disclaim(id, generation, 'a'), word);
     const { at, generation: noted } = await movesOf(b.pool).noted(id);
     assert.deepEqual([at, noted], ['a', word]);
-    assert.equal((await a.mover.cancel(id, word)).state, 'cancelled');
+    assert.equal((await a.mover.cancel(id, { lostNode: 'b', disclaimed: word })).state, 'cancelled');
     assert.equal(a.leavings.nodeFor(id), undefined);
     assert.deepEqual(await a.pool.listSnapshots(undefined, undefined, id), []);
     {

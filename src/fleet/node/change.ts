@@ -45,10 +45,12 @@ function volumeIn({ later_than, lost_node: lostNode, volume_id, words }: wire.Ch
   };
 }
 
-/** The controller has asked the node that it was handed over to. */
+/** The word of the node that it was handed over to counts with the name of that node alone: no published controller has sent it without. */
 function cancelledIn(request: wire.ChangeRequest): CancelOrder {
   const { disclaimed } = request;
-  return { ...volumeIn(request), ...(disclaimed !== 0n && { disclaimed: generationIn(disclaimed) }) };
+  const order = volumeIn(request);
+  const isWord = order.lostNode !== undefined && disclaimed !== 0n;
+  return { ...order, ...(isWord && { disclaimed: generationIn(disclaimed) }) };
 }
 
 /** Each takes a million generations. */
