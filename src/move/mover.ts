@@ -109,6 +109,8 @@ export interface CopySight {
   readonly generation: number;
   /** It is the volume, fenced or not. */
   readonly isVolume: boolean;
+  /** False: no pool has a copy. undefined: the driver is older, and does not say it. */
+  readonly isHere?: boolean | undefined;
   /** The other node that may have the volume, if there is no copy here, or none that is the volume. */
   readonly elsewhere?: string | undefined;
   /** When the volume was made, in RFC 3339: copies of one volume say the same. */
@@ -454,7 +456,19 @@ export class Mover {
   async arrival(id: VolumeId): Promise<void> {
     const run = this.#runs.get(id);
     const isComing = run !== undefined && (run.job.node !== undefined || run.progress.phase === 'switching');
-    if (isComing) await withTimeout(arrivalMs, Promise.allSettled([run.done]));
+    // Its fence may have ended as its target is silent, or its source has not heard yet that it has arrived.
+    if (!isComing || (await this.#isUsable(id))) return;
+    await withTimeout(arrivalMs, Promise.allSettled([run.done]));
+  }
+
+  /** True if a pool has a copy that is the volume. Never throws. */
+  async #isUsable(id: VolumeId): Promise<boolean> {
+    try {
+      const copies = await statesOf(await this.#having(id), id);
+      return copies.some(({ state }) => state.why === undefined);
+    } catch {
+      return false;
+    }
   }
 
   /** True if the volume is moving into a pool of this node. @throws Unavailable while that is not known */
@@ -721,11 +735,12 @@ export class Mover {
         this.#requireOpen(id);
         const { at, generation = 0 } = (await this.noteOf(id)) ?? {};
         // A node that gives a copy up notes two generations above that of the source, which may take it back.
-        return { generation: Math.max(0, generation - 2), isVolume: false, elsewhere: at, createdAt: undefined };
+        return { generation: Math.max(0, generation - 2), isVolume: false, isHere: false, elsewhere: at };
       }
       return {
         generation: copy.state.mark.generation,
         isVolume: volume !== undefined,
+        isHere: true,
         elsewhere: volume === undefined ? await movesOf(copy.pool).whereElse(id) : undefined,
         createdAt: (await copy.pool.find(id))?.createdAt,
       };

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { adminService } from '../../src/admin/service.ts';
 import { changeFleet } from '../../src/cli/fleet/change.ts';
 import type { Output } from '../../src/cli/output/output.ts';
+import { contract, encode } from '../../src/csi/contract.ts';
 import type { FleetMoves } from '../../src/fleet/controller/fleet-moves.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { TakenBackKeeper, type TakenBackKeeperOptions } from '../../src/fleet/controller/keepers/taken-back-keeper.ts';
@@ -34,6 +35,11 @@ import { tell } from './support/told-fleet.ts';
 const place = { namespace: 'holdfast', name: 'holdfast-controller' };
 const volumeId = volumeIdFor('b', 'data', 'data');
 const createdAt = '2026-11-01T10:00:00.000Z';
+
+const usual: Omit<ChangeWishes, 'change' | 'node' | 'volume'> = {
+  ...{ lostNode: undefined, lostPool: undefined, toPool: undefined, limitBytesPerSecond: undefined },
+  ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false },
+};
 
 /** Node a takes the volume back from node b, and the controller has not heard of the end of that. */
 describe('a note that a volume may have been taken back', () => {
@@ -147,10 +153,7 @@ describe('a note that a volume may have been taken back', () => {
     tell(known, 'a', []);
     const lost = new LinkLost('The link to node a was lost; try again.');
     let copy: CopySight = { generation: 1, isVolume: false, elsewhere: 'b', createdAt };
-    const wishes: ChangeWishes = {
-      ...{ change: 'restore', node: 'a', volume: volumeId, lostNode: 'b', lostPool: undefined, toPool: undefined },
-      ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false, limitBytesPerSecond: undefined },
-    };
+    const wishes: ChangeWishes = { ...usual, change: 'restore', node: 'a', volume: volumeId, lostNode: 'b' };
     const restore = () =>
       changeFleet(
         {
@@ -345,11 +348,7 @@ describe('a note that a volume may have been taken back', () => {
           moves: { list: () => [], copyAt: async () => copy, disclaim: async () => 3 } as unknown as FleetMoves,
           sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
         },
-        {
-          ...{ change: 'cancel', node: 'a', volume: volumeId, lostNode: undefined, lostPool: undefined },
-          ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false, toPool: undefined },
-          limitBytesPerSecond: undefined,
-        },
+        { ...usual, change: 'cancel', node: 'a', volume: volumeId },
         {} as Output,
         new AbortController().signal,
       );
@@ -390,6 +389,69 @@ describe('a note that a volume may have been taken back', () => {
     assert.equal((await noted())?.words, 1);
   });
 
+  test('of a volume that was deleted stands against no copy of a later one with its id, and its copies stay earlier ones', async () => {
+    const [earlyAt, lateAt] = ['2026-10-01T10:00:00.000Z', createdAt];
+    const copy = { volumeId, node: 'a', lostNode: 'b', generation: 1 };
+    const first = await noteNow();
+    await confirmTakenBack(api, place, volumeId, { at: first.at, generation: 7, createdAt: earlyAt });
+    for (const same of [earlyAt, undefined]) {
+      await assert.rejects(noteTakingBack(api, place, { ...copy, createdAt: same }), /on node a is an earlier one/);
+    }
+    const { at } = await noteTakingBack(api, place, { ...copy, createdAt: lateAt });
+    // It has moved on from there.
+    const heard = await look({ generation: 3, isVolume: false, elsewhere: 'c', createdAt: lateAt });
+    assert.deepEqual(
+      heard.map((word) => 'generation' in word && word.generation),
+      [7, 3],
+    );
+    const sure = { node: 'a', lostNode: 'b' };
+    const deleted = { ...sure, at: first.at, generation: 7, createdAt: earlyAt };
+    assert.deepEqual(await noted(), { ...sure, at, generation: 3, createdAt: lateAt, deleted });
+    await assert.rejects(noteTakingBack(api, place, { ...copy, createdAt: earlyAt }), {
+      name: 'FailedPrecondition',
+      message: /was made again since .*: the copy on node a is of a volume that was deleted/,
+    });
+    const next = await noteTakingBack(api, place, { ...copy, generation: 4, createdAt: lateAt });
+    assert.deepEqual(next.deleted, deleted);
+    await dropTakenBack(api, place, volumeId, next);
+    assert.deepEqual((await noted())?.deleted, deleted);
+  });
+
+  test('is made for the source of an older driver, which does not say whether it has a copy, once all nodes are there', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'b', 'c']);
+    for (const node of ['a', 'b']) tell(known, node, []);
+    const refused = new FailedPrecondition('it is used.');
+    let copy: CopySight = { generation: 0, isVolume: false };
+    const moving = { id: volumeId, from: 'data', to: 'data', fromNode: 'a', state: 'failed', startedAt: createdAt };
+    const part = contract.lookupType('holdfast.fleet.v1.LookPart');
+    const calls = {
+      call: () => Promise.reject(refused),
+      async *stream() {
+        yield encode(part, { items: [JSON.stringify(moving)] });
+      },
+    };
+    const cancel = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: {
+            ...{ list: () => [], endsOf: () => ['a', 'b'], beforeCancel: async () => undefined },
+            copyAt: async () => copy,
+          } as unknown as FleetMoves,
+          sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'cancel', node: 'b', volume: volumeId },
+        {} as Output,
+        new AbortController().signal,
+      );
+    await assert.rejects(cancel(), { name: 'Unavailable', message: /and c is away since/ });
+    copy = { ...copy, isHere: false };
+    await assert.rejects(cancel(), refused);
+    copy = { ...copy, isHere: true };
+    await assert.rejects(cancel(), { name: 'Unavailable', message: /and c is away since/ });
+  });
+
   test('keeps an earlier copy in the trash of another node, as long as not all nodes are there', async () => {
     const known = new FleetState();
     known.expect(['a', 'b', 'c']);
@@ -402,11 +464,7 @@ describe('a note that a volume may have been taken back', () => {
           moves: { list: () => [] } as unknown as FleetMoves,
           sessions: { get: () => ({ calls: { call: () => Promise.reject(sent) } }) } as unknown as Sessions,
         },
-        {
-          ...{ change: 'restore', node, volume: volumeId, lostNode: undefined, lostPool: undefined, toPool: undefined },
-          ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false },
-          limitBytesPerSecond: undefined,
-        },
+        { ...usual, change: 'restore', node, volume: volumeId },
         {} as Output,
         new AbortController().signal,
       );

@@ -524,6 +524,13 @@ describe('a move between two pools of a node', () => {
     });
     await node.mover.start(id, 'xfs', undefined);
     await eventually(() => assert.equal(node.sight().trouble, 'pool xfs is in quarantine.'));
+    await eventually(async () => assert.equal((await movesOf(node.pools.get('plain')).stateOf(id)).why, undefined));
+    assert.equal(node.sight().progress?.phase, 'switching');
+    const timers = mock.method(globalThis, 'setTimeout');
+    // A pod need not wait for what is there.
+    await node.mover.arrival(id);
+    assert.ok(timers.mock.calls.every(({ arguments: [, ms] }) => ms !== 8_000));
+    timers.mock.restore();
     broken.mock.restore();
     let before = '';
     await eventually(async () => {

@@ -284,7 +284,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
     assert.ok(generation > 100_000, `${generation}`);
     assert.equal(await movesOf(b.pool).whereElse(id), undefined);
     assert.deepEqual(await b.mover.copyOf(id), {
-      ...{ generation, isVolume: true, elsewhere: undefined },
+      ...{ generation, isVolume: true, isHere: true, elsewhere: undefined },
       createdAt: (await b.pool.find(id))?.createdAt,
     });
     // As the controller tells it.

@@ -369,15 +369,33 @@ describe('a move between two nodes', () => {
       message: /not handed over to node b/,
     });
     const { createdAt } = (await a.pool.find(id)) ?? assert.fail();
-    assert.deepEqual(await a.mover.copyOf(id), { generation: 0, isVolume: true, elsewhere: undefined, createdAt });
+    assert.deepEqual(await a.mover.copyOf(id), {
+      generation: 0,
+      isVolume: true,
+      isHere: true,
+      elsewhere: undefined,
+      createdAt,
+    });
     const answer = await movesOf(a.pool).give(id, fence);
     const record = await movesOf(b.pool).recordFor((await a.pool.find(id)) ?? assert.fail());
     {
       await using incoming = await movesOf(b.pool).receive(record, moveId);
       await incoming.commit(record, { moveId, readUnder: fence.fenceId }, answer);
     }
-    assert.deepEqual(await b.mover.copyOf(id), { generation: 1, isVolume: true, elsewhere: undefined, createdAt });
-    assert.deepEqual(await a.mover.copyOf(id), { generation: 0, isVolume: false, elsewhere: 'b', createdAt });
+    assert.deepEqual(await b.mover.copyOf(id), {
+      generation: 1,
+      isVolume: true,
+      isHere: true,
+      elsewhere: undefined,
+      createdAt,
+    });
+    assert.deepEqual(await a.mover.copyOf(id), {
+      generation: 0,
+      isVolume: false,
+      isHere: true,
+      elsewhere: 'b',
+      createdAt,
+    });
     await assert.rejects(a.mover.settle(id, 0, 'b'), { name: 'FailedPrecondition' });
     await assert.rejects(a.mover.settle(id, 1, 'c'), {
       name: 'FailedPrecondition',

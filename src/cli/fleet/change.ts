@@ -76,10 +76,10 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     await fleet.moves.beforeCancel(node, id);
     return order();
   }
-  const { generation, otherNode, source } = left;
+  const { createdAt, generation, otherNode, source } = left;
   await requireAlone(fleet, { volumeId: id, node: source, otherNode });
   if (otherNode === undefined) return order();
-  const copy = { volumeId: id, node: source, lostNode: otherNode, generation };
+  const copy = { volumeId: id, node: source, lostNode: otherNode, generation, createdAt };
   return takeBack(fleet, copy, async ({ earlier, words }) => {
     if (otherNode !== node) {
       const disclaimed = await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
@@ -115,7 +115,7 @@ async function restoreTrashed(
 }
 
 /** The copy that the end of a move makes the volume again. */
-interface LeftCopy extends Pick<CopySight, 'generation'> {
+interface LeftCopy extends Pick<CopySight, 'createdAt' | 'generation'> {
   readonly source: string;
   /** The node that it was handed over to; undefined: another pool of its node, as far as that is known. */
   readonly otherNode: string | undefined;
@@ -127,18 +127,19 @@ async function leftCopy(fleet: ChangedFleet, { id, node }: Found, signal: AbortS
   const source = await sourceOf(fleet, { id, node }, signal);
   if (source !== undefined) {
     const copy = await moves.copyAt(source, id);
-    return isLeft(copy) ? { source, otherNode: node, generation: copy.generation } : undefined;
+    const { createdAt, generation } = copy;
+    return isLeft(copy) ? { source, otherNode: node, createdAt, generation } : undefined;
   }
   const copy = await moves.copyAt(node, id).catch(() => undefined);
   if (copy !== undefined && !isLeft(copy)) return undefined;
-  const { elsewhere, generation = 0 } = copy ?? {};
+  const { createdAt, elsewhere, generation = 0 } = copy ?? {};
   if (elsewhere !== undefined && !isReinstalled(fleet, id, elsewhere)) return undefined;
-  return { source: node, otherNode: elsewhere, generation };
+  return { source: node, otherNode: elsewhere, createdAt, generation };
 }
 
-/** True if there is a copy that is not the volume. */
-function isLeft({ createdAt, isVolume }: CopySight): boolean {
-  return !isVolume && createdAt !== undefined;
+/** True if there is a copy that is not the volume, or may be one, as an older driver does not say it: all nodes are asked then. */
+function isLeft({ isHere, isVolume }: CopySight): boolean {
+  return !isVolume && isHere !== false;
 }
 
 /** True if a node that a volume was handed over to is there, and says nothing of that: it can give up what it could commit. */

@@ -188,12 +188,13 @@ export class FleetMoves {
   /** The copy of a volume that a node has. @throws HoldfastError */
   async copyAt(node: string, volumeId: string): Promise<CopySight> {
     const bytes = await this.#send(node, 'ReadCopy', { volume_id: volumeId });
-    const { created_at: createdAt, elsewhere, generation, usable } = decode<wire.CopyTold>(copyType, bytes);
+    const { created_at: createdAt, elsewhere, generation, place, usable } = decode<wire.CopyTold>(copyType, bytes);
     if (generation > BigInt(Number.MAX_SAFE_INTEGER)) {
       throw new InternalError(`Node ${node} says that volume ${volumeId} is of generation ${generation}: look there.`);
     }
     return {
       ...{ generation: Number(generation), isVolume: usable },
+      ...(place !== 'UNKNOWN' && { isHere: place === 'POOL' }),
       ...(elsewhere !== '' && { elsewhere }),
       ...(createdAt !== '' && { createdAt }),
     };

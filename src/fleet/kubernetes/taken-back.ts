@@ -21,6 +21,9 @@ const confirmed = ordered.extend({
 const schema = confirmed.extend({
   generation: confirmed.shape.generation.optional().describe('undefined: it is not sure that it is the volume'),
   earlier: confirmed.optional().describe('stands as long as that is not sure'),
+  deleted: confirmed
+    .optional()
+    .describe('of a volume that had the id before, and was deleted: its copies are used no more either'),
   words: z.int().positive().optional().describe('the number of notes since that one of which none became sure'),
   isRenewed: z
     .literal(true)
@@ -70,6 +73,8 @@ export interface TakingBack extends Pick<TakenBack, 'lostNode' | 'node'> {
   readonly asked?: string | undefined;
   /** The copy's, if it becomes later than itself alone; undefined: later than each of which there is a note. */
   readonly generation?: number | undefined;
+  /** When the volume of that copy was made, in RFC 3339; undefined: a driver that is older has not said it. */
+  readonly createdAt?: string | undefined;
 }
 
 /**
@@ -80,7 +85,7 @@ export interface TakingBack extends Pick<TakenBack, 'lostNode' | 'node'> {
 export async function noteTakingBack(
   api: KubernetesApi,
   place: ObjectPlace,
-  { asked, generation, lostNode, node, volumeId }: TakingBack,
+  { asked, createdAt, generation, lostNode, node, volumeId }: TakingBack,
 ): Promise<TakenBack> {
   const nowMs = Date.now();
   let note: TakenBack = { node, lostNode, at: new Date(nowMs).toISOString() };
@@ -91,7 +96,7 @@ export async function noteTakingBack(
     // A copy that becomes later than itself alone is later than each that the same node had before.
     const isAgain = unsure?.node === node && unsure.lostNode === lostNode && (generation !== undefined || isFull);
     const followed = unsure && (isAgain ? renewing(unsure) : replacing(unsure));
-    note = { ...note, earlier: before && sureNote(before), ...followed };
+    note = { ...note, earlier: before && sureNote(before), deleted: before?.deleted, ...followed };
     const isOther = before !== undefined && before.node !== node && before.generation === undefined;
     // The clocks of the replicas differ: the node is asked as well. One that is lost does nothing any more.
     const isAsked = before !== undefined && (before.at === asked || before.node === lostNode);
@@ -100,7 +105,7 @@ export async function noteTakingBack(
         `Node ${before.node} may be taking volume ${volumeId} back just now: try again in a minute.`,
       );
     }
-    if (generation !== undefined) requireLatest(volumeId, note, generation);
+    if (generation !== undefined) requireLatest(volumeId, note, { createdAt, generation });
     if ((note.replaced?.length ?? 0) > maxReplaced) {
       throw new Unavailable(
         `Nodes were ordered ${maxReplaced} times to take volume ${volumeId} back, and have not said how that has ended: try again in some minutes.`,
@@ -132,9 +137,14 @@ function renewing({ replaced, words }: TakenBack): Pick<TakenBack, 'isRenewed' |
 function requireLatest(
   volumeId: string,
   { earlier, lostNode, node, replaced = [], words = 0 }: TakenBack,
-  generation: number,
+  { createdAt, generation }: Pick<TakingBack, 'createdAt'> & Pick<ConfirmedTakenBack, 'generation'>,
 ): void {
-  if (earlier !== undefined && earlier.generation > generation) {
+  if (earlier !== undefined && isOfLaterVolume(earlier, createdAt)) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} was made again since the one of this copy, and node ${earlier.node} has taken that back: the copy on node ${node} is of a volume that was deleted.`,
+    );
+  }
+  if (earlier !== undefined && isOfSameVolume(earlier, createdAt) && earlier.generation > generation) {
     throw new FailedPrecondition(
       `volume ${volumeId} was taken back by node ${earlier.node}: the copy on node ${node} is an earlier one.`,
     );
@@ -144,6 +154,18 @@ function requireLatest(
   throw new Unavailable(
     `${other === undefined ? 'A node' : `Node ${other.node}`} may have taken volume ${volumeId} back, and has not said so: try again in a minute. If it never does: kubectl holdfast forget-node ${lostNode}, and then --node-is-lost ${lostNode}.`,
   );
+}
+
+/** Also where that is not known: a copy that is refused harms nothing. */
+function isOfSameVolume({ createdAt }: ConfirmedTakenBack, other: string | undefined): boolean {
+  return createdAt === undefined || other === undefined || createdAt === other;
+}
+
+/** True if the note is of a volume that has that id since one that was made at that time was deleted, by the clocks of their nodes. */
+function isOfLaterVolume(earlier: ConfirmedTakenBack, other: string | undefined): boolean {
+  const { createdAt } = earlier;
+  if (isOfSameVolume(earlier, other) || createdAt === undefined || other === undefined) return false;
+  return Date.parse(createdAt) > Date.parse(other);
 }
 
 function countOf(notes: ReadonlyMap<string, TakenBack>): number {
@@ -177,14 +199,15 @@ export async function settleTakenBack(
 /** @returns undefined: the copy does not show it */
 function wasTakenBack(
   { earlier, lostNode }: TakenBack,
-  { elsewhere, generation, isVolume }: SeenCopy,
+  { createdAt, elsewhere, generation, isVolume }: SeenCopy,
 ): boolean | undefined {
   // A copy that is taken back has a later generation than any that was handed over.
   if (isVolume) return generation > 0;
   // Its node knows nothing of it.
   if (elsewhere === undefined) return undefined;
   // It may have gone on from there since.
-  return elsewhere !== lostNode && generation > (earlier?.generation ?? 0);
+  const before = earlier !== undefined && isOfSameVolume(earlier, createdAt) ? earlier.generation : 0;
+  return elsewhere !== lostNode && generation > before;
 }
 
 /** The volume was taken back, and other copies of it are earlier ones. A later note stays. @throws Unavailable */
@@ -197,8 +220,9 @@ export async function confirmTakenBack(
   const standing = await notesIn(api, place).change((notes) => {
     const note = notes.get(volumeId);
     if (note?.at !== at || note.generation !== undefined) return false;
-    const { lostNode, node } = note;
-    notes.set(volumeId, { at, createdAt, generation, lostNode, node });
+    const { earlier, lostNode, node } = note;
+    const deleted = earlier === undefined || isOfSameVolume(earlier, createdAt) ? note.deleted : earlier;
+    notes.set(volumeId, { at, createdAt, generation, lostNode, node, deleted });
     return true;
   });
   return standing.get(volumeId);
@@ -214,15 +238,15 @@ export async function dropTakenBack(
   const standing = await notesIn(api, place).change((notes) => {
     const note = notes.get(volumeId);
     if (note?.at !== at || note.generation !== undefined) return false;
-    const { earlier, replaced = [], words = 0 } = note;
+    const { deleted, earlier, replaced = [], words = 0 } = note;
     const last = replaced.at(-1);
     // An earlier controller has replaced another one, and that may have made a copy the volume: this one counts for it.
     if (last === undefined && words > 0) return false;
     if (last !== undefined) {
       const rest = words > 1 ? { words: words - 1, replaced: replaced.slice(0, -1) } : {};
-      notes.set(volumeId, { ...last, earlier, ...rest });
+      notes.set(volumeId, { ...last, earlier, deleted, ...rest });
     } else if (earlier === undefined) notes.delete(volumeId);
-    else notes.set(volumeId, earlier);
+    else notes.set(volumeId, { ...earlier, deleted });
     return true;
   });
   return standing.get(volumeId);

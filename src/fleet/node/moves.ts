@@ -33,8 +33,9 @@ export function copyCalls(mover: Pick<Mover, 'copyOf'>, options: CallOptions): R
 function copyHandlers(mover: Pick<Mover, 'copyOf'>): Pick<MovesHandlers, 'ReadCopy'> {
   return {
     async ReadCopy({ volume_id }) {
-      const { createdAt = '', elsewhere = '', generation, isVolume } = await mover.copyOf(idIn(volume_id));
-      return { generation: BigInt(generation), usable: isVolume, elsewhere, created_at: createdAt };
+      const { createdAt = '', elsewhere = '', generation, isHere, isVolume } = await mover.copyOf(idIn(volume_id));
+      const place = isHere === true ? 'POOL' : 'NONE';
+      return { generation: BigInt(generation), usable: isVolume, elsewhere, created_at: createdAt, place };
     },
   };
 }

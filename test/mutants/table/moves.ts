@@ -1255,6 +1255,14 @@ export const moveMutants: readonly Mutant[] = [
     only: 'does not answer for ever',
   },
   {
+    name: 'a pod does not wait for a volume that can be used where it is',
+    file: 'src/move/mover.ts',
+    text: ' || (await this.#isUsable(id))) return;',
+    replacement: ') return;',
+    killer: 'test/move/mover.test.ts',
+    only: 'ends the fence, and goes on when it does',
+  },
+  {
     name: 'a move that has ended lets its target read nothing',
     ...nodes,
     file: 'src/move/nodes/leavings.ts',
@@ -1877,16 +1885,16 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a volume that was taken back and has moved on is known by the note of the node that took it',
     file: 'src/move/mover.ts',
-    text: 'return { generation: Math.max(0, generation - 2), isVolume: false, elsewhere: at, createdAt: undefined };',
-    replacement: 'return { generation: 0, isVolume: false, elsewhere: undefined, createdAt: undefined };',
+    text: 'return { generation: Math.max(0, generation - 2), isVolume: false, isHere: false, elsewhere: at };',
+    replacement: 'return { generation: 0, isVolume: false, isHere: false };',
     killer: 'test/fleet/taken-back.test.ts',
     only: 'has moved on before the look',
   },
   {
     name: 'a note of a volume that was taken back counts for no less than the one before it',
     file: 'src/fleet/kubernetes/taken-back.ts',
-    text: 'generation > (earlier?.generation ?? 0)',
-    replacement: 'generation > 0',
+    text: 'generation > before;',
+    replacement: 'generation > 0;',
     killer: 'test/fleet/taken-back.test.ts',
     only: 'for less than',
   },
@@ -1932,8 +1940,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a lost node hears of a volume that was taken back and has gone on since',
     file: 'src/fleet/kubernetes/taken-back.ts',
-    text: 'return elsewhere !== lostNode && generation > (earlier?.generation ?? 0);',
-    replacement: 'return undefined;',
+    text: 'return elsewhere !== lostNode && generation > before;',
+    replacement: 'return before < 0 ? true : undefined;',
     killer: 'test/fleet/taken-back.test.ts',
   },
   {

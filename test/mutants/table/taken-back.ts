@@ -14,7 +14,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a note that goes lets the one before it stand again',
     ...notes,
-    text: 'notes.set(volumeId, { ...last, earlier, ...rest });',
+    text: 'notes.set(volumeId, { ...last, earlier, deleted, ...rest });',
     replacement: 'notes.delete(volumeId);',
     only: 'goes, and the volume is at a node that is away',
   },
@@ -28,8 +28,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a note that is sure does not go',
     ...notes,
-    text: ' || note.generation !== undefined) return false;\n    const { earlier',
-    replacement: ') return false;\n    const { earlier',
+    text: ' || note.generation !== undefined) return false;\n    const { deleted',
+    replacement: ') return false;\n    const { deleted',
     only: 'is sure by now',
   },
   {
@@ -77,8 +77,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a cancel before the hand-over waits for no node that is away',
     ...cancel,
-    text: 'return !isVolume && createdAt !== undefined;',
-    replacement: 'return createdAt !== undefined;',
+    text: 'return !isVolume && isHere !== false;',
+    replacement: 'return isHere !== false;',
     only: 'is refused while any node is away',
   },
   {
@@ -108,9 +108,45 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy is not taken for the latest one while another node may have taken the volume back',
     ...notes,
-    text: 'if (generation !== undefined) requireLatest(volumeId, note, generation);',
+    text: 'if (generation !== undefined) requireLatest(volumeId, note, { createdAt, generation });',
     replacement: '',
     only: 'that may be an earlier one',
+  },
+  {
+    name: 'the note of a volume that was deleted does not stand against another one with its id',
+    ...notes,
+    text: ' && isOfSameVolume(earlier, createdAt) && earlier.generation > generation) {',
+    replacement: ' && earlier.generation > generation) {',
+    only: 'of a volume that was deleted',
+  },
+  {
+    name: 'a copy of a volume that was deleted does not come back beside a later one with its id',
+    ...notes,
+    text: 'if (earlier !== undefined && isOfLaterVolume(earlier, createdAt)) {',
+    replacement: 'if (earlier === undefined) {',
+    only: 'of a volume that was deleted',
+  },
+  {
+    name: 'a node hears also that it has a copy of a volume which was deleted',
+    ...notes,
+    text: '|| isOfSameVolume(earlier, createdAt) ? note.deleted : earlier;',
+    replacement: '? note.deleted : undefined;',
+    only: 'of a volume that was deleted',
+  },
+  {
+    name: 'a copy that went on is later than one of its volume, and of no other one',
+    ...notes,
+    text: 'earlier !== undefined && isOfSameVolume(earlier, createdAt) ? earlier.generation : 0;',
+    replacement: 'earlier?.generation ?? 0;',
+    only: 'of a volume that was deleted',
+  },
+  {
+    name: 'a driver that does not say whether it has a copy may have one that was handed over',
+    file: 'src/cli/fleet/change.ts',
+    text: 'return !isVolume && isHere !== false;',
+    replacement: 'return !isVolume && isHere === true;',
+    killer: 'test/fleet/taken-back.test.ts',
+    only: 'of an older driver',
   },
   {
     name: 'a copy that is earlier than one that was taken back does not come out of the trash',

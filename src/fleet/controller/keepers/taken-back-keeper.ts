@@ -81,7 +81,7 @@ export class TakenBackKeeper {
         sure.set(volumeId, counted);
         count();
       }
-      if (counted !== undefined) await this.#outdateOthers(volumeId, counted, silent);
+      if (counted !== undefined) await this.#outdateOthers(volumeId, [counted, standing?.deleted], silent);
     }
   }
 
@@ -112,23 +112,33 @@ export class TakenBackKeeper {
 
   async #outdateOthers(
     volumeId: string,
-    { at, createdAt, generation, node }: ConfirmedTakenBack,
+    [now, deleted]: readonly [now: ConfirmedTakenBack, deleted: ConfirmedTakenBack | undefined],
     silent: Set<string>,
   ): Promise<void> {
-    const { log, moves, state } = this.#options;
+    const { log, state } = this.#options;
     for (const other of state.doubted(volumeId)) {
       if (silent.has(other)) continue;
-      const facts = { volume_id: volumeId, node: other, now_on: node };
+      const facts = { volume_id: volumeId, node: other, now_on: now.node };
       try {
-        const { isOutdated } = await moves.outdate(other, { volumeId, generation, node, takenBackAt: at, createdAt });
+        const isDeleted = deleted !== undefined && (await this.#outdate(volumeId, deleted, other));
+        const isOutdated = await this.#outdate(volumeId, now, other);
         this.#late.delete(volumeId);
         state.believe(volumeId, other);
-        if (isOutdated) log.info(facts, 'a node that was lost knows that a volume was taken back from it');
+        if (isOutdated || isDeleted) log.info(facts, 'a node that was lost knows that a volume was taken back from it');
       } catch (error) {
         this.#failed(volumeId, other, error, silent);
         this.#warn(`${volumeId} at ${other}`, error, facts);
       }
     }
+  }
+
+  async #outdate(
+    volumeId: string,
+    { at, createdAt, generation, node }: ConfirmedTakenBack,
+    other: string,
+  ): Promise<boolean> {
+    const word = { volumeId, generation, node, takenBackAt: at, createdAt };
+    return (await this.#options.moves.outdate(other, word)).isOutdated;
   }
 
   #warn(about: string, error: unknown, facts: object): void {

@@ -20,7 +20,7 @@ export interface ChangeRequestInput {
    */
   'later_than'?: (number | string | Long);
   /**
-   * For CancelMove at a node that has handed the volume over: the answer of DisclaimCopy of the node that it was handed over to. 0: none.
+   * For CancelMove at a node that has handed the volume over: the answer of DisclaimCopy of lost_node, which it was handed over to. 0: none.
    * An older driver passes over it, and refuses.
    */
   'disclaimed'?: (number | string | Long);
@@ -52,7 +52,7 @@ export interface ChangeRequest {
    */
   'later_than': (Long);
   /**
-   * For CancelMove at a node that has handed the volume over: the answer of DisclaimCopy of the node that it was handed over to. 0: none.
+   * For CancelMove at a node that has handed the volume over: the answer of DisclaimCopy of lost_node, which it was handed over to. 0: none.
    * An older driver passes over it, and refuses.
    */
   'disclaimed': (Long);

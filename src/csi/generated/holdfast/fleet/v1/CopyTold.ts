@@ -3,6 +3,36 @@
 
 import type { Long } from '../../../../long.ts';
 
+// Original file: fleet.proto
+
+export const _holdfast_fleet_v1_CopyTold_Place = {
+  /**
+   * A driver that is older than this field does not say it.
+   */
+  UNKNOWN: 'UNKNOWN',
+  /**
+   * No pool has a copy.
+   */
+  NONE: 'NONE',
+  POOL: 'POOL',
+} as const;
+
+export type _holdfast_fleet_v1_CopyTold_PlaceInput =
+  /**
+   * A driver that is older than this field does not say it.
+   */
+  | 'UNKNOWN'
+  | 0
+  /**
+   * No pool has a copy.
+   */
+  | 'NONE'
+  | 1
+  | 'POOL'
+  | 2
+
+export type _holdfast_fleet_v1_CopyTold_Place = typeof _holdfast_fleet_v1_CopyTold_Place[keyof typeof _holdfast_fleet_v1_CopyTold_Place] | number
+
 export interface CopyToldInput {
   /**
    * Of the copy. Without one: of a copy that was here, by the node's note. 0: neither has ever moved.
@@ -20,6 +50,7 @@ export interface CopyToldInput {
    * RFC 3339: when the volume was made. Copies of one volume say the same.
    */
   'created_at'?: (string);
+  'place'?: (_holdfast_fleet_v1_CopyTold_PlaceInput);
 }
 
 export interface CopyTold {
@@ -39,4 +70,5 @@ export interface CopyTold {
    * RFC 3339: when the volume was made. Copies of one volume say the same.
    */
   'created_at': (string);
+  'place': (_holdfast_fleet_v1_CopyTold_Place);
 }
