@@ -159,7 +159,12 @@ export const moving = z.object({
   leftBytes: bytes
     .optional()
     .describe('what stays where it went after a failure, until it is cancelled or ordered again'),
-  name: z.string().optional().describe('of the volume, once all of it has come, and while it is not there yet'),
+  name: z
+    .string()
+    .optional()
+    .describe(
+      'of the volume, if all of it has come, and is not the volume yet or became it without its source (move finish)',
+    ),
   claim,
   asOf: z
     .string()

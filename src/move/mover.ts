@@ -661,7 +661,7 @@ export class Mover {
       const moveId = state.mark.fence?.moveId ?? '';
       if (await movesOf(pool).settle(id, { moveId, generation })) continue;
       throw new Unavailable(
-        `volume ${id} is in pool ${valid.pool.name}, and pool ${pool.name} has a copy of it that is no earlier one, which would be the volume after its deletion: stop the driver, and move that out of pool ${pool.name}. Then the volume can be deleted.`,
+        `volume ${id} is in pool ${valid.pool.name}, and pool ${pool.name} has a copy of it that is no earlier one, as a disk may have that was in another node: it would be the volume once the one in pool ${valid.pool.name} is deleted. Stop the driver, move the copy out of pool ${pool.name}, and start the driver: then the volume can be deleted.`,
       );
     }
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { changeFleet } from '../../src/cli/fleet/change.ts';
 import type { Output } from '../../src/cli/output/output.ts';
-import { contract, decode } from '../../src/csi/contract.ts';
+import { contract, decode, encode } from '../../src/csi/contract.ts';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { FleetMoves } from '../../src/fleet/controller/fleet-moves.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
@@ -15,13 +15,33 @@ import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
 import { tell } from './support/told-fleet.ts';
 
-const [one, two] = ['one', 'two'].map((name) => volumeIdFor('a', 'data', name));
+const one = volumeIdFor('a', 'data', 'one');
+const two = volumeIdFor('a', 'data', 'two');
 
 /** A PersistentVolume of that claim. */
 const recorded = (name: string, volumeHandle: string | undefined = one, driver = 'holdfast.csi.dev') => ({
   metadata: { name },
   spec: { csi: { driver, volumeHandle }, claimRef: { namespace: 'shop', name: 'data-db-0' } },
 });
+
+const listedVolume = {
+  ...{ name: 'pv', claim: { namespace: 'shop', name: 'data-db-0' }, pool: 'data', sizeBytes: '1', parameters: {} },
+  ...{ content: { type: 'block' }, accessModes: ['SINGLE_NODE_WRITER'], provisioning: 'thin', blockSizeBytes: 4096 },
+  ...{ createdAt: '2026-11-01T10:00:00.000Z', undeleteSeconds: 0, state: 'detached', devices: [], stagedAt: [] },
+  ...{ publishedAt: [], snapshots: [] },
+};
+
+/** The volumes of some nodes that have that claim. */
+type Listed = Readonly<Record<string, readonly string[]>>;
+
+function listing(ids: readonly string[]) {
+  const items = ids.map((id) => JSON.stringify({ ...listedVolume, id }));
+  return {
+    async *stream() {
+      yield encode(contract.lookupType('holdfast.fleet.v1.LookPart'), { items });
+    },
+  };
+}
 
 describe('a volume whose record is lost with its node', () => {
   const scratch = new Scratch('named-by-claim');
@@ -40,12 +60,12 @@ describe('a volume whose record is lost with its node', () => {
   });
 
   /** @returns the volume that node b is ordered to finish the move of */
-  async function finished(volume: string, items: readonly object[]): Promise<string> {
+  async function finished(volume: string, items: readonly object[], listed: Listed = {}): Promise<string> {
     double.known.answers.set('/persistentvolumes', [200, { metadata: {}, items }]);
     const state = new FleetState();
     state.expect(['a', 'b']);
     state.forget(['a']);
-    tell(state, 'b', []);
+    for (const node of ['b', ...Object.keys(listed)]) tell(state, node, []);
     const ordered: string[] = [];
     const calls = {
       async call({ request }: { readonly request: Buffer }) {
@@ -67,7 +87,10 @@ describe('a volume whose record is lost with its node', () => {
         list: () => [],
         copyAt: async () => ({ generation: 0, isVolume: false }),
       } as unknown as FleetMoves,
-      sessions: { find: () => undefined, get: () => ({ calls }) } as unknown as Sessions,
+      sessions: {
+        find: (node: string) => ({ calls: listing(listed[node] ?? []) }),
+        get: () => ({ calls }),
+      } as unknown as Sessions,
     };
     await changeFleet(fleet, wishes, {} as Output, new AbortController().signal).catch((error: unknown) => {
       if (ordered.length === 0) throw error;
@@ -82,6 +105,16 @@ describe('a volume whose record is lost with its node', () => {
     assert.equal(await finished('shop/data-db-0', [recorded('pv'), recorded('pv-moved-1')]), one);
     const others = [recorded('pv', 'not-one-of-ours'), recorded('pv', two, 'other.csi.dev')];
     assert.equal(await finished('shop/data-db-0', [recorded('pv'), ...others]), one);
+  });
+
+  test('is the one that a node lists, if any does, and the one of the node that is named before those of others', async () => {
+    const claim = 'shop/data-db-0';
+    assert.equal(await finished(claim, [recorded('pv')], { c: [two] }), two);
+    assert.equal(await finished(claim, [recorded('pv')], { b: [one], c: [two] }), one);
+    await assert.rejects(finished(claim, [recorded('pv')], { c: [one], d: [two] }), {
+      name: 'FailedPrecondition',
+      message: /is 2 volumes, vol-.*claim shop\/data-db-0, pool data of node c\), vol-.*, pool data of node d\)/,
+    });
   });
 
   test('is not guessed', async () => {

@@ -308,7 +308,7 @@ describe('the deletion of a volume that was finished without its first pool', ()
       const settled = mock.method(movesOf(node.pools.get('one')), 'settle', async () => false);
       await assert.rejects(deleted(node), {
         code: 'UNAVAILABLE',
-        message: /is in pool two, and pool one has a copy of it that is no earlier one.* move that out of pool one/,
+        message: /is in pool two, and pool one has a copy of it that is no earlier one.* move the copy out of pool one/,
       });
       settled.mock.restore();
       assert.equal(await digest(node), before);

@@ -202,14 +202,17 @@ async function movingVolume(fleet: ChangedFleet, wishes: ChangeWishes, signal: A
 
 /**
  * The id of the volume that a name or `namespace/claim` means. The node that a volume moves to has no record of it, and the one that it
- * leaves may be lost: its PersistentVolume names it then.
+ * leaves may be lost: its PersistentVolume names it then, if no node lists such a name.
  */
 async function volumeMeant(fleet: ChangedFleet, { node, volume = '' }: ChangeWishes, signal: AbortSignal) {
-  const question = { list: 'volumes', volume, node, waitMs: searchMs, signal };
+  const question = { list: 'volumes', volume, node: undefined, waitMs: searchMs, signal };
   const { items } = await askFleet(fleet, question, itemShapes.volumes);
-  const known = new Map<string, Known>(
-    items.filter(({ item }) => isMeant(item, volume)).map(({ item }) => [item.id, item]),
-  );
+  const meant = items.filter(({ item }) => isMeant(item, volume));
+  const there = meant.filter((told) => told.node === node);
+  const known = new Map<string, Known>();
+  for (const { item, node: its } of there.length > 0 ? there : meant) {
+    known.set(item.id, { ...item, pool: `${item.pool} of node ${its}` });
+  }
   if (known.size === 0) for (const recorded of await recordedAs(fleet, volume)) known.set(recorded.id, recorded);
   return findVolume([...known.values()], volume, 'on the nodes that answered, or in a PersistentVolume').id;
 }

@@ -61,6 +61,22 @@ export const takenBackMutants: readonly Mutant[] = [
     killer: 'test/fleet/named-by-claim.test.ts',
   },
   {
+    name: 'a name means the volume of the node that is named before those of others',
+    file: 'src/cli/fleet/change.ts',
+    text: 'for (const { item, node: its } of there.length > 0 ? there : meant) {',
+    replacement: 'for (const { item, node: its } of meant) {',
+    killer: 'test/fleet/named-by-claim.test.ts',
+    only: 'is the one that a node lists',
+  },
+  {
+    name: 'a name of which another node has a volume is not taken from a PersistentVolume',
+    file: 'src/cli/fleet/change.ts',
+    text: "const question = { list: 'volumes', volume, node: undefined, waitMs: searchMs, signal };\n  const { items } =",
+    replacement: "const question = { list: 'volumes', volume, node, waitMs: searchMs, signal };\n  const { items } =",
+    killer: 'test/fleet/named-by-claim.test.ts',
+    only: 'is the one that a node lists',
+  },
+  {
     name: 'a node whose Kubernetes has not said which others there are takes nothing back',
     ...others,
     text: 'if (!state.areNodesKnown) {',
