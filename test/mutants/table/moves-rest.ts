@@ -53,8 +53,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a pod of a Job is not deleted once its claim is bound',
     file: 'deploy/kubectl/kubectl-holdfast',
-    text: ' || ($5 != "StatefulSet" && $5 != "ReplicaSet")',
-    replacement: ' || $5 == ""',
+    text: ' && ($4 == "StatefulSet" || $4 == "ReplicaSet")',
+    replacement: ' && $4 != ""',
     killer: 'test/deploy/kubectl-move.test.ts',
     only: 'came before its claim was bound',
   },
@@ -69,8 +69,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a pod that has got its node meanwhile is not made again',
     file: 'deploy/kubectl/kubectl-holdfast',
-    text: '$2 != "" || $3 != "" || ($5 != "StatefulSet"',
-    replacement: '$3 != "" || ($5 != "StatefulSet"',
+    text: '$2 == "" && ($4 == "StatefulSet"',
+    replacement: '($4 == "StatefulSet"',
     killer: 'test/deploy/kubectl-move.test.ts',
     only: 'came before its claim was bound',
   },

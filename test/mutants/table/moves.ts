@@ -1819,7 +1819,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a claim that another terminal has made again is not deleted',
     file: 'deploy/kubectl/kubectl-holdfast',
-    text: ',"preconditions":{"uid":"%s"}',
+    text: ',"preconditions":{%s}',
     replacement: '',
     killer: 'test/deploy/kubectl-move.test.ts',
     only: 'another terminal',
