@@ -42,11 +42,11 @@ export async function startMove(
 
 export async function cancelMove(
   mover: Mover | undefined,
-  { disclaimed, id, laterThan, lostNode, words }: CancelOrder,
+  { disclaimed, id, isComing, laterThan, lostNode, words }: CancelOrder,
   call: AdminCall,
 ): Promise<Moving> {
   const deadline = deadlineOf(call.deadline);
-  const lost = lostNode === undefined ? undefined : { lostNode, disclaimed, laterThan, words, deadline };
+  const lost = lostNode === undefined ? undefined : { lostNode, isComing, disclaimed, laterThan, words, deadline };
   const job = await requireMover(mover).cancel(id, lost, deadline);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);

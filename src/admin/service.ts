@@ -84,6 +84,8 @@ export interface FinishOrder extends VolumeOfLost {
 }
 
 export interface CancelOrder extends VolumeOfLostNode {
+  /** Only a move that comes from the lost node is ended (`LostOrder`). */
+  readonly isComing?: boolean | undefined;
   /** The word of the node that it was handed over to, which has nothing of it, as the controller brings it (`Mover.disclaim`). */
   readonly disclaimed?: number | undefined;
 }

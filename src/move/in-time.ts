@@ -4,6 +4,8 @@ import type { LostNode } from '../volume/move/rule.ts';
 
 /** An operator says that the other node of a move is lost. */
 export interface LostOrder extends LostNode {
+  /** True: only a move that comes from that node is ended. No copy becomes the volume by that, so nothing has to be noted elsewhere. */
+  readonly isComing?: boolean | undefined;
   /** After that nothing is taken back. */
   readonly deadline?: Deadline | undefined;
 }

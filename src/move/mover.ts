@@ -539,10 +539,15 @@ export class Mover {
   async cancel(id: VolumeId, lost?: LostOrder, until?: Deadline): Promise<MoveJob> {
     const deadline = deadlineWithin(cancelMs, until ?? lost?.deadline);
     const order: Cancelling = { lost, deadline, waitsFor: 'the copy has not stopped yet, and nothing has changed' };
-    const work = this.#options.objects.run(turnOf(id), 'the end of a move', `${lost?.lostNode}`, async () => {
-      this.#cancelling.set(id, order);
-      return this.#cancel(id, order).finally(() => this.#cancelling.delete(id));
-    });
+    const work = this.#options.objects.run(
+      turnOf(id),
+      'the end of a move',
+      `${lost?.lostNode} ${lost?.isComing}`,
+      async () => {
+        this.#cancelling.set(id, order);
+        return this.#cancel(id, order).finally(() => this.#cancelling.delete(id));
+      },
+    );
     const ended = await withTimeout(deadline.endMs - performance.now() + wordsMs, work);
     if (ended !== 'late') return ended;
     throw notCancelled(id, this.#cancelling.get(id) ?? order)();
@@ -552,6 +557,11 @@ export class Mover {
     const { lost } = order;
     this.#requireReady();
     const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
+    if (lost?.isComing === true) {
+      if (job?.node !== lost.lostNode) throw notComing(id, lost);
+      // The same order again.
+      if (job.state === 'done' || job.state === 'cancelled') return job;
+    }
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
       return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, order);
     }
@@ -1358,6 +1368,10 @@ function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool
 
 function waitsForTurn({ title }: MoveSource): string {
   return `it waits until fewer moves from ${title} copy at a time.`;
+}
+
+function notComing(id: VolumeId, { lostNode }: LostOrder): NotFound {
+  return new NotFound(`volume ${id} is not moving here from node ${lostNode}: see holdfast move status.`);
 }
 
 /** Makes the error, with the words of that time. */

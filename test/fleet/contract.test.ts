@@ -87,6 +87,7 @@ const published = [
   'rpc Change.PurgeTrashed ChangeRequest ChangeAnswer',
   'rpc Change.CancelMove ChangeRequest ChangeAnswer',
   'rpc Change.FinishMove ChangeRequest ChangeAnswer',
+  'rpc Change.GiveUpMove ChangeRequest ChangeAnswer',
   'field ChangeRequest.volume_id = 1 string',
   'field ChangeRequest.lost_node = 2 string',
   'field ChangeRequest.lost_pool = 3 string',

@@ -107,6 +107,36 @@ describe('a node that is lost after a volume has moved to it', () => {
   });
 });
 
+describe('a node that is lost while its volume is copied', () => {
+  test('has the volume when it is there again after the cancel of the move, which is noted nowhere, and moves it', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const api = fleet.api.client(fleet.scratch);
+    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
+    const viewer = new Viewer(fleet.api, 'operator', rights);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    await started(fleet, viewer, id, 'node-b', '&limit=64Ki');
+    await fleet.node('node-a').driver.kill();
+    await controller.logged('a link has ended', { node: 'node-a' });
+    const cancel = () =>
+      viewer.post(controller, `/v1/moves/cancel?output=json&volume=${id}&node=node-b&node-is-lost=node-a`);
+    const forgotten = await forgottenLongAgo(api, 'node-a', cancel);
+    await eventually(async () => {
+      const { problems, status } = await cancel();
+      assert.equal(status, 200, problems);
+    }, 30_000);
+    assert.equal((await readTakenBack(api, place)).get(id), undefined);
+    await forgotten.change((notes) => notes.delete('node-a'));
+    await fleet.startNode('node-a');
+    await eventually(async () => assert.equal(await use(fleet, 'node-a', id, false), digest));
+    await started(fleet, viewer, id, 'node-b');
+    await moved(fleet, viewer, id);
+    assert.equal(await use(fleet, 'node-b', id, false), digest);
+    assert.equal((await readTakenBack(api, place)).get(id), undefined);
+  });
+});
+
 describe('a node that is lost between the hand-over of a volume and its commit', () => {
   test('has the move finished without it once it is forgotten, and its copy is used no more when it is there again', async () => {
     await using fleet = await MovingFleet.start(command);

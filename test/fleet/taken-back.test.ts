@@ -6,7 +6,8 @@ import { z } from 'zod';
 import { adminService } from '../../src/admin/service.ts';
 import { changeFleet } from '../../src/cli/fleet/change.ts';
 import type { Output } from '../../src/cli/output/output.ts';
-import { contract, encode } from '../../src/csi/contract.ts';
+import { contract, decode, encode } from '../../src/csi/contract.ts';
+import type * as wire from '../../src/csi/generated/types.ts';
 import type { FleetMoves } from '../../src/fleet/controller/fleet-moves.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { TakenBackKeeper, type TakenBackKeeperOptions } from '../../src/fleet/controller/keepers/taken-back-keeper.ts';
@@ -24,7 +25,7 @@ import {
 } from '../../src/fleet/kubernetes/taken-back.ts';
 import type { ChangeWishes } from '../../src/fleet/view/request.ts';
 import type { CopySight } from '../../src/move/mover.ts';
-import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { FailedPrecondition, Unavailable } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { Broker, blockSpec, filled, MovingNode, moveAlong, order } from '../move/two-nodes.ts';
 import { eventually } from '../support/eventually.ts';
@@ -415,6 +416,95 @@ describe('a note that a volume may have been taken back', () => {
     assert.deepEqual(next.deleted, deleted);
     await dropTakenBack(api, place, volumeId, next);
     assert.deepEqual((await noted())?.deleted, deleted);
+  });
+
+  test('is made for no cancel by which no copy becomes the volume, as its source is lost, unless the driver is older', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'b', 'c']);
+    tell(known, 'b', []);
+    const moving = { id: volumeId, from: 'data', to: 'data', fromNode: 'a', state: 'running', startedAt: createdAt };
+    const part = contract.lookupType('holdfast.fleet.v1.LookPart');
+    const answer = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
+    const sent: string[] = [];
+    let copy: CopySight = { generation: 0, isVolume: false, isHere: false };
+    let isOlder = false;
+    const calls = {
+      async call({ method }: { readonly method: string }) {
+        sent.push(method.slice(method.lastIndexOf('/') + 1));
+        if (isOlder) throw new PassedOn(grpc.status.UNIMPLEMENTED, 'no such call.');
+        return encode(answer, { result: JSON.stringify({ ...moving, state: 'cancelled', endedAt: createdAt }) });
+      },
+      async *stream() {
+        yield encode(part, { items: [JSON.stringify(moving)] });
+      },
+    };
+    const cancel = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: { list: () => [], copyAt: async () => copy } as unknown as FleetMoves,
+          sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'cancel', node: 'b', volume: volumeId, lostNode: 'a' },
+        { line: () => undefined } as unknown as Output,
+        new AbortController().signal,
+      );
+    await assert.rejects(cancel(), { name: 'FailedPrecondition', message: /forget-node a comes first/ });
+    known.forget(['a']);
+    // It makes no copy the volume, so that nodes which are away do not matter.
+    await cancel();
+    assert.deepEqual([sent, await noted()], [['GiveUpMove'], undefined]);
+    tell(known, 'c', [volumeId]);
+    await assert.rejects(cancel(), { name: 'FailedPrecondition', message: /is on node c by now/ });
+    tell(known, 'c', []);
+    // The volume has come: an earlier copy of node a, on a disk as it was before, is used no more.
+    copy = { generation: 1, isVolume: true, isHere: true };
+    await cancel();
+    assert.deepEqual([sent.pop(), (await noted())?.generation], ['CancelMove', 1]);
+    isOlder = true;
+    copy = { generation: 0, isVolume: false, isHere: false };
+    await assert.rejects(cancel(), { message: /is older and does not take this/ });
+    assert.deepEqual(sent.slice(1), ['GiveUpMove', 'CancelMove']);
+  });
+
+  test('of a node that is forgotten by now does not stand against another word, which makes its copy an earlier one', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'b', 'c']);
+    known.forget(['b']);
+    for (const node of ['a', 'c']) tell(known, node, []);
+    await put({ node: 'c', lostNode: 'b', at: '2026-01-01T00:00:00.000Z' });
+    const asked: string[] = [];
+    const orders: wire.ChangeRequest[] = [];
+    const changeType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
+    const calls = {
+      async call({ request }: { readonly request: Buffer }) {
+        orders.push(decode<wire.ChangeRequest>(changeType, request));
+        throw new FailedPrecondition('it is used.');
+      },
+    };
+    const restore = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: {
+            list: () => [],
+            async copyAt(node: string) {
+              asked.push(node);
+              if (node === 'c') throw new Unavailable('Node c is away; try again when it is back.');
+              return { generation: 1, isVolume: false, isHere: false };
+            },
+          } as unknown as FleetMoves,
+          sessions: { get: () => ({ calls }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'restore', node: 'a', volume: volumeId, lostNode: 'b' },
+        {} as Output,
+        new AbortController().signal,
+      );
+    await assert.rejects(restore(), { name: 'Unavailable', message: /Node c is away/ });
+    known.away('c');
+    known.forget(['b', 'c']);
+    await assert.rejects(restore(), /it is used/);
+    assert.deepEqual([asked, orders.map(({ words }) => words)], [['c', 'a'], [1]]);
   });
 
   test('is made for the source of an older driver, which does not say whether it has a copy, once all nodes are there', async () => {

@@ -513,6 +513,30 @@ describe('a cancel after the hand-over', () => {
     await assert.rejects(b.mover.cancel(id), /is not moving; its last move was cancelled at 2/);
   });
 
+  test('because the first node is lost ends the move, also twice, and makes no copy the volume', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await handedOver(a, b);
+    const comingFrom = (lostNode: string) => ({ lostNode, isComing: true });
+    await assert.rejects(a.mover.cancel(id, comingFrom('b')), {
+      name: 'NotFound',
+      message: /not moving here from node b/,
+    });
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+    await assert.rejects(b.mover.cancel(id, comingFrom('c')), { name: 'NotFound' });
+    assert.equal(b.sight(id).job.state, 'running');
+    for (let n = 0; n < 2; n++) assert.equal((await b.mover.cancel(id, comingFrom('a'))).state, 'cancelled');
+    assert.equal(await b.pools.find(id), undefined);
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+    // Node a is there again.
+    const { generation } = await a.mover.copyOf(id);
+    const disclaimed = await b.mover.disclaim(id, generation, 'a');
+    await a.mover.cancel(id, { lostNode: 'b', disclaimed });
+    await using _usable = await deviceOf(a, id);
+  });
+
   test('is not carried out after its caller has gone: the node gives nothing up, and the move goes on', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { type Moving, moving, purged, type Restored, restored } from '../../admin/protocol.ts';
 import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
-import { requireOnlyAt } from '../../fleet/controller/other-copies.ts';
+import { requireLost, requireOnlyAt } from '../../fleet/controller/other-copies.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
 import { readTakenBack } from '../../fleet/kubernetes/taken-back.ts';
@@ -68,8 +68,11 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const { lostNode } = wishes;
   const { id, node } = await movingVolume(fleet, wishes, signal);
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, rpc: 'CancelMove' }, moving);
-  // A node that is lost hears of nothing.
-  if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+  if (lostNode !== undefined) {
+    const given = await giveUp(fleet, { id, node, lostNode }, signal);
+    // A node that is lost hears of nothing.
+    return given ?? takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+  }
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
     requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
@@ -90,6 +93,32 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     return order();
   });
 }
+
+/**
+ * Gives up a move whose source is lost, at its target. No copy becomes the volume, so it is noted nowhere, and a source that comes back
+ * has the volume as before.
+ * @returns undefined if it is no such move, the volume has come by now, or the driver is older: the copy there may become the volume
+ */
+async function giveUp(
+  fleet: ChangedFleet,
+  { id, lostNode, node }: Found & { readonly lostNode: string },
+  signal: AbortSignal,
+): Promise<Moving | undefined> {
+  if ((await sourceOf(fleet, { id, node }, signal)) !== lostNode) return undefined;
+  const copy = await fleet.moves.copyAt(node, id).catch(() => undefined);
+  if (copy?.isVolume === true) return undefined;
+  requireLost(fleet.state, lostNode);
+  requireOnlyAt(fleet.state, id, [node, lostNode]);
+  try {
+    return await send(fleet, { node, id, lost: { lostNode }, rpc: 'GiveUpMove' }, moving);
+  } catch (error) {
+    if (error instanceof OlderDriver) return undefined;
+    throw error;
+  }
+}
+
+/** The driver of that node does not know the call. */
+class OlderDriver extends FailedPrecondition {}
 
 async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Moving> {
   const { evenSo, lostNode, lostPool } = wishes;
@@ -266,7 +295,7 @@ interface Sent {
   readonly lost?: LostNode | undefined;
   readonly lostPool?: string | undefined;
   readonly evenSo?: boolean;
-  readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove' | 'FinishMove';
+  readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove' | 'FinishMove' | 'GiveUpMove';
 }
 
 /** @throws the node's error, Unavailable, TooLate */
@@ -292,7 +321,7 @@ async function send<T>(
     throw new InvalidArgument(`Node ${node} has answered in words that this controller does not know: look there.`);
   } catch (error) {
     if (!(error instanceof PassedOn) || error.code !== 'UNIMPLEMENTED') throw error;
-    throw new FailedPrecondition(
+    throw new OlderDriver(
       `The driver of node ${node} is older and does not take this from the controller: type the command on the node.`,
     );
   }

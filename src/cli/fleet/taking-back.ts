@@ -44,7 +44,7 @@ export async function takeFromLost<T>(
  * @throws HoldfastError
  */
 export async function takeBack<T>(
-  { api, moves, place }: ChangedFleet,
+  { api, moves, place, state }: ChangedFleet,
   copy: Omit<TakingBack, 'asked'>,
   order: (note: TakenBack) => Promise<T>,
 ): Promise<T> {
@@ -52,9 +52,8 @@ export async function takeBack<T>(
   const before = (await readTakenBack(api, place)).get(volumeId);
   let asked: string | undefined;
   if (before !== undefined && before.node !== node && before.node !== lostNode && before.generation === undefined) {
-    // Refused while it takes the volume back.
-    const { isVolume } = await moves.copyAt(before.node, volumeId);
-    if (isVolume) {
+    // Refused while it takes the volume back. One that is forgotten may have taken it back: the next word makes that copy an earlier one.
+    if (!state.isForgotten(before.node) && (await moves.copyAt(before.node, volumeId)).isVolume) {
       throw new FailedPrecondition(`volume ${volumeId} was taken back by node ${before.node}: it is there.`);
     }
     asked = before.at;

@@ -31,7 +31,7 @@ export function requireNoOther(
   { isOtherLost = false, node, otherNode, volumeId }: WishedCopy,
   { moves, recordedOn }: VolumeFacts,
 ): void {
-  if (isOtherLost && otherNode !== undefined) requireForgotten(state, otherNode);
+  if (isOtherLost && otherNode !== undefined) requireLost(state, otherNode);
   requireOnlyAt(state, volumeId, [node]);
   const ends = [node, otherNode];
   const recorded = recordedOn.find((name) => !ends.includes(name));
@@ -57,7 +57,8 @@ export function requireNoOther(
   }
 }
 
-function requireForgotten(state: FleetState, lostNode: string): void {
+/** @throws FailedPrecondition, Unavailable unless that node is forgotten, and gets no link any more */
+export function requireLost(state: FleetState, lostNode: string): void {
   if (state.isForgotten(lostNode)) return;
   throw state.wasForgotten(lostNode)
     ? new Unavailable(`Node ${lostNode} was forgotten just now: try again in half a minute.`)

@@ -25,6 +25,10 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
       const order = { ...lostIn(request), evenSo: request.even_so };
       return { result: JSON.stringify(await changes.finishMove(order, call)) };
     },
+    async GiveUpMove(request, call) {
+      const order = { ...volumeIn(request), isComing: true };
+      return { result: JSON.stringify(await changes.cancelMove(order, call)) };
+    },
   };
   const byName: Readonly<Record<string, ChangeHandlers[keyof ChangeHandlers]>> = handlers;
   const calls = methodsOf('holdfast.fleet.v1.Change').map(

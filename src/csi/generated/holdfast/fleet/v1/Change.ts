@@ -35,6 +35,21 @@ export interface ChangeClient extends grpc.Client {
   finishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   finishMove(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   
+  /**
+   * To the target of a move whose source, lost_node, is lost: that move ends, and no copy becomes the volume.
+   */
+  GiveUpMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  GiveUpMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  GiveUpMove(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  GiveUpMove(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  /**
+   * To the target of a move whose source, lost_node, is lost: that move ends, and no copy becomes the volume.
+   */
+  giveUpMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  giveUpMove(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  giveUpMove(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  giveUpMove(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  
   PurgeTrashed(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   PurgeTrashed(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   PurgeTrashed(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
@@ -67,6 +82,11 @@ export interface ChangeHandlers extends grpc.UntypedServiceImplementation {
    */
   FinishMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
   
+  /**
+   * To the target of a move whose source, lost_node, is lost: that move ends, and no copy becomes the volume.
+   */
+  GiveUpMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
+  
   PurgeTrashed: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
   
   RestoreTrashed: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
@@ -76,6 +96,7 @@ export interface ChangeHandlers extends grpc.UntypedServiceImplementation {
 export interface ChangeDefinition extends grpc.ServiceDefinition {
   CancelMove: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
   FinishMove: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
+  GiveUpMove: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
   PurgeTrashed: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
   RestoreTrashed: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
 }
