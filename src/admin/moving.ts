@@ -50,7 +50,7 @@ export async function cancelMove(
   const job = await requireMover(mover).cancel(id, lost, deadline);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);
-  const ended = { progress: undefined, trouble: undefined };
+  const ended = { progress: undefined, trouble: undefined, isUnconnected: false };
   return showMove(isOfSnapshots(job) ? { ...sight, snapshots: { ...ended, job } } : sight);
 }
 

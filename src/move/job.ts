@@ -55,6 +55,16 @@ export interface SnapshotsOfJob {
   readonly left: readonly LeftSnapshot[];
   /** Counted when the first one began to move: those that have moved since are there no more. */
   readonly shares?: readonly NotedShare[] | undefined;
+  /** The one that comes from another node, from before its copy begins until that node has heard of its end. */
+  readonly coming?: NamedSnapshot | undefined;
+  /** At the node that they leave: those that were removed there meanwhile. */
+  readonly deleted?: readonly NamedSnapshot[] | undefined;
+}
+
+/** Another one may have been taken under its name at another time. */
+export interface NamedSnapshot {
+  readonly id: SnapshotId;
+  readonly createdAt: string;
 }
 
 /** The space that a snapshot may take where it goes, at most, in bytes. */
@@ -72,6 +82,8 @@ export interface LeftSnapshot {
   readonly id: string;
   readonly name: string;
   readonly pool: string;
+  /** The node of that pool, if it is another one. */
+  readonly node?: string | undefined;
   readonly reason: string;
   /** It never moves. */
   readonly stays: boolean;
@@ -118,6 +130,8 @@ export function endedJob(job: MoveJob, state: Exclude<MoveJob['state'], 'running
 /** The time for which a volume stays fenced whose target is silent. */
 export const defaultFenceTimeoutMs = 60_000;
 
+const namedSnapshot = z.strictObject({ id: storedSnapshotId, createdAt: z.iso.datetime() });
+
 const storedJob = z.strictObject({
   format: z.literal(1),
   moveId: z.string(),
@@ -146,8 +160,13 @@ const storedJob = z.strictObject({
       pools: z.array(z.string()),
       moved: z.int().nonnegative(),
       left: z.array(
-        z.strictObject({ id: z.string(), name: z.string(), pool: z.string(), reason: z.string(), stays: z.boolean() }),
+        z.strictObject({
+          ...{ id: z.string(), name: z.string(), pool: z.string(), node: z.string().optional() },
+          ...{ reason: z.string(), stays: z.boolean() },
+        }),
       ),
+      coming: namedSnapshot.optional(),
+      deleted: z.array(namedSnapshot).optional(),
       shares: z
         .array(
           z.strictObject({
@@ -165,7 +184,11 @@ export class MoveJobs {
   readonly #files: NoteFiles<MoveJob>;
 
   /** @param name of the directory */
-  constructor(dataDirectory: string, queue: DiskQueue, name: 'leaving' | 'moves' | 'snapshot-moves' = 'moves') {
+  constructor(
+    dataDirectory: string,
+    queue: DiskQueue,
+    name: 'leaving' | 'leaving-snapshots' | 'moves' | 'snapshot-moves' = 'moves',
+  ) {
     this.#files = new NoteFiles(join(dataDirectory, name), queue, parseJob);
   }
 

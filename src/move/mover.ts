@@ -3,7 +3,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
 import { type CopyState, type LaterCopy, type PoolMoves, VolumeWentOn } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
-import type { Pools } from '../pool/pools.ts';
+import type { FoundVolume, Pools } from '../pool/pools.ts';
 import { storedBytes } from '../volume/encryption.ts';
 import {
   Aborted,
@@ -26,8 +26,10 @@ import { type Deadline, deadlineWithin, endingBy, type LostOrder, type LostPool,
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, type MoveProgress, Moving, readUnderBy } from './moving.ts';
+import type { SnapshotLeavings } from './nodes/snapshot-leavings.ts';
 import { BytesPerSecond } from './pace.ts';
 import { Sickness } from './sickness.ts';
+import type { OtherNode } from './snapshots/held.ts';
 import {
   type AfterRemoval,
   SnapshotMover,
@@ -74,6 +76,10 @@ export interface MoverOptions {
 export interface Peers {
   /** @throws NotConnected */
   source(from: PeerMove, signal: AbortSignal): MoveSource;
+  /** The snapshots of a volume there. @throws NotConnected */
+  snapshots(from: PeerMove, signal: AbortSignal): OtherNode;
+  /** The snapshots that follow their volume to other nodes. */
+  readonly leavingSnapshots: Pick<SnapshotLeavings, 'cancel' | 'endReads' | 'nodeFor' | 'removed'>;
   /** The node that the volume is being moved to; undefined: none. */
   leavingFor(id: VolumeId): string | undefined;
   /** The moves to other nodes, running and ended. */
@@ -101,6 +107,8 @@ export interface PeerOrder extends PeerMove {
   /** undefined: the pool of the same name, else the default one, else any that can have it. */
   readonly to: string | undefined;
   readonly limitBytesPerSecond: bigint | undefined;
+  /** Its snapshots there follow it. If the volume is here already, those alone. */
+  readonly withSnapshots?: boolean | undefined;
 }
 
 /** The copy of a volume that a node has. */
@@ -253,6 +261,7 @@ export class Mover {
   }
 
   async #learn(): Promise<void> {
+    await this.#snapshots.learn();
     const { jobs, problems } = await this.#jobs.read();
     for (const error of problems) this.#options.log.error({ err: error }, 'the note of a move cannot be read');
     for (const job of jobs) (job.state === 'running' ? this.#left : this.#ended).set(job.id, job);
@@ -331,7 +340,7 @@ export class Mover {
     const leaving = this.#options.peers?.leaving() ?? [];
     const sights: MoveSight[] = [...running, ...[...ended, ...leaving].map(sightWithout)];
     const following = this.#snapshots.sights();
-    const alone = following.filter(({ job }) => sights.every((sight) => sight.job.id !== job.id));
+    const alone = following.filter((each) => sights.every((sight) => !isAfter(each, sight)) && isWorth(each, sights));
     return [
       ...sights.map((sight) => ({ ...sight, snapshots: following.find((each) => isAfter(each, sight)) })),
       ...alone.map((snapshots) => ({ ...sightWithout(endedOf(snapshots)), snapshots })),
@@ -343,11 +352,7 @@ export class Mover {
     const { movesSnapshots, pools } = this.#options;
     const running = this.#runs.get(id);
     if (running !== undefined) throw alreadyMoving(running.job);
-    if (withSnapshots && movesSnapshots !== true) {
-      throw new FailedPrecondition(
-        'Snapshots follow a volume only where the driver has HOLDFAST_MOVE_SNAPSHOTS=true: this is not finished, and can lose them.',
-      );
-    }
+    if (withSnapshots && movesSnapshots !== true) throw movesNone();
     const { pool: from, record } = await pools.require(id);
     const target = pools.get(to);
     const following = withSnapshots ? await this.#snapshots.plan(id, target) : undefined;
@@ -377,10 +382,15 @@ export class Mover {
   }
 
   /** Plans a move from another node. Nothing is changed. */
-  async planFrom({ id, moveId, node, to }: Omit<PeerOrder, 'limitBytesPerSecond' | 'ticket'>): Promise<MovePlan> {
+  async planFrom(order: Omit<PeerOrder, 'limitBytesPerSecond' | 'ticket'>): Promise<MovePlan> {
+    const { id, moveId, node, to, withSnapshots } = order;
     this.#requireReady();
     const running = this.#runs.get(id);
     if (running !== undefined) throw alreadyMoving(running.job);
+    if (withSnapshots === true && this.#options.movesSnapshots !== true) throw movesNone();
+    const snapshots = withSnapshots === true ? this.#snapshotsAt(order) : undefined;
+    const here = snapshots && (await this.#options.pools.find(id));
+    if (here !== undefined && snapshots !== undefined) return this.#planRest(here, snapshots, to);
     const plan = await this.#peers.source({ id, moveId, node }, AbortSignal.timeout(planMs)).describe();
     if (plan === undefined) throw new NotFound(`There is no volume ${id} on node ${node}.`);
     if (plan.state.why !== undefined && plan.state.mark.fence?.moveId !== moveId) {
@@ -389,16 +399,39 @@ export class Mover {
       );
     }
     requireItsSize(plan);
-    const { arrival, pool } = await this.#roomFor(plan, to);
+    const { arrival, following, pool } = await this.#roomFor(plan, to, snapshots);
     await movesOf(pool).requireNotPast(id, plan.state.mark);
-    return planOf(plan, { node, to: pool, arrival });
+    return { ...planOf(plan, { node, to: pool, arrival }), following };
+  }
+
+  #snapshotsAt({ id, moveId, node }: PeerMove): OtherNode {
+    return this.#peers.snapshots({ id, moveId, node }, AbortSignal.timeout(planMs));
+  }
+
+  /** The volume is here already, and its snapshots on another node are not. */
+  async #planRest({ pool, record }: FoundVolume, from: OtherNode, to: string | undefined): Promise<MovePlan> {
+    const { id } = record;
+    if (to !== undefined && to !== pool.name) {
+      throw new FailedPrecondition(
+        `volume ${id} is in pool ${pool.name} of this node: its snapshots follow it there, and not to pool ${to}.`,
+      );
+    }
+    const following = await this.#snapshots.plan(id, pool, from);
+    if (following.moving.length === 0) {
+      throw new InvalidArgument(
+        `volume ${id} is on this node, and node ${from.node} has no snapshot of it that can move.`,
+      );
+    }
+    await requireRoom(pool, following, undefined);
+    return { ...restOf(record, pool.name, following), node: from.node };
   }
 
   /** The pool that a volume from another node goes to. */
   async #roomFor(
     { pool: from, record }: SourcePlan,
     to: string | undefined,
-  ): Promise<{ pool: Pool; arrival: VolumeRecord }> {
+    snapshots: OtherNode | undefined,
+  ): Promise<{ pool: Pool; arrival: VolumeRecord; following: SnapshotsPlan | undefined }> {
     const { pools } = this.#options;
     if ((await pools.find(record.id)) !== undefined)
       throw new AlreadyExists(`volume ${record.id} is on this node already.`);
@@ -414,8 +447,9 @@ export class Mover {
           continue;
         }
         const arrival = await movesOf(pool).recordFor(record);
-        await requireRoom(pool, undefined, arrival);
-        return { pool, arrival };
+        const following = snapshots && (await this.#snapshots.plan(record.id, pool, snapshots));
+        await requireRoom(pool, following, arrival);
+        return { pool, arrival, following };
       } catch (error) {
         problem = error;
       }
@@ -433,8 +467,16 @@ export class Mover {
   startFrom(order: PeerOrder): Promise<StartedMove> {
     const { id, moveId } = order;
     return this.#options.objects.run(turnOf(id), 'the start of a move', moveId, async () => {
-      const { limitBytesPerSecond, node, ticket } = order;
+      const { limitBytesPerSecond, node, ticket, withSnapshots } = order;
       const plan = await this.planFrom(order);
+      // The snapshots may be taken from there, also after a restart of either.
+      if (withSnapshots === true) await this.#snapshotsAt(order).begin();
+      if (withSnapshots === true && (await this.#options.pools.find(id)) !== undefined) {
+        const startedAt = new Date().toISOString();
+        const rest = { ...{ moveId, id, from: plan.from, to: plan.to, node, ticket, startedAt }, limitBytesPerSecond };
+        const snapshots = await this.#snapshots.launch({ ...rest, state: 'running' });
+        return { plan, sight: { ...sightWithout(endedOf(snapshots)), snapshots } };
+      }
       // Its source notes that it has begun, so that the move goes on after a restart of either of them.
       const sight = await this.#peers.source({ id, moveId, node }, AbortSignal.timeout(planMs)).look();
       const before = this.#ended.get(id);
@@ -448,7 +490,8 @@ export class Mover {
       // The copy that has come is the same one.
       const isSame = before?.state === 'failed' && before.moveId === moveId && before.to === plan.to;
       const whole = isSame ? { whole: before.whole } : {};
-      return this.#launch(plan, { moveId, ...from, ...limit, ...whole, state: 'running' });
+      const following = withSnapshots === true ? { withSnapshots } : {};
+      return this.#launch(plan, { moveId, ...from, ...limit, ...whole, ...following, state: 'running' });
     });
   }
 
@@ -486,6 +529,12 @@ export class Mover {
     for (const { isUnconnected, job, wake } of this.#runs.values()) {
       if (isUnconnected && job.node === node) wake.abort();
     }
+    this.#snapshots.connected(node);
+  }
+
+  /** True if snapshots of the volume come to this node from another one. @throws Unavailable while that is not known */
+  areSnapshotsComing(id: VolumeId): boolean {
+    return this.#snapshots.comingOf(id) !== undefined;
   }
 
   /** Starts a move, or resumes one that failed. It runs on behind the answer. */
@@ -1330,9 +1379,20 @@ function restOf(record: VolumeRecord, pool: string, following: SnapshotsPlan): M
   };
 }
 
-/** True if these are snapshots of the volume that followed it then, or later. */
+/** True if these are snapshots of the volume that followed it then, or later. Those from another node were ordered with that move. */
 function isAfter({ job }: SnapshotsSight, move: MoveSight): boolean {
-  return job.id === move.job.id && (job.state === 'running' || job.startedAt >= move.job.startedAt);
+  if (job.id !== move.job.id) return false;
+  if (job.node !== undefined) return job.moveId === move.job.moveId;
+  return job.state === 'running' || job.startedAt >= move.job.startedAt;
+}
+
+/** True if they are shown without a move of their volume: there is none, or they came from another node after it. */
+function isWorth({ job }: SnapshotsSight, sights: readonly MoveSight[]): boolean {
+  return sights.every((sight) => sight.job.id !== job.id || (job.node !== undefined && isBefore(sight, job)));
+}
+
+function isBefore({ job: { startedAt } }: MoveSight, job: MoveJob): boolean {
+  return job.state === 'running' || job.startedAt >= startedAt;
 }
 
 /** The move of a volume whose snapshots alone are known to follow: it is where they go. */
@@ -1364,6 +1424,12 @@ async function requireRoom(
 /** The copies of a volume in these pools. */
 function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool: Pool; readonly state: CopyState }[]> {
   return Promise.all(pools.map(async (pool) => ({ pool, state: await movesOf(pool).stateOf(id) })));
+}
+
+function movesNone(): FailedPrecondition {
+  return new FailedPrecondition(
+    'Snapshots follow a volume only where the driver has HOLDFAST_MOVE_SNAPSHOTS=true: this is not finished, and can lose them.',
+  );
 }
 
 function waitsForTurn({ title }: MoveSource): string {

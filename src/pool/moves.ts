@@ -125,9 +125,10 @@ export interface PoolSnapshotMoves {
   /**
    * Fences it for a move with a new id.
    * @param to the pool that it goes to
+   * @param node of that pool, if it is another one
    * @returns the fence: that of an earlier try, if it still stands, and is for that pool, or the snapshot was handed over (`isFenceFor`)
    */
-  close(id: SnapshotId, to: string): Promise<Fence>;
+  close(id: SnapshotId, to: string, node?: string): Promise<Fence>;
   /** Ends the fence of a move that was given up. @throws FailedPrecondition if it may have been handed over */
   open(id: SnapshotId): Promise<void>;
   /** Hands the snapshot over. @throws NotFound if it was removed, FailedPrecondition if it did not read under this fence */
@@ -143,10 +144,16 @@ export interface PoolSnapshotMoves {
   removeOlder(id: SnapshotId, createdAt: string, generation: number): Promise<void>;
   /**
    * Makes a copy the snapshot again that was handed over. No other pool of this node has it.
-   * @param lost the node that may have it, and is lost permanently
+   * @param word of the node that it was handed over to (`disclaim`); or the name of that one, which is lost permanently
    * @throws FailedPrecondition if another node may have it
    */
-  takeBack(id: SnapshotId, lost?: LostNode): Promise<void>;
+  takeBack(id: SnapshotId, word?: number | LostNode): Promise<void>;
+  /** The note of this node, which all its pools share. */
+  noted(id: SnapshotId): Promise<Noted>;
+  /** Like `PoolMoves.requireNotPast`. */
+  requireNotPast(id: SnapshotId, mark: CopyMark): Promise<void>;
+  /** Like `PoolMoves.disclaim`. */
+  disclaim(id: SnapshotId, given: CopyMark, source: string): Promise<number>;
   read(id: SnapshotId): Promise<Descriptor>;
   /** Space is taken in multiples of this. */
   readonly unitBytes: bigint;

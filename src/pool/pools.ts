@@ -71,6 +71,11 @@ export class Pools {
   /** Pools that are not yet among the others, as they might not be openable at all. */
   readonly #added = new Set<PoolSupervisor>();
   #isSettled: boolean;
+  /**
+   * The node that a snapshot is coming from, and may be on still; undefined: none. Asked only if no pool has the snapshot.
+   * @throws Unavailable while that is not known
+   */
+  comingFrom: (id: SnapshotId) => string | undefined = () => undefined;
 
   constructor(openers: ReadonlyMap<string, PoolOpener>, defaultName: string, options: Partial<PoolsOptions> = {}) {
     this.#options = { ...usual, ...options };
@@ -241,6 +246,12 @@ export class Pools {
 
   /** @throws Unavailable if a pool has a copy that was handed over, and no pool has the snapshot yet */
   #requireNotLeft(id: SnapshotId): void {
+    const node = this.comingFrom(id);
+    if (node !== undefined) {
+      throw new Unavailable(
+        `snapshot ${id} is coming from node ${node}, and has not arrived yet: see holdfast move status.`,
+      );
+    }
     const left = this.known().find(({ moves }) => moves?.snapshots.isLeft(id) === true);
     if (left === undefined) return;
     throw new Unavailable(

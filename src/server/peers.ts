@@ -2,6 +2,7 @@ import type { ServeConfig } from '../config/config.ts';
 import type { NodeMoves } from '../fleet/node/moves.ts';
 import { MoveJobs } from '../move/job.ts';
 import type { LeavingsOptions } from '../move/nodes/leavings.ts';
+import type { SnapshotLeavingsOptions } from '../move/nodes/snapshot-leavings.ts';
 
 export interface NodePeers extends Omit<NodeMoves, 'address' | 'mover'> {
   /** undefined: no other node reaches this one. Volumes may be fenced for earlier moves. */
@@ -13,21 +14,24 @@ export interface NodePeers extends Omit<NodeMoves, 'address' | 'mover'> {
  * was one: its fence has to end, and is reported.
  */
 export async function peersOf(
-  { link, side }: Pick<ServeConfig, 'link' | 'side'>,
+  { link, movesSnapshots, side }: Pick<ServeConfig, 'link' | 'movesSnapshots' | 'side'>,
   shared: Omit<LeavingsOptions, 'isMovingHere'>,
-  isMovingHere: LeavingsOptions['isMovingHere'],
+  { areComing, isMovingHere }: Pick<LeavingsOptions, 'isMovingHere'> & Pick<SnapshotLeavingsOptions, 'areComing'>,
 ): Promise<NodePeers | undefined> {
   const listen = link?.moveAddress;
   if (listen === undefined && (side !== undefined || !(await hasLeavings(shared)))) return undefined;
-  const [{ Leavings }, { Nodes }] = await Promise.all([
+  const [{ Leavings }, { SnapshotLeavings }, { Nodes }] = await Promise.all([
     import('../move/nodes/leavings.ts'),
+    import('../move/nodes/snapshot-leavings.ts'),
     import('../move/nodes/nodes.ts'),
   ]);
   const { log, objects } = shared;
   const leavings = new Leavings({ ...shared, isMovingHere });
+  const snapshotLeavings = new SnapshotLeavings({ ...shared, movesSnapshots, areComing });
   // Nothing listens before the controller has made a certificate, which it does for an address.
-  const nodes = new Nodes({ listen: listen ?? { host: undefined, port: 0 }, leavings, objects, log });
-  return { leavings, nodes, address: listen && addressOf(listen) };
+  const parts = { leavings, snapshotLeavings, objects, log };
+  const nodes = new Nodes({ ...parts, listen: listen ?? { host: undefined, port: 0 } });
+  return { leavings, snapshotLeavings, nodes, address: listen && addressOf(listen) };
 }
 
 function addressOf({ host = '', port }: { readonly host?: string | undefined; readonly port: number }): string {

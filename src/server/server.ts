@@ -82,7 +82,10 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   const gate = new StartupGate();
   const { dataDirectory } = config;
   const shared = { pools, objects, dataDirectory, queue: kubeletQueue, log };
-  const peers = await peersOf(config, shared, (id) => mover?.isMoving(id) === true);
+  const peers = await peersOf(config, shared, {
+    isMovingHere: (id) => mover?.isMoving(id) === true,
+    areComing: (id) => mover?.areSnapshotsComing(id) === true,
+  });
   const mover =
     config.side === undefined
       ? new Mover({ ...shared, movesSnapshots: config.movesSnapshots, peers: peers?.nodes })
@@ -126,7 +129,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   // Callers that await these get the failure; no one must.
   opened.catch(() => undefined);
   // Before the pools open: one of them may never do.
-  void Promise.all([mover?.learn(), peers?.leavings.resume()])
+  void Promise.all([mover?.learn(), peers?.leavings.resume(), peers?.snapshotLeavings.resume()])
     .then(() => opened)
     .then(() => mover?.resume())
     .catch((error: unknown) => log.error({ err: error }, 'cannot resume the moves of volumes'));

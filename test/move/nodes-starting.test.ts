@@ -128,12 +128,12 @@ test('a node that has no address for moves any more ends the fences of those tha
   await using a = await MovingNode.open(scratch, broker, 'a', { waitsFor: 'notes' });
   const peers = (node: string) =>
     peersOf(
-      { link: undefined, side: undefined },
+      { link: undefined, side: undefined, movesSnapshots: false },
       {
         ...{ pools: a.pools, objects: a.objects, log: quiet, fenceTimeoutMs: 100 },
         ...{ dataDirectory: scratch.join(`data-${node}`), queue: new DiskQueue('own', 2) },
       },
-      () => false,
+      { isMovingHere: () => false, areComing: () => false },
     );
   assert.equal(await peers('b'), undefined, 'it has none');
   const { address, leavings } = (await peers('a')) ?? assert.fail('it knows of none');

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { BytesPerSecond } from '../../src/move/pace.ts';
 import { DeletedSnapshots } from '../../src/move/snapshots/deleted-snapshots.ts';
+import { PoolHeld } from '../../src/move/snapshots/held.ts';
 import { LeftCopies } from '../../src/move/snapshots/left-copies.ts';
 import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
 import { moveMarkName } from '../../src/pool/records/move-marks.ts';
@@ -20,6 +21,8 @@ import { arrivalOf, movesOf } from './two-pools.ts';
 
 const threePools = ['one', 'two', 'three'].map((name) => sized(name));
 
+const isComing = () => false;
+
 describe('snapshots whose move has come to no clear end', () => {
   test('one that was taken again under its name does not move as the one before', async () => {
     using scratch = new Scratch('doubt');
@@ -31,8 +34,9 @@ describe('snapshots whose move has come to no clear end', () => {
     const digest = await node.snapshot('young', randomBytes(4096), 0n);
     const { signal } = new AbortController();
     const nothing = () => undefined;
-    const parts = { from, to, newBytes: 0n, objects: node.objects, pace: new BytesPerSecond(undefined), signal };
-    await assert.rejects(moveSnapshot({ ...parts, record, begun: nothing, moved: nothing }), /is another one by now/);
+    const held = new PoolHeld(from, record);
+    const parts = { held, to, newBytes: 0n, objects: node.objects, pace: new BytesPerSecond(undefined), signal };
+    await assert.rejects(moveSnapshot({ ...parts, begun: nothing, moved: nothing }), /is another one by now/);
     assert.equal(await node.digest('young'), digest);
     assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
   });
@@ -214,7 +218,7 @@ describe('parts of snapshots that come no more', () => {
     }
     await one.open(idOf('old'));
     const { objects, pools } = node;
-    await new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted: noted(scratch) }).remove();
+    await new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted: noted(scratch), isComing }).remove();
     assert.deepEqual(await two.arriving(), [idOf('young')]);
   });
 
@@ -233,7 +237,7 @@ describe('parts of snapshots that come no more', () => {
       await using node = await Node.open(scratch, [sized('two')]);
       await node.ended();
       const { objects, pools } = node;
-      await new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted: noted(scratch) }).remove();
+      await new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted: noted(scratch), isComing }).remove();
       assert.ok(draftsIn(scratch).includes(draft));
     }
     {
@@ -268,7 +272,7 @@ describe('parts of snapshots that come no more', () => {
     const warnings: string[] = [];
     const log = { ...quiet, warn: (_facts: object, text: string) => warnings.push(text) };
     const { objects, pools } = node;
-    const left = new LeftCopies({ pools, objects, log, retryMs: 10, deleted: noted(scratch) });
+    const left = new LeftCopies({ pools, objects, log, retryMs: 10, deleted: noted(scratch), isComing });
     void left.remove();
     await eventually(() => assert.ok(looks.mock.callCount() > 8));
     await left.stop();
@@ -355,7 +359,7 @@ describe('copies of deleted snapshots', () => {
       if (each === idOf('old')) throw new Unavailable('pool one does not answer.');
     });
     const { objects, pools } = node;
-    const left = new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted });
+    const left = new LeftCopies({ pools, objects, log: quiet, retryMs: 10, deleted, isComing });
     assert.deepEqual([...(await left.removeDeleted())], [idOf('old')]);
     assert.deepEqual(
       deleted.all().map((each) => each.id),

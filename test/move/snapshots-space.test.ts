@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, mock, test } from 'node:test';
 import { writeAt } from '../../src/kernel/file/file.ts';
+import { PoolHeld } from '../../src/move/snapshots/held.ts';
 import { SnapshotSpace } from '../../src/move/snapshots/snapshot-space.ts';
 import { SnapshotMoves } from '../../src/pool/catalog/snapshot-moves.ts';
 import type { IncomingSnapshot } from '../../src/pool/moves.ts';
@@ -193,10 +194,9 @@ describe('the space of a snapshot that follows its volume', () => {
     await one.create(spec);
     await node.snapshot('old', randomBytes(8 << 20), 0n);
     for (let at = 0n; at < 8n; at++) await node.snapshot(`later ${at}`, randomBytes(4096), at * mib + 60n * 1024n);
-    const held = ['later 7', 'old'].map((name) => ({
-      pool: one,
-      record: movesOf(one).snapshots.find(idOf(name)) ?? assert.fail(),
-    }));
+    const held = ['later 7', 'old'].map(
+      (name) => new PoolHeld(one, movesOf(one).snapshots.find(idOf(name)) ?? assert.fail()),
+    );
     for (const [unitBytes, own] of [
       [4096n, 8n * 4096n],
       [65_536n, 8n * 65_536n],

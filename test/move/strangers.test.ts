@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { Leavings } from '../../src/move/nodes/leavings.ts';
 import { Nodes } from '../../src/move/nodes/nodes.ts';
+import { SnapshotLeavings } from '../../src/move/nodes/snapshot-leavings.ts';
 import { Strangers } from '../../src/move/nodes/strangers.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
@@ -90,7 +91,12 @@ test('a port that was taken when the first certificate came is opened by the nex
     ...{ pools, objects, queue, dataDirectory: scratch.path, log: quiet },
     isMovingHere: () => false,
   });
-  const nodes = new Nodes({ listen: { host: '127.0.0.1', port }, leavings, objects, log: quiet });
+  const snapshotLeavings = new SnapshotLeavings({
+    ...{ pools, objects, queue, dataDirectory: scratch.path, log: quiet },
+    areComing: () => false,
+  });
+  const listen = { host: '127.0.0.1', port };
+  const nodes = new Nodes({ listen, leavings, snapshotLeavings, objects, log: quiet });
   const broker = new Broker();
   await assert.rejects(nodes.identify(broker.identity('a')), { code: 'EADDRINUSE' });
   other.close();

@@ -7,6 +7,7 @@ import { Mover, type MoveSight } from '../../src/move/mover.ts';
 import { type AdmissionKind, Leavings } from '../../src/move/nodes/leavings.ts';
 import { type NodeIdentity, peerName } from '../../src/move/nodes/names.ts';
 import { Nodes } from '../../src/move/nodes/nodes.ts';
+import { SnapshotLeavings } from '../../src/move/nodes/snapshot-leavings.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
@@ -37,6 +38,8 @@ interface NodeTimes {
   readonly forgetEveryMs?: number | undefined;
   /** The number of moves that read another node at a time. */
   readonly readsAtOnce?: number | undefined;
+  /** Its snapshots follow volumes. */
+  readonly movesSnapshots?: boolean | undefined;
 }
 
 export interface MovingNodeOptions extends ImageTestOptions, NodeTimes {
@@ -58,6 +61,7 @@ export class MovingNode implements AsyncDisposable {
   readonly pools: Pools;
   readonly mover: Mover;
   readonly leavings: Leavings;
+  readonly snapshotLeavings: SnapshotLeavings;
   readonly nodes: Nodes;
   readonly objects = new ObjectQueue();
   port = 0;
@@ -66,7 +70,7 @@ export class MovingNode implements AsyncDisposable {
     name: string,
     pools: Pools,
     scratch: Scratch,
-    { fenceTimeoutMs, forgetEveryMs, readsAtOnce }: NodeTimes,
+    { fenceTimeoutMs, forgetEveryMs, movesSnapshots = false, readsAtOnce }: NodeTimes,
   ) {
     const shared = {
       ...{ pools, objects: this.objects, dataDirectory: scratch.join(`data-${name}`) },
@@ -76,9 +80,14 @@ export class MovingNode implements AsyncDisposable {
     this.name = name;
     this.pools = pools;
     this.leavings = new Leavings({ ...shared, isMovingHere: (id) => this.mover.isMoving(id) });
+    this.snapshotLeavings = new SnapshotLeavings({
+      ...{ ...shared, movesSnapshots },
+      areComing: (id) => this.mover.areSnapshotsComing(id),
+    });
+    const { leavings, objects, snapshotLeavings } = this;
     const listen = { host: '127.0.0.1', port: 0 };
-    this.nodes = new Nodes({ listen, leavings: this.leavings, objects: this.objects, log: quiet, readsAtOnce });
-    this.mover = new Mover({ ...shared, forgetEveryMs, peers: this.nodes });
+    this.nodes = new Nodes({ listen, leavings, snapshotLeavings, objects, log: quiet, readsAtOnce });
+    this.mover = new Mover({ ...shared, movesSnapshots, forgetEveryMs, peers: this.nodes });
   }
 
   static async open(
@@ -90,6 +99,7 @@ export class MovingNode implements AsyncDisposable {
       disk,
       fenceTimeoutMs,
       forgetEveryMs,
+      movesSnapshots,
       poolNames = ['data'],
       readsAtOnce,
       waitsFor,
@@ -117,8 +127,10 @@ export class MovingNode implements AsyncDisposable {
     const pools = new Pools(new Map(openers), poolNames[0] ?? 'data');
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
-    const node = new MovingNode(name, pools, scratch, { fenceTimeoutMs, forgetEveryMs, readsAtOnce });
-    if (waitsFor !== 'notes') await Promise.all([node.mover.learn(), node.leavings.resume()]);
+    const node = new MovingNode(name, pools, scratch, { fenceTimeoutMs, forgetEveryMs, movesSnapshots, readsAtOnce });
+    if (waitsFor !== 'notes') {
+      await Promise.all([node.mover.learn(), node.leavings.resume(), node.snapshotLeavings.resume()]);
+    }
     if (waitsFor === undefined) await node.mover.resume();
     node.port = await node.nodes.identify(broker.identity(name));
     return node;

@@ -8,6 +8,7 @@ import type { UnaryCall } from '../../csi/pipeline.ts';
 import type { Mover, MoveSight, PeerOrder } from '../../move/mover.ts';
 import type { AdmissionKind, Leavings } from '../../move/nodes/leavings.ts';
 import type { Nodes } from '../../move/nodes/nodes.ts';
+import type { SnapshotLeavings } from '../../move/nodes/snapshot-leavings.ts';
 import { switched } from '../../move/switched.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { makeKey } from '../tls/certificate.ts';
@@ -17,6 +18,7 @@ import { generationIn, idIn } from './change.ts';
 export interface NodeMoves {
   readonly mover: Mover;
   readonly leavings: Leavings;
+  readonly snapshotLeavings: SnapshotLeavings;
   readonly nodes: Nodes;
   /** `HOST:PORT`, or `:PORT`. */
   readonly address: string;

@@ -5,18 +5,23 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { MoveJob } from '../job.ts';
 import type { PeerMove, Peers } from '../mover.ts';
+import type { OtherNode } from '../snapshots/held.ts';
 import { type MoveSource, NotConnected } from '../source.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
-import { type Agents, NodeSource } from './node-source.ts';
+import type { Agents } from './node-calls.ts';
+import { NodeSnapshots } from './node-snapshots.ts';
+import { NodeSource } from './node-source.ts';
 import { ReadTurns } from './read-turns.ts';
 import { GivingServer } from './server.ts';
+import type { SnapshotLeavings } from './snapshot-leavings.ts';
 import { connectionsEach } from './wire.ts';
 
 export interface NodesOptions {
   /** Where other nodes fetch volumes. */
   readonly listen: { readonly host: string | undefined; readonly port: number };
   readonly leavings: Leavings;
+  readonly snapshotLeavings: SnapshotLeavings;
   readonly objects: ObjectQueue;
   readonly log: PoolLog;
   /** The number of moves that read another node at a time. */
@@ -56,8 +61,8 @@ export class Nodes implements Peers {
   }
 
   async #open(identity: NodeIdentity): Promise<number> {
-    const { leavings, listen, log } = this.#options;
-    const server = new GivingServer({ ...listen, identity, leavings, log });
+    const { leavings, listen, log, objects, snapshotLeavings } = this.#options;
+    const server = new GivingServer({ ...listen, identity, leavings, snapshotLeavings, objects, log });
     this.#server = server;
     try {
       return await server.listen();
@@ -80,11 +85,23 @@ export class Nodes implements Peers {
   }
 
   source(move: PeerMove, signal: AbortSignal): MoveSource {
-    const known = this.#known.get(move.node);
-    if (known === undefined) {
-      throw new NotConnected(`node ${move.node} is not connected: the controller has to say where it is.`);
-    }
-    return new NodeSource({ ...known, move, turns: this.#turnsOf(move.node), objects: this.#options.objects, signal });
+    const { objects } = this.#options;
+    return new NodeSource({ ...this.#connected(move), move, turns: this.#turnsOf(move.node), objects, signal });
+  }
+
+  snapshots(move: PeerMove, signal: AbortSignal): OtherNode {
+    return new NodeSnapshots({ ...this.#connected(move), move, turns: this.#turnsOf(move.node), signal });
+  }
+
+  get leavingSnapshots(): SnapshotLeavings {
+    return this.#options.snapshotLeavings;
+  }
+
+  /** @throws NotConnected */
+  #connected({ node }: PeerMove): Known {
+    const known = this.#known.get(node);
+    if (known !== undefined) return known;
+    throw new NotConnected(`node ${node} is not connected: the controller has to say where it is.`);
   }
 
   #turnsOf(node: string): ReadTurns {

@@ -1,6 +1,6 @@
 import { Unavailable } from '../../volume/errors.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import { kindOf, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 
 /** A stream of a volume to another node. */
 export interface ReadOf {
@@ -18,12 +18,12 @@ interface Running {
 /** A disk has to answer what it was asked for before that. */
 const endMs = 10_000;
 
-/** The streams that go on, by volume: each ends with its admission. */
-export class Reads {
-  readonly #running = new Map<VolumeId, Set<Running>>();
+/** The streams that go on, by volume or snapshot: each ends with its admission. */
+export class Reads<Id extends SnapshotId | VolumeId = VolumeId> {
+  readonly #running = new Map<Id, Set<Running>>();
 
   /** @param work closes all that it has opened once its signal is aborted */
-  async during(id: VolumeId, read: ReadOf, work: (ended: AbortSignal) => Promise<void>): Promise<void> {
+  async during(id: Id, read: ReadOf, work: (ended: AbortSignal) => Promise<void>): Promise<void> {
     const ending = new AbortController();
     const ended = Promise.withResolvers<void>();
     const running = { read, ending, ended: ended.promise };
@@ -38,20 +38,20 @@ export class Reads {
     }
   }
 
-  stop(id: VolumeId, isMeant: (read: ReadOf) => boolean = () => true): void {
+  stop(id: Id, isMeant: (read: ReadOf) => boolean = () => true): void {
     for (const { ending } of this.#those(id, isMeant)) ending.abort();
   }
 
   /** Stops them, and waits until nothing of the volume is open any more. @throws Unavailable if that takes too long */
-  async end(id: VolumeId, isMeant: (read: ReadOf) => boolean = () => true): Promise<void> {
+  async end(id: Id, isMeant: (read: ReadOf) => boolean = () => true): Promise<void> {
     const meant = this.#those(id, isMeant);
     this.stop(id, isMeant);
     if ((await withTimeout(endMs, Promise.all(meant.map(({ ended }) => ended)))) === 'late') {
-      throw new Unavailable(`volume ${id} is still being read for another node; try again.`);
+      throw new Unavailable(`${kindOf(id)} ${id} is still being read for another node; try again.`);
     }
   }
 
-  #those(id: VolumeId, isMeant: (read: ReadOf) => boolean): Running[] {
+  #those(id: Id, isMeant: (read: ReadOf) => boolean): Running[] {
     return [...(this.#running.get(id) ?? [])].filter(({ read }) => isMeant(read));
   }
 }

@@ -5,6 +5,7 @@ import { volumeIdFor } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { Piece } from '../copy.ts';
 import { sendPieces } from './sending.ts';
+import { readingOut } from './wire.ts';
 
 const lengthBytes = 4096;
 const record: VolumeRecord = {
@@ -34,12 +35,8 @@ test('a piece has its memory until it is sent, also while the target reads slowl
       yield { offsetBytes: BigInt(byte * lengthBytes), lengthBytes, data };
     }
   }
-  const reading = { record, endBytes: 6n * 4096n, totalBytes: 5n * 4096n, pieces: pieces() };
-  await sendPieces(
-    network,
-    { ...reading, [Symbol.asyncDispose]: async () => undefined },
-    () => void events.push('sent'),
-  );
+  const head = readingOut({ record, endBytes: 6n * 4096n, totalBytes: 5n * 4096n });
+  await sendPieces(network, { head, pieces: pieces() }, () => void events.push('sent'));
   const bodies = sent.filter(({ length }) => length === lengthBytes);
   assert.deepEqual(
     bodies.map((body) => body.equals(Buffer.alloc(lengthBytes, body[0])) && body[0]),

@@ -1,12 +1,18 @@
 import type { Duplex } from 'node:stream';
-import { serializeRecord } from '../../volume/record.ts';
-import type { Reading } from '../source.ts';
+import type { Piece } from '../copy.ts';
 import { frameHead, frameTypes, jsonFrame, pieceFrame } from './wire.ts';
 
-/** Sends what a source reads. @param sent after each piece */
-export async function sendPieces(socket: Duplex, reading: Reading, sent: () => void): Promise<void> {
-  const { endBytes, pieces, record, totalBytes } = reading;
-  const head = { record: serializeRecord(record), endBytes: endBytes.toString(), totalBytes: totalBytes.toString() };
+/** The pieces that a source reads, with the facts that come before them. */
+export interface Sent {
+  readonly head: object;
+  readonly pieces: AsyncIterable<Piece>;
+}
+
+/** Called after each piece. */
+export type Heard = () => void;
+
+/** Sends what a source reads. */
+export async function sendPieces(socket: Duplex, { head, pieces }: Sent, sent: Heard): Promise<void> {
   await send(socket, jsonFrame(frameTypes.head, head));
   for await (const piece of pieces) {
     // Each alone: Node copies those that wait for each other once more.

@@ -3,18 +3,19 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import { createServer, type Server } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import type { z } from 'zod';
 import type { PoolLog } from '../../pool/log.ts';
 import { InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { readText } from '../../volume/flow/read-text.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
-import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import type { PeerMove } from '../mover.ts';
 import { MoveEnded, type ReadRequest } from '../source.ts';
 import { switched } from '../switched.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
 import { sendPieces } from './sending.ts';
+import { SnapshotAnswers } from './snapshot-answers.ts';
+import type { SnapshotLeavings } from './snapshot-leavings.ts';
 import { Strangers } from './strangers.ts';
 import { Walks } from './walks.ts';
 import {
@@ -27,9 +28,15 @@ import {
   NotAdmitted,
   type Operation,
   operations,
+  parsed,
   planOut,
+  type ReadOperation,
+  readingOut,
+  readOperations,
   refusalOf,
+  type SnapshotOperation,
   sightOut,
+  snapshotOperations,
   switchingProtocols,
   upgradeTo,
 } from './wire.ts';
@@ -39,6 +46,8 @@ export interface GivingServerOptions {
   readonly port: number;
   readonly identity: NodeIdentity;
   readonly leavings: Leavings;
+  readonly snapshotLeavings: SnapshotLeavings;
+  readonly objects: ObjectQueue;
   readonly log: PoolLog;
   /** The time for which a target may take none of the bytes that it asked for. */
   readonly slowestMs?: number;
@@ -120,14 +129,18 @@ export class GivingServer {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { leavings, log } = this.#options;
+    const { leavings, log, objects, snapshotLeavings } = this.#options;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     response.on('error', () => gone.abort());
     try {
       const { move, operation } = this.#admit(request);
-      if (operation === 'read') throw otherVersion(move);
+      if (isRead(operation)) throw otherVersion(move);
       const body = await readText(request, longestBodyBytes, () => new InvalidArgument('the request is too long.'));
+      if (isOfSnapshots(operation)) {
+        const answers = new SnapshotAnswers({ leavings: snapshotLeavings, objects, move, gone: gone.signal });
+        return reply(response, await answers.answer(operation, body));
+      }
       await new Answering(leavings, move, response, gone.signal).run(operation, body);
     } catch (error) {
       if (gone.signal.aborted) return;
@@ -162,16 +175,18 @@ export class GivingServer {
     socket.resume();
     try {
       const { move, operation } = this.#admit(request);
-      if (operation !== 'read' || request.headers.upgrade !== upgradeTo) throw otherVersion(move);
-      const read = readIn(request);
+      if (!isRead(operation) || request.headers.upgrade !== upgradeTo) throw otherVersion(move);
+      const read = operation === 'read' ? readIn(request) : undefined;
       socket.write(switchingProtocols);
-      await leavings
-        .reading(move, read.of === undefined, (ended) =>
-          sendVolume(leavings, move, { ...read, walks: this.#walks, socket, ended, gone: gone.signal, slowestMs }),
-        )
-        .catch((error: unknown) => {
-          if (!socket.destroyed) socket.end(jsonFrame(frameTypes.refusal, refusalFor(log, error)));
-        });
+      const sent =
+        read === undefined
+          ? this.#sendSnapshot(move, request, { socket, gone: gone.signal, slowestMs })
+          : leavings.reading(move, read.of === undefined, (ended) =>
+              sendVolume(leavings, move, { ...read, walks: this.#walks, socket, ended, gone: gone.signal, slowestMs }),
+            );
+      await sent.catch((error: unknown) => {
+        if (!socket.destroyed) socket.end(jsonFrame(frameTypes.refusal, refusalFor(log, error)));
+      });
       // A target that is slow has not all of it yet; one that never ends is not waited for.
       destroyIn(slowestMs, socket);
     } catch (error) {
@@ -180,15 +195,29 @@ export class GivingServer {
     }
   }
 
+  async #sendSnapshot(
+    move: PeerMove,
+    request: IncomingMessage,
+    { gone, slowestMs, socket }: Pick<Read, 'gone' | 'slowestMs' | 'socket'>,
+  ): Promise<void> {
+    const { objects, snapshotLeavings: leavings } = this.#options;
+    using slowness = endIfSlow(socket, slowestMs, () => leavings.heard(move));
+    const answers = new SnapshotAnswers({ leavings, objects, move, gone });
+    await answers.read(socket, askIn(request), () => slowness.went());
+  }
+
   /** @throws NotAdmitted, NotFound, MoveEnded */
   #admit(request: IncomingMessage): { readonly move: PeerMove; readonly operation: Operation } {
-    const { leavings } = this.#options;
+    const { leavings, snapshotLeavings } = this.#options;
     const { id, moveId, operation } = targetOf(request);
     // Without an admission nothing is said, not even whether the volume is here.
-    const { ended, node } = leavings.admitted(id, moveId, operation);
+    const { ended, node } = isOfSnapshots(operation)
+      ? snapshotLeavings.admitted(id, moveId, operation)
+      : leavings.admitted(id, moveId, operation);
     requirePeer(request, node);
     if (ended !== undefined) throw ended;
-    if (operation !== 'describe') leavings.heard({ id, moveId, node });
+    if (isOfSnapshots(operation)) snapshotLeavings.heard({ id, moveId, node });
+    else if (operation !== 'describe') leavings.heard({ id, moveId, node });
     return { move: { id, moveId, node }, operation };
   }
 }
@@ -206,7 +235,7 @@ class Answering {
     this.#gone = gone;
   }
 
-  async run(operation: Exclude<Operation, 'read'>, body: string): Promise<void> {
+  async run(operation: Exclude<Operation, 'read' | SnapshotOperation>, body: string): Promise<void> {
     const { id, moveId } = this.#move;
     const source = await this.#leavings.source(this.#move, this.#gone);
     if (operation === 'look') {
@@ -257,8 +286,20 @@ class Answering {
   }
 
   #reply(answer: object): void {
-    this.#response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+    reply(this.#response, answer);
   }
+}
+
+function reply(response: ServerResponse, answer: object): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+}
+
+function isRead(operation: Operation): operation is ReadOperation {
+  return readOperations.some((read) => read === operation);
+}
+
+function isOfSnapshots(operation: Operation): operation is SnapshotOperation {
+  return snapshotOperations.some((each) => each === operation);
 }
 
 function notHere(id: VolumeId): NotFound {
@@ -292,24 +333,36 @@ async function sendVolume(
   const key = `${move.moveId} ${place?.digest.toString('hex')} ${place?.atBytes} ${place?.fileBytes}`;
   await using reading =
     place === undefined ? await read(signal) : await walks.take({ id: move.id, key, signal, read, during });
+  using slowness = endIfSlow(socket, slowestMs, () => leavings.heard(move));
+  try {
+    await sendPieces(socket, { head: readingOut(reading), pieces: reading.pieces }, () => slowness.went());
+  } finally {
+    ended.removeEventListener('abort', end);
+  }
+}
+
+interface Slowness extends Disposable {
+  /** The target has taken something. */
+  went(): void;
+}
+
+/** A target that takes its time over what it has got is still there, for a while. */
+function endIfSlow(socket: Duplex, slowestMs: number, heard: () => void): Slowness {
   let progressMs = performance.now();
-  // A target that takes its time over what it has got is still there, for a while.
   const beat = setInterval(
     () => {
-      if (performance.now() - progressMs < slowestMs) leavings.heard(move);
+      if (performance.now() - progressMs < slowestMs) heard();
       else socket.destroy();
     },
     Math.min(beatMs, slowestMs),
   );
-  try {
-    await sendPieces(socket, reading, () => {
+  return {
+    went() {
       progressMs = performance.now();
-      leavings.heard(move);
-    });
-  } finally {
-    clearInterval(beat);
-    ended.removeEventListener('abort', end);
-  }
+      heard();
+    },
+    [Symbol.dispose]: () => clearInterval(beat),
+  };
 }
 
 /** The move waits until both nodes have the same version. */
@@ -365,7 +418,7 @@ function targetOf({ method, url = '' }: IncomingMessage): {
   const id = parseVolumeId(volume);
   const operation = operations.find((name) => name === last);
   // Earlier versions ask for the bytes by a POST.
-  const isKnown = method === 'POST' || (operation === 'read' && method === 'GET');
+  const isKnown = method === 'POST' || (operation !== undefined && isRead(operation) && method === 'GET');
   if (!isKnown || id === undefined || operation === undefined) throw new NotFound('There is no such call.');
   return { id, moveId, operation };
 }
@@ -374,15 +427,18 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-function readIn({ url = '' }: IncomingMessage): Pick<ReadRequest, 'fromBytes' | 'of' | 'place'> {
-  const ask = new URLSearchParams(url.slice(pathOf(url).length)).get('ask') ?? '';
-  const { base, fromBytes, placeDigest: digest, placeFileBytes: fileBytes, target } = parsed(asked.read, ask);
-  const place = digest && { atBytes: fromBytes, digest, fileBytes };
-  return { fromBytes, place, of: target === undefined ? undefined : { base, target } };
+function askIn({ url = '' }: IncomingMessage): string {
+  return new URLSearchParams(url.slice(pathOf(url).length)).get('ask') ?? '';
 }
 
-function parsed<T>(schema: z.ZodType<T>, body: string): T {
-  const result = parseJsonInput(schema, body);
-  if ('data' in result) return result.data;
-  throw new InvalidArgument(`the request cannot be read: ${inOneSentence(result.mistakes)}.`);
+function readIn(request: IncomingMessage): Pick<ReadRequest, 'fromBytes' | 'of' | 'place'> {
+  const {
+    base,
+    fromBytes,
+    placeDigest: digest,
+    placeFileBytes: fileBytes,
+    target,
+  } = parsed(asked.read, askIn(request));
+  const place = digest && { atBytes: fromBytes, digest, fileBytes };
+  return { fromBytes, place, of: target === undefined ? undefined : { base, target } };
 }

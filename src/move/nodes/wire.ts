@@ -1,12 +1,20 @@
 import { z } from 'zod';
 import { parseMark, serializeMark } from '../../pool/catalog/move-mark.ts';
 import type { Closed } from '../../pool/moves.ts';
-import { errorCodes, errorOfCode, HoldfastError, Unavailable } from '../../volume/errors.ts';
-
+import { errorCodes, errorOfCode, HoldfastError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
+import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import { parseRecord, serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import { storedBytes, storedSnapshotId } from '../../volume/stored-json.ts';
 import type { Piece } from '../copy.ts';
-import { MoveEnded, MoveForgotten, NotConnected, SourceFull, type SourcePlan, type SourceSight } from '../source.ts';
+import {
+  MoveEnded,
+  MoveForgotten,
+  NotConnected,
+  type Reading,
+  SourceFull,
+  type SourcePlan,
+  type SourceSight,
+} from '../source.ts';
 import { OtherTree, placeDigest, type TreePlace } from '../tree/progress.ts';
 
 /*
@@ -14,6 +22,22 @@ import { OtherTree, placeDigest, type TreePlace } from '../tree/progress.ts';
  * /v1/moves/MOVE/VOLUME/OPERATION. Fields are added, never changed or removed. `read` is a GET that asks for an upgrade, with
  * its request in the query; the connection carries frames then, and nothing else. Who is not let in has an ordinary answer, 403.
  */
+
+/** Operations for snapshots, which have a separate admission. */
+export const snapshotOperations = [
+  'snapshots-begin',
+  'snapshots-end',
+  'snapshots',
+  'snapshot-look',
+  'snapshot-share',
+  'snapshot-close',
+  'snapshot-open',
+  'read-snapshot',
+  'snapshot-give',
+  'snapshot-settle',
+  'snapshot-take-back',
+] as const;
+export type SnapshotOperation = (typeof snapshotOperations)[number];
 
 export const operations = [
   'look',
@@ -28,8 +52,13 @@ export const operations = [
   'give',
   'settle',
   'take-back',
+  ...snapshotOperations,
 ] as const;
 export type Operation = (typeof operations)[number];
+
+/** The ones that answer with a stream of frames. */
+export const readOperations = ['read', 'read-snapshot'] as const satisfies Operation[];
+export type ReadOperation = (typeof readOperations)[number];
 
 /**
  * The connections that a node has to another one, at most: for the moves that read it at a time, for other calls, and for calls that wait
@@ -67,6 +96,13 @@ const sight = {
   hasChanges: z.boolean(),
 };
 
+const mark = { mark: z.string(), why: unusable.optional() };
+const heldSnapshot = z.object({
+  ...{ record: z.string(), pool: z.string(), whyStays: z.string().optional(), hasChanges: z.boolean() },
+});
+/** Another snapshot may have been taken under its name. */
+const named = { snapshot: storedSnapshotId, createdAt: z.iso.datetime() };
+
 export const asked = {
   look: z.object({ idleWithinMs: z.int().min(0).max(longestLookMs).optional() }),
   snapshot: z.object({ snapshot: storedSnapshotId }),
@@ -76,6 +112,14 @@ export const asked = {
     ...{ placeDigest: placeDigest.optional(), placeFileBytes: bytes.optional() },
   }),
   generation: z.object({ generation: z.int().positive() }),
+  snapshots: z.object({ after: storedSnapshotId.optional() }),
+  snapshotsEnd: z.object({ state: z.enum(['cancelled', 'done']) }),
+  copy: z.object(named),
+  share: z.object({ ...named, beside: storedSnapshotId.optional(), unitBytes: bytes }),
+  snapshotClose: z.object({ ...named, to: z.string().min(1).max(63) }),
+  readSnapshot: z.object({ ...named, fenceId: z.string().min(1).max(64), fromBytes: bytes }),
+  give: z.object({ ...named, moveId: z.string().min(1).max(128), fenceId: z.string().min(1).max(64) }),
+  arrived: z.object({ ...named, generation: z.int().positive() }),
 } as const;
 
 export const told = {
@@ -92,12 +136,28 @@ export const told = {
   answer: z.object({ moveId: z.string(), fenceId: z.string(), generation: z.int().positive() }),
   reading: z.object({ record: z.string(), endBytes: bytes, totalBytes: bytes }),
   done: z.object({}),
+  snapshots: z.object({ snapshots: z.array(heldSnapshot), isLast: z.boolean() }),
+  copy: z.object({ copy: z.object(mark).optional(), isDeleted: z.boolean().optional() }),
+  share: z.object({ wholeBytes: bytes, ownBytes: bytes }),
+  fence: z.object({
+    ...{ moveId: z.string().min(1).max(128), fenceId: z.string().min(1).max(64), isGiven: z.boolean() },
+    to: z.string(),
+  }),
+  settled: z.object({ isSettled: z.boolean() }),
+  snapshotReading: z.object({ endBytes: bytes, totalBytes: bytes }),
   refusal: z.object({
     code: z.enum(errorCodes),
     message: z.string(),
     reason: z.enum(['ended', 'forgotten', 'full', 'not-admitted', 'other-tree']).optional(),
   }),
 } as const;
+
+/** @throws InvalidArgument */
+export function parsed<T>(schema: z.ZodType<T>, body: string): T {
+  const result = parseJsonInput(schema, body);
+  if ('data' in result) return result.data;
+  throw new InvalidArgument(`the request cannot be read: ${inOneSentence(result.mistakes)}.`);
+}
 
 const where = 'that the other node has sent';
 
@@ -112,6 +172,10 @@ export function sightIn({ hasChanges, isUsed, mark, record, why }: z.infer<z.Zod
 export function planOut(plan: SourcePlan) {
   const { pool, snapshots, usedBytes } = plan;
   return { ...sightOut(plan), pool, snapshots, usedBytes: usedBytes.toString() };
+}
+
+export function readingOut({ endBytes, record, totalBytes }: Pick<Reading, 'endBytes' | 'record' | 'totalBytes'>) {
+  return { record: serializeRecord(record), endBytes: endBytes.toString(), totalBytes: totalBytes.toString() };
 }
 
 export function placeOut(place: TreePlace | undefined) {

@@ -15,6 +15,8 @@ export interface LeftCopiesOptions {
   readonly log: PoolLog;
   readonly retryMs: number;
   readonly deleted: DeletedSnapshots;
+  /** Snapshots come from other nodes: a part of one is not known by a copy here. @throws Unavailable while that is not known */
+  readonly isComing: () => boolean;
 }
 
 type Use = 'coming' | 'last' | 'none';
@@ -117,8 +119,8 @@ export class LeftCopies {
 
   /** 'coming': it may still arrive; 'last': it may be all that is left of the snapshot. */
   async #useOf(pool: Pool, id: SnapshotId): Promise<Use> {
-    const { pools } = this.#options;
-    if (pools.firstClosed() !== undefined) return 'coming';
+    const { isComing, pools } = this.#options;
+    if (pools.firstClosed() !== undefined || isComing()) return 'coming';
     let isElsewhere = false;
     for (const { moves } of pools.all()) {
       if ((await moves?.snapshots.settled(id)) === undefined) continue;

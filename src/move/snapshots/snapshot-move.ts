@@ -2,17 +2,16 @@ import { z } from 'zod';
 import type { IncomingSnapshot, PoolSnapshotMoves } from '../../pool/moves.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { storedBytes } from '../../volume/encryption.ts';
-import { AlreadyExists, FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import { AlreadyExists, DataLoss, FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { type Fence, isFenceFor } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
-import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
-import { bytesIn, copyRanges, dataRanges, type Pace, piecesAhead } from '../copy.ts';
+import { copyRanges, type Pace } from '../copy.ts';
 import { movesOf, patiently } from '../source.ts';
+import { type Held, placeOf } from './held.ts';
 
 export interface SnapshotMoveParts {
-  readonly record: SnapshotRecord;
-  readonly from: Pool;
+  readonly held: Held;
   readonly to: Pool;
   /** The space that its blocks may take in the other pool. */
   readonly newBytes: bigint;
@@ -43,26 +42,24 @@ const storedContent = z.strictObject({
 export class SnapshotArrivedAndGone extends FailedPrecondition {}
 
 /**
- * Moves one snapshot to another pool of the node, resumed wherever an earlier try has come to. Until it is handed over it can be used,
+ * Moves one snapshot to a pool of this node, resumed wherever an earlier try has come to. Until it is handed over it can be used,
  * and removed, where it is: it never changes, so all of it is read under its fence in one round.
  */
 export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
-  const { from, newBytes, objects, record, signal, to } = parts;
+  const { held, newBytes, objects, signal, to } = parts;
+  const { record } = held;
   const { id } = record;
-  const [source, target] = [movesOf(from).snapshots, movesOf(to).snapshots];
-  if ((await target.settled(id)) !== undefined) return settleArrived(parts, source, target);
-  source.requireMovable(record);
+  const target = movesOf(to).snapshots;
+  if ((await target.settled(id)) !== undefined) return settleArrived(parts, target);
+  if (held.whyStays !== undefined) throw new FailedPrecondition(held.whyStays);
   target.requireRoomFor(record);
   const fence = await patiently({ objects, signal }, [id], async () => {
-    // Another one may have been taken under its name since this one was found.
-    const now = await source.settled(id);
-    if (now !== undefined && now.createdAt !== record.createdAt) {
-      throw new Unavailable(`snapshot ${id} is another one by now: it moves in the next try.`);
-    }
-    return source.close(id, to.name);
+    if (held.node !== undefined) await requireNotPast(held, target);
+    return held.close(to.name);
   });
   const { isGiven, moveId } = fence;
-  if (!isFenceFor(fence, to.name)) {
+  const node = held.node === undefined ? undefined : (await target.noted(id)).node;
+  if (!isFenceFor(fence, to.name, node)) {
     throw new SnapshotArrivedAndGone(`snapshot ${id} was handed over to another pool than ${to.name}.`);
   }
   await using incoming = await target.receive(record, {
@@ -71,43 +68,51 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
     alone: (of, work) => patiently({ objects, signal }, [of], work),
   });
   const content = await contentOf(parts, incoming, fence);
-  if (!content.isWhole) await copy(parts, { incoming, source, content });
+  if (!content.isWhole) await copy(parts, { incoming, fence, content });
   if (!isGiven) await incoming.confirm();
   await patiently({ objects, signal }, [id], async () => {
-    const answer = await source.give(id, fence);
+    const answer = await held.give(fence);
     await incoming.commit({ moveId, readUnder: fence.fenceId }, answer);
-    await source.settle(id, answer.generation);
+    await held.settle(answer.generation);
   });
+}
+
+/** Asked before it is fenced: a copy that its node gives can be committed here. @throws FailedPrecondition */
+async function requireNotPast(held: Held, target: PoolSnapshotMoves): Promise<void> {
+  const state = await held.look();
+  // One that was handed over has been let in before.
+  if (state !== undefined && state.why !== 'given') await target.requireNotPast(held.record.id, state.mark);
 }
 
 /** The target has it: an earlier try has died before its source heard of it. */
 async function settleArrived(
-  { from, objects, record: { id }, signal, to }: SnapshotMoveParts,
-  source: PoolSnapshotMoves,
+  { held, objects, signal, to }: SnapshotMoveParts,
   target: PoolSnapshotMoves,
 ): Promise<void> {
+  const { id } = held.record;
   await patiently({ objects, signal }, [id], async () => {
     // Its commit may have been in doubt, and may not have come to the disk.
     if ((await target.settled(id)) === undefined) throw new Unavailable(`snapshot ${id} has not arrived yet.`);
     const { generation } = (await target.stateOf(id)).mark;
-    if (await source.settle(id, generation)) return;
+    if (await held.settle(generation)) return;
     throw new AlreadyExists(
-      `snapshot ${id} cannot move from pool ${from.name} to pool ${to.name}: a copy of it is there already.`,
+      `snapshot ${id} cannot move from ${placeOf(held)} to pool ${to.name}: a copy of it is there already.`,
     );
   });
 }
 
 /** @throws SnapshotArrivedAndGone if it was handed over, and the copy that waits for it is not there */
 async function contentOf(
-  { from, record: { id, sourceId }, to }: SnapshotMoveParts,
+  { held, to }: SnapshotMoveParts,
   incoming: IncomingSnapshot,
   { fenceId, isGiven }: Fence,
 ): Promise<Content> {
+  const { id, sourceId } = held.record;
   const noted = incoming.isNew ? undefined : parseContent(incoming.noted);
   const isOurs = noted?.fenceId === fenceId;
   if (isGiven && !(isOurs && noted.isWhole)) {
     throw new SnapshotArrivedAndGone(
-      `snapshot ${id} was handed over to pool ${to.name}, which has no copy of it any more. holdfast move cancel ${sourceId} makes the copy in pool ${from.name} the snapshot again.`,
+      `snapshot ${id} was handed over to pool ${to.name}, which has no copy of it any more. holdfast move cancel ${sourceId} makes the copy in ${placeOf(held)} the snapshot again.`,
     );
   }
   if (isOurs) return noted;
@@ -117,30 +122,37 @@ async function contentOf(
 
 interface CopyParts {
   readonly incoming: IncomingSnapshot;
-  readonly source: PoolSnapshotMoves;
+  readonly fence: Fence;
   readonly content: Content;
 }
 
 async function copy(
-  { begun, from, moved, pace, record, signal, to }: SnapshotMoveParts,
-  { content, incoming, source }: CopyParts,
+  { begun, held, moved, pace, signal, to }: SnapshotMoveParts,
+  { content, fence, incoming }: CopyParts,
 ): Promise<void> {
   const note = (changes: Partial<Content>) => noteContent(incoming, { ...content, ...changes });
   await note({});
   const { isClone, offsetBytes: fromBytes } = content;
-  const endBytes = storedBytes(record);
-  await using file = await source.read(record.id);
-  const { queue: fromQueue } = from;
-  const ranges = () => dataRanges(fromQueue, file, fromBytes, endBytes);
-  begun(await bytesIn(ranges()));
+  const endBytes = storedBytes(held.record);
+  await using reading = await held.read(fence, fromBytes, signal);
+  requireEnd(reading.endBytes, endBytes);
+  begun(reading.totalBytes);
   await copyRanges({
     ...{ to: incoming, toQueue: to.queue, endBytes, targetBytes: endBytes, fromBytes, pace, signal, moved },
-    pieces: piecesAhead({ from: file, fromQueue, ranges: ranges(), endBytes, fromBytes }),
+    pieces: reading.pieces,
     outside: isClone ? 'alike' : 'zeros',
     wrote: (range) => incoming.wrote(range),
     noted: (offsetBytes) => note({ offsetBytes }),
   });
   await note({ offsetBytes: endBytes, isWhole: true });
+}
+
+/** @throws DataLoss if its node names another end than its record: it is another snapshot */
+function requireEnd(endBytes: bigint, expected: bigint): void {
+  if (endBytes === expected) return;
+  throw new DataLoss(
+    `The other end says that the snapshot ends at ${endBytes}, and by its record it ends at ${expected}. Nothing was moved.`,
+  );
 }
 
 function noteContent(incoming: IncomingSnapshot, content: Content): Promise<void> {

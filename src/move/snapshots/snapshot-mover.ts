@@ -3,7 +3,7 @@ import type { PoolLog } from '../../pool/log.ts';
 import type { CopyState } from '../../pool/moves.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
-import { Aborted, FailedPrecondition, HoldfastError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
+import { Aborted, FailedPrecondition, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
@@ -11,13 +11,23 @@ import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import { type LostOrder, requireInTime } from '../in-time.ts';
-import { endedJob, isLongPast, type LeftSnapshot, type MoveJob, MoveJobs, type SnapshotsOfJob } from '../job.ts';
+import {
+  endedJob,
+  isLongPast,
+  type LeftSnapshot,
+  type MoveJob,
+  MoveJobs,
+  type NamedSnapshot,
+  type SnapshotsOfJob,
+} from '../job.ts';
+import type { Peers } from '../mover.ts';
 import { BytesPerSecond } from '../pace.ts';
-import { movesOf, patiently } from '../source.ts';
+import { MoveEnded, movesOf, NotConnected, patiently } from '../source.ts';
 import { DeletedSnapshots } from './deleted-snapshots.ts';
+import { type Held, inOrder, type OtherNode, PoolHeld } from './held.ts';
 import { LeftCopies } from './left-copies.ts';
-import { moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
-import { type Held, SnapshotSpace } from './snapshot-space.ts';
+import { mayBeWhole, moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
+import { SnapshotSpace } from './snapshot-space.ts';
 
 export interface SnapshotMoverOptions {
   readonly pools: Pools;
@@ -26,6 +36,8 @@ export interface SnapshotMoverOptions {
   readonly dataDirectory: string;
   readonly queue: DiskQueue;
   readonly log: PoolLog;
+  /** The other nodes; undefined: snapshots move between pools of this one only. */
+  readonly peers?: Pick<Peers, 'leavingSnapshots' | 'snapshots'> | undefined;
 }
 
 /** The order that the snapshots of a volume follow it. */
@@ -47,6 +59,8 @@ export interface SnapshotsSight {
   readonly progress: SnapshotsProgress | undefined;
   /** The reason why they wait. */
   readonly trouble: string | undefined;
+  /** They wait for the controller to connect this node with the one that they come from. */
+  readonly isUnconnected: boolean;
 }
 
 /** The snapshots of a volume before they follow it. */
@@ -64,6 +78,9 @@ interface Run {
   /** The one that is being moved, and the end of that. */
   current: { readonly id: SnapshotId; readonly ending: AbortController; readonly done: Promise<unknown> } | undefined;
   trouble: string | undefined;
+  isUnconnected: boolean;
+  /** Ends the pause before the next try. */
+  wake: AbortController;
   done: Promise<void>;
 }
 
@@ -73,9 +90,11 @@ const retryMs = 10_000;
 const noteRetryMs = 1_000;
 /** The time for which a removal waits for the end of a move. */
 const removedMs = 10_000;
+/** The time for a few short calls at another node. */
+const undoneMs = 30_000;
 
 /**
- * Snapshots that follow their volume to another pool of the node, one after the other and the newest first: so each begins as a
+ * Snapshots that follow their volume to a pool of this node, from its other pools or from another node, one after the other and the newest first: so each begins as a
  * clone of the one that is there already and most like it. The volume has moved before, and does not wait for them.
  */
 export class SnapshotMover {
@@ -85,63 +104,142 @@ export class SnapshotMover {
   readonly #leftCopies: LeftCopies;
   readonly #runs = new Map<VolumeId, Run>();
   readonly #ended = new Map<VolumeId, SnapshotsJob>();
+  /** Jobs that an earlier driver has left, which go on once the pools are open. */
+  readonly #left = new Map<VolumeId, SnapshotsJob>();
+  #learning: Promise<void> | undefined;
+  #isKnown = false;
   #isStopping = false;
 
   constructor(options: SnapshotMoverOptions) {
     this.#options = options;
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue, 'snapshot-moves');
     this.#deleted = new DeletedSnapshots(options.dataDirectory, options.queue);
-    this.#leftCopies = new LeftCopies({ ...options, retryMs, deleted: this.#deleted });
+    const isComing = () => this.#comingJobs().length > 0;
+    this.#leftCopies = new LeftCopies({ ...options, retryMs, deleted: this.#deleted, isComing });
+    options.pools.comingFrom = (id) => this.#comingFrom(id);
   }
 
-  /** Takes up what a driver before this one has left. The pools are open. */
-  async resume(): Promise<void> {
+  /** Reads the notes of a driver before this one. A pool that is not open must not keep that back. */
+  learn(): Promise<void> {
+    this.#learning ??= this.#learn();
+    return this.#learning;
+  }
+
+  async #learn(): Promise<void> {
     const { log } = this.#options;
     for (const error of await this.#deleted.read()) log.error({ err: error }, 'the note of a deletion cannot be read');
     const { jobs, problems } = await this.#jobs.read();
     for (const error of problems) log.error({ err: error }, 'the note of a move cannot be read');
     for (const job of jobs) {
-      if (this.#isStopping || !isOfSnapshots(job) || this.#runs.has(job.id)) continue;
-      if (job.state === 'running') this.#begin(job);
+      if (!isOfSnapshots(job)) continue;
+      if (job.state === 'running') this.#left.set(job.id, job);
       else if (isLongPast(job)) await this.#jobs.forget(job.id);
       else this.#ended.set(job.id, job);
+    }
+    this.#isKnown = true;
+  }
+
+  /** Takes up what a driver before this one has left. The pools are open. */
+  async resume(): Promise<void> {
+    await this.learn();
+    for (const job of this.#left.values()) {
+      if (!this.#isStopping && !this.#runs.has(job.id)) this.#begin(job);
     }
     if (!this.#isStopping) void this.#leftCopies.remove();
   }
 
   sights(): SnapshotsSight[] {
-    const running = Array.from(this.#runs.values(), ({ job, progress, trouble }) => ({ job, progress, trouble }));
+    const running = Array.from(this.#runs.values(), ({ isUnconnected, job, progress, trouble }) => {
+      return { job, progress, trouble, isUnconnected };
+    });
     const ended = [...this.#ended.values()].filter(({ id }) => !this.#runs.has(id));
-    return [...running, ...ended.map((job) => ({ job, progress: undefined, trouble: undefined }))];
+    return [
+      ...running,
+      ...ended.map((job) => ({ job, progress: undefined, trouble: undefined, isUnconnected: false })),
+    ];
   }
 
-  /** Nothing is changed. @throws FailedPrecondition if the pool takes no snapshots */
-  async plan(id: VolumeId, to: Pool): Promise<SnapshotsPlan> {
-    const held = this.#held(id, to.name);
+  /** The node that snapshots of the volume are coming from; undefined: none. @throws Unavailable while that is not known */
+  comingOf(id: VolumeId): string | undefined {
+    return this.#comingJobs().find((job) => job.id === id)?.node;
+  }
+
+  /** The controller has connected this node with that one: what waits for it is tried again. */
+  connected(node: string): void {
+    for (const { isUnconnected, job, wake } of this.#runs.values())
+      if (isUnconnected && job.node === node) wake.abort();
+  }
+
+  /** The running jobs of snapshots from other nodes. @throws Unavailable while they are not known */
+  #comingJobs(): SnapshotsJob[] {
+    if (!this.#isKnown) throw new Unavailable('the driver is starting, and its moves are not known yet; try again.');
+    const running = Array.from(this.#runs.values(), ({ job }) => job);
+    return [...this.#left.values(), ...running].filter(({ node }) => node !== undefined);
+  }
+
+  /** The node that the snapshot is coming from: whether it is here already is not certain before that one has heard of it. */
+  #comingFrom(id: SnapshotId): string | undefined {
+    return this.#comingJobs().find(({ snapshots }) => snapshots.coming?.id === id)?.node;
+  }
+
+  /**
+   * Nothing is changed.
+   * @param from the node that they come from; undefined: the other pools of this one
+   * @throws FailedPrecondition if the pool takes no snapshots, or they are on another way
+   */
+  async plan(id: VolumeId, to: Pool, from?: OtherNode): Promise<SnapshotsPlan> {
+    this.#requireFree(id);
+    const there = from === undefined ? this.#held(id, to.name) : await from.all();
+    // One that has arrived, and whose source has not heard of it, takes nothing more.
+    const held = from === undefined ? there : there.filter(({ record }) => !this.#isHere(to, record.id));
     const [moving, staying] = [[] as Held[], [] as LeftSnapshot[]];
     for (const each of held) {
-      const reason = whyStays(each);
-      if (reason === undefined) moving.push(each);
-      else staying.push(left(each, reason, true));
+      if (each.whyStays === undefined) moving.push(each);
+      else staying.push(left(each, each.whyStays, true));
     }
     // All of one volume are alike: what one of them needs, they all need.
     for (const { record } of moving) movesOf(to).snapshots.requireRoomFor(record);
     const { totalBytes: neededBytes } = await SnapshotSpace.count(moving, movesOf(to).snapshots.unitBytes);
-    return { moving: moving.map(({ pool, record }) => ({ record, pool: pool.name })), staying, neededBytes };
+    return { moving: moving.map(({ pool, record }) => ({ record, pool })), staying, neededBytes };
+  }
+
+  #isHere(to: Pool, id: SnapshotId): boolean {
+    const target = movesOf(to).snapshots;
+    return target.find(id) !== undefined && !target.isLeft(id);
+  }
+
+  /** @throws FailedPrecondition while snapshots of the volume come from another node, or go to one */
+  #requireFree(id: VolumeId): void {
+    const node = this.comingOf(id);
+    if (node !== undefined) {
+      throw new FailedPrecondition(
+        `the snapshots of volume ${id} are following it from node ${node}: see holdfast move status, or cancel that (holdfast move cancel ${id}).`,
+      );
+    }
+    const target = this.#options.peers?.leavingSnapshots.nodeFor(id);
+    if (target === undefined) return;
+    throw new FailedPrecondition(
+      `the snapshots of volume ${id} are following it to node ${target}: wait for that, or cancel it (holdfast move cancel ${id}).`,
+    );
   }
 
   /** The volume is in that pool now. Goes on behind the answer. */
-  async launch({ id, limitBytesPerSecond, moveId, to }: MoveJob): Promise<SnapshotsSight> {
+  async launch({ from, id, limitBytesPerSecond, moveId, node, ticket, to }: MoveJob): Promise<SnapshotsSight> {
     const running = this.#runs.get(id);
     if (running?.job.moveId === moveId) return running;
     if (this.#isStopping) throw new Unavailable('the driver is stopping; try again.');
+    // A plan was refused before.
+    if (running?.job.node !== undefined) return running;
     running?.ending.abort(new Aborted('another move was ordered.'));
     await running?.done;
     // The order before this one may have left copies in a pool that is not open now.
     const before = (running?.job ?? this.#ended.get(id))?.snapshots.pools ?? [];
-    const pools = [...new Set([...this.#held(id, to).map(({ pool }) => pool.name), ...before])];
+    const here = node === undefined ? this.#held(id, to) : [];
+    const pools = [...new Set([...here.map(({ pool }) => pool), ...before])];
     const job: SnapshotsJob = {
-      ...{ moveId, id, from: pools.join(', '), to, startedAt: new Date().toISOString(), state: 'running' },
+      ...{ moveId, id, from: node === undefined ? pools.join(', ') : from, to },
+      ...{ startedAt: new Date().toISOString(), state: 'running' },
+      ...(node !== undefined && { node, ticket }),
       ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond }),
       snapshots: { pools, moved: 0, left: [] },
     };
@@ -163,10 +261,12 @@ export class SnapshotMover {
   async cancel(id: VolumeId, lost?: LostOrder): Promise<SnapshotsJob | undefined> {
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
+    if (run !== undefined && run.job.node !== undefined) return this.#cancelFrom(run, run.job.node, lost);
     await this.#removeDeleted(id);
     const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
+    const reopen = await this.#cancelLeaving(open, id, lost);
     const fenced = await fencedIn(open, id);
-    if (run === undefined && fenced.length === 0) return undefined;
+    if (run === undefined && reopen === undefined && fenced.length === 0) return undefined;
     run?.ending.abort(new Aborted('the move was cancelled.'));
     await run?.done;
     try {
@@ -181,9 +281,88 @@ export class SnapshotMover {
         };
       return await this.#end(last, 'cancelled', this.#leftOf(last, 'the move was cancelled.'));
     } catch (error) {
+      await reopen?.();
       if (run !== undefined && !this.#runs.has(id)) this.#begin(run.job);
       throw error;
     }
+  }
+
+  /**
+   * They follow their volume to another node no longer: from then on its requests get nothing.
+   * @returns takes that back; undefined: they follow it to none
+   * @throws FailedPrecondition once one was handed over to a node that is not lost: that one may have it
+   */
+  async #cancelLeaving(
+    open: readonly Pool[],
+    id: VolumeId,
+    lost: LostOrder | undefined,
+  ): Promise<(() => Promise<void>) | undefined> {
+    const { peers } = this.#options;
+    await this.#requireNoneGiven(open, id, lost);
+    const reopen = await peers?.leavingSnapshots.cancel(id);
+    try {
+      // A request that came before has ended meanwhile, or gets nothing.
+      await this.#requireNoneGiven(open, id, lost);
+    } catch (error) {
+      await reopen?.();
+      throw error;
+    }
+    return reopen;
+  }
+
+  async #requireNoneGiven(open: readonly Pool[], id: VolumeId, lost: LostOrder | undefined): Promise<void> {
+    const { objects } = this.#options;
+    for (const held of await fencedIn(open, id)) {
+      const { id: snapshotId } = held.record;
+      await patiently({ objects, signal: AbortSignal.timeout(undoneMs) }, [snapshotId], async () => {
+        const state = await held.look();
+        const node = state?.why === 'given' ? state.mark.fence?.to : undefined;
+        if (node === undefined || node === lost?.lostNode) return;
+        throw new FailedPrecondition(
+          `snapshot ${snapshotId} was handed over to node ${node}: cancel the move there (holdfast move cancel ${id}). If that node will never come back: --node-is-lost ${node}.`,
+        );
+      });
+    }
+  }
+
+  /** The same where they come from another node. */
+  async #cancelFrom(run: Run, node: string, lost: LostOrder | undefined): Promise<SnapshotsJob> {
+    run.ending.abort(new Aborted('the move was cancelled.'));
+    await run.done;
+    try {
+      if (node === lost?.lostNode) return await this.#end(run.job, 'cancelled', []);
+      const from = this.#otherNode(run.job, AbortSignal.timeout(undoneMs));
+      const to = this.#options.pools.get(run.job.to);
+      const leftOnes: LeftSnapshot[] = [];
+      for (const each of (await from?.all()) ?? []) {
+        const fence = (await each.look())?.mark.fence;
+        const { node: here } = await movesOf(to).snapshots.noted(each.record.id);
+        if (fence?.to === here) await this.#undoFrom(each, to);
+        leftOnes.push(left(each, each.whyStays ?? 'the move was cancelled.', each.whyStays !== undefined));
+      }
+      await this.#resolveComing(run, from, to);
+      await from?.end('cancelled');
+      const isHere = ({ id }: LeftSnapshot) =>
+        movesOf(to)
+          .snapshots.all(run.job.id)
+          .some((each) => each.id === id);
+      return await this.#end(
+        run.job,
+        'cancelled',
+        leftOnes.filter((each) => !isHere(each)),
+      );
+    } catch (error) {
+      if (!this.#runs.has(run.job.id)) this.#begin(run.job);
+      throw error;
+    }
+  }
+
+  /** undefined: they come from pools of this node. @throws NotConnected */
+  #otherNode({ id, moveId, node }: SnapshotsJob, signal: AbortSignal): OtherNode | undefined {
+    if (node === undefined) return undefined;
+    const { peers } = this.#options;
+    if (peers !== undefined) return peers.snapshots({ id, moveId, node }, signal);
+    throw new Unavailable(`snapshots of volume ${id} come from node ${node}, and HOLDFAST_MOVE_ADDRESS is not set.`);
   }
 
   /**
@@ -192,7 +371,13 @@ export class SnapshotMover {
    * @throws Unavailable while it is being handed over
    */
   async beforeRemoval(id: SnapshotId): Promise<AfterRemoval> {
-    const { pools } = this.#options;
+    const { peers, pools } = this.#options;
+    const node = this.#comingFrom(id);
+    if (node !== undefined) {
+      throw new Unavailable(
+        `snapshot ${id} is coming here from node ${node}, which has not heard yet that it is here; try again (see holdfast move status).`,
+      );
+    }
     const copies = await copiesOf(pools.all(), id);
     const [first] = copies;
     if (first === undefined) {
@@ -213,6 +398,11 @@ export class SnapshotMover {
     // A copy that was left there must not be the snapshot again.
     if (closed !== undefined && generation > 0) await this.#deleted.write({ id, createdAt, generation });
     for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);
+    const isLeaving = fence?.to !== undefined;
+    if (isLeaving) await peers?.leavingSnapshots.endReads(id);
+    const tellOther = async () => {
+      if (isLeaving) await peers?.leavingSnapshots.removed(sourceId, id, createdAt);
+    };
     if (run?.current?.id === id) {
       run.current.ending.abort(new Aborted('the snapshot was deleted.'));
       if ((await withTimeout(removedMs, run.current.done)) === 'late') {
@@ -230,8 +420,9 @@ export class SnapshotMover {
     }
     if (closed !== undefined) void this.#leftCopies.remove();
     const moveId = fence?.moveId;
-    if (moveId === undefined || pools.names().every((name) => done.has(name))) return nothingLeft;
+    if (moveId === undefined || pools.names().every((name) => done.has(name))) return tellOther;
     return async () => {
+      await tellOther();
       // Before that it could still be handed over, to the copy in a pool that was not open.
       await this.#deleted.write({ id, createdAt, generation, moveId });
       void this.#leftCopies.remove();
@@ -270,8 +461,12 @@ export class SnapshotMover {
   #begin(job: SnapshotsJob): Run {
     const progress = { total: 0, current: undefined, doneBytes: 0n, totalBytes: 0n };
     const ending = new AbortController();
-    const run: Run = { job, progress, ending, current: undefined, trouble: undefined, done: Promise.resolve() };
+    const run: Run = {
+      ...{ job, progress, ending, current: undefined, trouble: undefined, isUnconnected: false },
+      ...{ wake: new AbortController(), done: Promise.resolve() },
+    };
     this.#ended.delete(job.id);
+    this.#left.delete(job.id);
     this.#runs.set(job.id, run);
     run.done = this.#run(run)
       .catch((error: unknown) =>
@@ -291,65 +486,79 @@ export class SnapshotMover {
     while (!ending.signal.aborted) {
       let held: Held | undefined;
       try {
+        const from = this.#otherNode(job, ending.signal);
         for (const name of job.snapshots.pools) this.#requireKnown(name);
         const to = this.#options.pools.get(job.to);
         await this.#removeDeleted(job.id);
         if (!isResolved) await this.#resolve(to, job.id);
+        if (!isResolved) await this.#resolveComing(run, from, to);
         isResolved = true;
-        const all = this.#held(job.id, job.to);
+        const all = from === undefined ? this.#held(job.id, job.to) : await from.all();
         const target = movesOf(to).snapshots;
-        const moving = all.filter((each) => whyStays(each) === undefined);
+        const moving = all.filter(({ whyStays }) => whyStays === undefined);
         if (space === undefined) {
           space = await SnapshotSpace.count(moving, target.unitBytes, job.snapshots.shares);
           await this.#note(run, { shares: space.shares });
         }
         progress.total = Math.max(progress.total, all.length);
         held = all.find(({ record }) => !passed.has(record.id));
-        if (held === undefined) break;
-        const isThere = (id: SnapshotId) => target.find(id) !== undefined && !target.isLeft(id);
+        if (held === undefined) {
+          await from?.end('done').catch((error: unknown) => this.#warnOfEnd(job, error));
+          const isThere = new Set<string>(all.map(({ record }) => record.id));
+          return await this.#endPatiently(
+            run,
+            'done',
+            [...passed.values()].filter(({ id }) => isThere.has(id)),
+          );
+        }
+        const isThere = (id: SnapshotId) => this.#isHere(to, id);
         await this.#moveOne(run, held, to, space.neededBytes(held.record, isThere));
-        await this.#note(run, { moved: run.job.snapshots.moved + 1 });
+        await this.#note(run, { moved: run.job.snapshots.moved + 1, coming: undefined });
         run.trouble = undefined;
       } catch (error) {
         if (ending.signal.aborted) return;
         const reason = error instanceof Error ? error.message : String(error);
+        // The operator has ended it there.
+        if (error instanceof MoveEnded) return await this.#endPatiently(run, 'failed', [...passed.values()], reason);
         if (held !== undefined && !(await isForLater(held, error))) {
           const { id } = held.record;
-          if (whyStays(held) === undefined) {
+          if (held.whyStays === undefined) {
             log.error({ volume_id: job.id, snapshot_id: id, err: error }, 'the move of a snapshot failed');
           }
-          passed.set(id, left(held, reason, whyStays(held) !== undefined));
-          await this.#giveUp(held, job.to);
+          passed.set(id, left(held, reason, held.whyStays !== undefined));
+          await this.#giveUp(run, held, job.to);
           continue;
         }
         if (held === undefined && error instanceof InvalidArgument) {
           await this.#endPatiently(run, 'failed', this.#leftOf(job, reason), reason);
           return;
         }
+        run.isUnconnected = error instanceof NotConnected;
         if (run.trouble !== reason) {
           log.warn({ volume_id: job.id, reason }, 'the move of snapshots waits, and is tried again');
         }
         run.trouble = reason;
-        await pause(retryMs, ending.signal);
+        await pause(retryMs, AbortSignal.any([ending.signal, run.wake.signal]));
+        run.wake = new AbortController();
+        run.isUnconnected = false;
       }
     }
-    if (ending.signal.aborted) return;
-    const isThere = new Set<string>(this.#held(job.id, job.to).map(({ record }) => record.id));
-    await this.#endPatiently(
-      run,
-      'done',
-      [...passed.values()].filter(({ id }) => isThere.has(id)),
-    );
   }
 
-  async #moveOne(run: Run, { pool, record }: Held, to: Pool, newBytes: bigint): Promise<void> {
+  #warnOfEnd({ id, node }: SnapshotsJob, error: unknown): void {
+    this.#options.log.warn({ volume_id: id, node, err: error }, 'a node has not heard that snapshots have moved');
+  }
+
+  async #moveOne(run: Run, held: Held, to: Pool, newBytes: bigint): Promise<void> {
     const { log, objects } = this.#options;
     const { job, progress } = run;
+    const { record } = held;
     const ending = new AbortController();
     const signal = AbortSignal.any([run.ending.signal, ending.signal]);
     Object.assign(progress, { current: record.name, doneBytes: 0n, totalBytes: 0n });
+    if (held.node !== undefined) await this.#noteComing(run, { id: record.id, createdAt: record.createdAt });
     const done = moveSnapshot({
-      ...{ record, from: pool, to, newBytes, objects, signal },
+      ...{ held, to, newBytes, objects, signal },
       pace: new BytesPerSecond(job.limitBytesPerSecond),
       begun: (totalBytes) => {
         progress.totalBytes = totalBytes;
@@ -365,7 +574,19 @@ export class SnapshotMover {
       run.current = undefined;
       progress.current = undefined;
     }
-    log.info({ volume_id: job.id, snapshot_id: record.id, from: pool.name, to: to.name }, 'a snapshot has moved');
+    const { node, pool: from } = held;
+    log.info({ volume_id: job.id, snapshot_id: record.id, node, from, to: to.name }, 'a snapshot has moved');
+  }
+
+  /**
+   * Durable before anything of it is here: until its node has heard of its end, it is neither found nor deleted here, as it may be
+   * there.
+   */
+  async #noteComing(run: Run, coming: NamedSnapshot): Promise<void> {
+    if (run.job.snapshots.coming?.id === coming.id && run.job.snapshots.coming.createdAt === coming.createdAt) return;
+    const job = { ...run.job, snapshots: { ...run.job.snapshots, coming } };
+    await step('move/note', () => this.#jobs.write(job));
+    run.job = job;
   }
 
   /** Without the note a restart shows fewer that have moved, and asks for more room than is needed: neither is a harm. */
@@ -375,16 +596,67 @@ export class SnapshotMover {
   }
 
   /** It can be used where it is, and nothing of the copy is left. */
-  async #giveUp(held: Held, to: string): Promise<void> {
+  async #giveUp(run: Run, held: Held, to: string): Promise<void> {
     const { id } = held.record;
+    const target = this.#options.pools.get(to);
     try {
-      if (held.pool.moves?.snapshots.find(id) !== undefined) return await this.#undo(held);
+      if (held.node !== undefined) {
+        await this.#undoFrom(held, target);
+        await this.#resolveComing(run, this.#otherNode(run.job, run.ending.signal), target);
+        return;
+      }
+      if ((await held.look()) !== undefined) return await this.#undo(held);
       // It was removed meanwhile.
-      const target = this.#options.pools.get(to);
       if (movesOf(target).snapshots.find(id) === undefined) await movesOf(target).snapshots.discard(id);
     } catch (error) {
       this.#options.log.warn({ snapshot_id: id, err: error }, 'the rest of the move of a snapshot is left');
     }
+  }
+
+  /** The one that was coming when an earlier try ended, and that its node has no more: it was settled, or deleted there. */
+  async #resolveComing(run: Run, from: OtherNode | undefined, to: Pool): Promise<void> {
+    const { coming } = run.job.snapshots;
+    if (from === undefined || coming === undefined) return;
+    const { createdAt, id } = coming;
+    const target = movesOf(to).snapshots;
+    const there = (await from.all()).find(({ record }) => record.id === id && record.createdAt === createdAt);
+    if ((await there?.look())?.mark.fence !== undefined) return;
+    const { objects } = this.#options;
+    await patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
+      if ((await target.settled(id)) !== undefined) return;
+      // All of it may have been handed over, and be lost there.
+      const isLast =
+        there === undefined && mayBeWhole(await target.notedOf(id)) && !(await from.wasDeleted(id, createdAt));
+      if (!isLast) await target.discard(id);
+    });
+    await this.#note(run, { coming: undefined });
+  }
+
+  /**
+   * One of another node, whose move is given up: it is the snapshot there, unless it is here already. Nothing of a copy is left here.
+   * That none is committed here any more is durable before its node takes it back.
+   */
+  #undoFrom(held: Held, to: Pool): Promise<void> {
+    const { objects, pools } = this.#options;
+    const { id } = held.record;
+    return patiently({ objects, signal: AbortSignal.timeout(undoneMs) }, [id], async () => {
+      const here = (await copiesOf(pools.all(), id)).find(({ state }) => isUsable(state));
+      const state = await held.look();
+      if (here !== undefined) {
+        if (state === undefined || (await held.settle(here.state.mark.generation))) return;
+        throw new FailedPrecondition(
+          `snapshot ${id} is in pool ${here.pool.name} and on node ${held.node}: look at both.`,
+        );
+      }
+      if (state?.mark.fence === undefined) return;
+      // A pool that is not open may have it.
+      const closed = pools.firstClosed();
+      if (state.why === 'given' && closed !== undefined) this.#requireKnown(closed);
+      if (state.why !== 'given') await held.open();
+      for (const pool of pools.all()) await pool.moves?.snapshots.discard(id);
+      if (state.why !== 'given' || held.node === undefined) return;
+      await held.takeBack(await movesOf(to).snapshots.disclaim(id, state.mark, held.node));
+    });
   }
 
   /**
@@ -394,27 +666,28 @@ export class SnapshotMover {
   async #resolve(to: Pool, id: VolumeId): Promise<void> {
     const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
     for (const each of await fencedIn(open, id)) {
-      const third = open.filter(({ name }) => name !== to.name && name !== each.pool.name);
+      if ((await each.look())?.mark.fence?.to !== undefined) continue;
+      const third = open.filter(({ name }) => name !== to.name && name !== each.pool);
       const isElsewhere = (await copiesOf(third, each.record.id)).some(({ state }) => isUsable(state));
-      if (each.pool.name === to.name || isElsewhere) await this.#undo(each);
+      if (each.pool === to.name || isElsewhere) await this.#undo(each);
     }
   }
 
-  #undo({ pool, record: { id } }: Held, lost?: LostOrder): Promise<void> {
+  #undo(held: Held, lost?: LostOrder): Promise<void> {
     const { objects, pools } = this.#options;
-    const source = movesOf(pool).snapshots;
+    const { id } = held.record;
     return patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
-      const { mark, why } = await source.stateOf(id);
-      const others = pools.all().filter((other) => other.name !== pool.name && other.moves !== undefined);
+      const { mark, why } = (await held.look()) ?? {};
+      const others = pools.all().filter((other) => other.name !== held.pool && other.moves !== undefined);
       for (const other of others) {
         const there = movesOf(other).snapshots;
         if ((await there.settled(id)) === undefined) {
           await there.discard(id);
           continue;
         }
-        if (!(await source.settle(id, (await there.stateOf(id)).mark.generation))) {
+        if (!(await held.settle((await there.stateOf(id)).mark.generation))) {
           throw new FailedPrecondition(
-            `snapshot ${id} is in pool ${other.name} and in pool ${pool.name}: look at both.`,
+            `snapshot ${id} is in pool ${other.name} and in pool ${held.pool}: look at both.`,
           );
         }
         return;
@@ -424,8 +697,8 @@ export class SnapshotMover {
         const closed = pools.firstClosed();
         if (closed !== undefined) this.#requireKnown(closed);
         requireInTime(id, lost?.deadline);
-        await source.takeBack(id, lost);
-      } else if (mark.fence !== undefined) await source.open(id);
+        await held.takeBack(lost);
+      } else if (mark?.fence !== undefined) await held.open();
     });
   }
 
@@ -454,7 +727,7 @@ export class SnapshotMover {
     leftOnes: readonly LeftSnapshot[],
     reason?: string,
   ): Promise<SnapshotsJob> {
-    const { shares: _shares, ...counted } = job.snapshots;
+    const { coming: _coming, shares: _shares, ...counted } = job.snapshots;
     const snapshots = { ...counted, left: leftOnes };
     const ended = { ...endedJob(job, state, reason), snapshots };
     await step('move/forget', () => this.#jobs.write(ended));
@@ -464,20 +737,13 @@ export class SnapshotMover {
   }
 
   #leftOf({ id, to }: MoveJob, reason: string): LeftSnapshot[] {
-    return this.#held(id, to).map((each) => left(each, whyStays(each) ?? reason, whyStays(each) !== undefined));
+    return this.#held(id, to).map((each) => left(each, each.whyStays ?? reason, each.whyStays !== undefined));
   }
 
   /** The snapshots of the volume in all other open pools, the newest first. */
   #held(id: VolumeId, to: string): Held[] {
-    const others = this.#options.pools.all().filter(({ moves, name }) => name !== to && moves !== undefined);
-    return others
-      .flatMap((pool) =>
-        movesOf(pool)
-          .snapshots.all(id)
-          .map((record) => ({ pool, record })),
-      )
-      .filter(({ record }) => !isOfMove(record))
-      .sort((a, b) => b.record.createdAt.localeCompare(a.record.createdAt));
+    const others = this.#options.pools.all().filter(({ name }) => name !== to);
+    return inOrder(PoolHeld.all(others, id));
   }
 
   /** @throws Unavailable while the pool is not open; one that is not in the configuration any more has nothing */
@@ -497,36 +763,22 @@ export function isOfSnapshots(job: MoveJob): job is SnapshotsJob {
   return job.snapshots !== undefined;
 }
 
-/** One that a move has taken for its own ends (`moveSnapshotName`). */
-function isOfMove({ id, name }: SnapshotRecord): boolean {
-  return name.startsWith('move ') && name.endsWith(` ${id}`);
-}
-
-function whyStays({ pool, record }: Held): string | undefined {
-  try {
-    movesOf(pool).snapshots.requireMovable(record);
-    return undefined;
-  } catch (error) {
-    if (error instanceof HoldfastError) return error.message;
-    throw error;
-  }
-}
-
-function left({ pool, record: { id, name } }: Held, reason: string, stays: boolean): LeftSnapshot {
-  return { id, name, pool: pool.name, reason, stays };
+function left({ node, pool, record: { id, name } }: Held, reason: string, stays: boolean): LeftSnapshot {
+  return { id, name, pool, ...(node !== undefined && { node }), reason, stays };
 }
 
 /** True if a pool is not open, or the snapshot was handed over: only its end makes it available again. */
-async function isForLater({ pool, record }: Held, error: unknown): Promise<boolean> {
+async function isForLater(held: Held, error: unknown): Promise<boolean> {
   if (error instanceof Unavailable) return true;
   if (error instanceof SnapshotArrivedAndGone) return false;
-  const source = pool.moves?.snapshots;
-  if (source?.find(record.id) === undefined) return false;
   // One whose mark cannot be read stays, and keeps none of the others.
-  return (await source.stateOf(record.id).catch(() => undefined))?.why === 'given';
+  const state = await held.look().catch((again: unknown) => (again instanceof Unavailable ? 'later' : undefined));
+  return state === 'later' || state?.why === 'given';
 }
 
-interface Copy extends Held {
+interface Copy {
+  readonly pool: Pool;
+  readonly record: SnapshotRecord;
   readonly state: CopyState;
 }
 
@@ -545,15 +797,11 @@ function isUsable({ why }: CopyState): boolean {
 }
 
 /** Without those whose mark cannot be read. */
-async function fencedIn(pools: readonly Pool[], id: VolumeId): Promise<Held[]> {
-  const fenced: Held[] = [];
-  for (const pool of pools) {
-    for (const record of movesOf(pool).snapshots.all(id)) {
-      const state = await movesOf(pool)
-        .snapshots.stateOf(record.id)
-        .catch(() => undefined);
-      if (state?.mark.fence !== undefined) fenced.push({ pool, record });
-    }
+async function fencedIn(pools: readonly Pool[], id: VolumeId): Promise<PoolHeld[]> {
+  const fenced: PoolHeld[] = [];
+  for (const held of PoolHeld.all(pools, id)) {
+    const state = await held.look().catch(() => undefined);
+    if (state?.mark.fence !== undefined) fenced.push(held);
   }
   return fenced;
 }

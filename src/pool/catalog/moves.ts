@@ -188,13 +188,15 @@ export class Moves implements PoolMoves {
     return entry && markIn(await this.#transfer.markInTrash(entry.ref), id);
   }
 
-  noted(id: VolumeId): Promise<Noted> {
+  noted(id: SnapshotId | VolumeId): Promise<Noted> {
     return this.#parts.generations.noted(id);
   }
 
-  async disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number> {
-    const { generations, index, name } = this.#parts;
-    if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} is in pool ${name} already.`);
+  async disclaim(id: SnapshotId | VolumeId, given: CopyMark, source: string): Promise<number> {
+    const { generations, index, name, snapshotIndex } = this.#parts;
+    if ((isVolumeId(id) ? index.get(id) : snapshotIndex.get(id)) !== undefined) {
+      throw new AlreadyExists(`${kindOf(id)} ${id} is in pool ${name} already.`);
+    }
     const noted = await generations.noted(id);
     const generation = disclaim(given, noted, source);
     if (generation === undefined) throw wentOn(id, source, noted.at);
@@ -202,13 +204,13 @@ export class Moves implements PoolMoves {
     return generation;
   }
 
-  async requireNotPast(id: VolumeId, { generation }: CopyMark): Promise<void> {
+  async requireNotPast(id: SnapshotId | VolumeId, { generation }: CopyMark): Promise<void> {
     const { generations, name } = this.#parts;
     const noted = await generations.noted(id);
     if (!isPast(generation + 1, noted.generation)) return;
     const where = noted.at === undefined ? '' : `, which has gone to node ${noted.at}`;
     throw new FailedPrecondition(
-      `volume ${id} cannot move to pool ${name}: its node has had a later copy of a volume with this id${where}.`,
+      `${kindOf(id)} ${id} cannot move to pool ${name}: its node has had a later copy of a ${kindOf(id)} with this id${where}.`,
     );
   }
 
@@ -624,10 +626,10 @@ function wentElsewhere(id: SnapshotId | VolumeId, poolName: string, node: string
   );
 }
 
-function wentOn(id: VolumeId, source: string, node: string | undefined): VolumeWentOn {
+function wentOn(id: SnapshotId | VolumeId, source: string, node: string | undefined): VolumeWentOn {
   const where = node === undefined ? 'another pool of it' : `node ${node}`;
   return new VolumeWentOn(
-    `volume ${id} has been on this node, and has gone on to ${where}: its copy on node ${source} is an earlier one, and goes to the trash there.`,
+    `${kindOf(id)} ${id} has been on this node, and has gone on to ${where}: its copy on node ${source} is an earlier one${isVolumeId(id) ? ', and goes to the trash there' : ''}.`,
   );
 }
 

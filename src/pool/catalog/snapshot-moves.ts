@@ -6,6 +6,7 @@ import { AlreadyExists, DataLoss, FailedPrecondition, NotFound, Unavailable } fr
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import {
   type Answer,
+  type CopyMark,
   commitDraft,
   type DraftMark,
   type Fence,
@@ -13,6 +14,7 @@ import {
   isRemovable,
   type LostNode,
   type NewFence,
+  type Noted,
   type Request,
   settlesCopy,
   snapshotMoveId,
@@ -31,12 +33,13 @@ import type { CatalogParts } from './parts.ts';
 import { destroyUnreadable } from './unreadable.ts';
 
 /** The marks of all copies, and their content (`moves.ts`). */
-export interface Copies extends Pick<PoolMoves, 'changedRanges' | 'hasChanges' | 'read'> {
+export interface Copies
+  extends Pick<PoolMoves, 'changedRanges' | 'hasChanges' | 'read'>,
+    Pick<PoolSnapshotMoves, 'disclaim' | 'noted' | 'requireNotPast' | 'takeBack'> {
   stateOf(id: SnapshotId): Promise<CopyState>;
   fence(id: SnapshotId, fence: NewFence): Promise<Fence>;
   open(id: SnapshotId, moveId: string): Promise<void>;
   give(id: SnapshotId, request: Request): Promise<Answer>;
-  takeBack(id: SnapshotId, lost?: LostNode): Promise<void>;
   /** The reason why the pool cannot have something with that content; undefined: it can. */
   whyNot(object: Pick<SnapshotRecord, 'content' | 'encryption'>): string | undefined;
 }
@@ -104,13 +107,14 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return this.#copies.stateOf(id);
   }
 
-  async close(id: SnapshotId, to: string): Promise<Fence> {
+  async close(id: SnapshotId, to: string, node?: string): Promise<Fence> {
     const record = this.#require(id);
     await this.#parts.backend.provisioner.verify({ kind: 'snapshot', record });
     const { mark, why } = await this.stateOf(id);
     // Another pool may have read all of it under that one.
-    if (why === 'closed' && mark.fence !== undefined && !isFenceFor(mark.fence, to)) await this.open(id);
-    return this.#copies.fence(id, { moveId: snapshotMoveId(randomUUID(), to), fenceId: randomUUID() });
+    if (why === 'closed' && mark.fence !== undefined && !isFenceFor(mark.fence, to, node)) await this.open(id);
+    const fence = { moveId: snapshotMoveId(randomUUID(), to), fenceId: randomUUID() };
+    return this.#copies.fence(id, { ...fence, ...(node !== undefined && { to: node }) });
   }
 
   async open(id: SnapshotId): Promise<void> {
@@ -157,9 +161,21 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     if (ref !== undefined) await destroyUnreadable(this.#parts, ref, { id, encryption: record?.encryption });
   }
 
-  async takeBack(id: SnapshotId, lost?: LostNode): Promise<void> {
-    await this.#copies.takeBack(id, lost);
+  async takeBack(id: SnapshotId, word?: number | LostNode): Promise<void> {
+    await this.#copies.takeBack(id, word);
     await this.#note(id);
+  }
+
+  noted(id: SnapshotId): Promise<Noted> {
+    return this.#copies.noted(id);
+  }
+
+  requireNotPast(id: SnapshotId, mark: CopyMark): Promise<void> {
+    return this.#copies.requireNotPast(id, mark);
+  }
+
+  disclaim(id: SnapshotId, given: CopyMark, source: string): Promise<number> {
+    return this.#copies.disclaim(id, given, source);
   }
 
   read(id: SnapshotId): Promise<Descriptor> {

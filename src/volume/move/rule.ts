@@ -109,8 +109,12 @@ export function snapshotMoveId(random: string, to: string): string {
   return `${random} ${to}`;
 }
 
-/** True if the fence of a snapshot is for its move to that pool. Earlier drivers did not say where it goes. */
-export function isFenceFor({ moveId }: Fence, to: string): boolean {
+/**
+ * True if the fence of a snapshot is for its move to that pool. Earlier drivers did not say where it goes.
+ * @param node of that pool; undefined: this one
+ */
+export function isFenceFor({ moveId, to: toNode }: Fence, to: string, node?: string): boolean {
+  if (toNode !== node) return false;
   const [random = '', ...pool] = moveId.split(' ');
   return pool.length === 0 || moveId === snapshotMoveId(random, to);
 }

@@ -196,13 +196,13 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot whose copy fails is fenced no more',
     ...snapshots,
-    text: 'await this.#giveUp(held, job.to);',
+    text: 'await this.#giveUp(run, held, job.to);',
     replacement: '',
   },
   {
     name: 'a snapshot that was handed over is taken back when its move is given up',
     ...snapshots,
-    text: 'await source.takeBack(id, lost);',
+    text: 'await held.takeBack(lost);',
     replacement: '',
   },
   {
@@ -262,6 +262,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'the space of a snapshot is counted in whole units of its new pool',
     ...space,
+    file: 'src/move/snapshots/share.ts',
     text: 'const end = (offsetBytes + lengthBytes + unitBytes - 1n) / unitBytes;',
     replacement: 'const end = first + (lengthBytes + 4095n) / 4096n / (unitBytes / 4096n);',
     only: 'is counted in the units',
@@ -456,7 +457,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot has another fence for each pool that it goes to',
     ...snapshotMoves,
-    text: "if (why === 'closed' && mark.fence !== undefined && !isFenceFor(mark.fence, to)) await this.open(id);",
+    text: "if (why === 'closed' && mark.fence !== undefined && !isFenceFor(mark.fence, to, node)) await this.open(id);",
     replacement: '',
   },
   {
@@ -930,16 +931,16 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a target of another version gets no frames, and waits',
     ...giving,
     file: 'src/move/nodes/server.ts',
-    text: "operation !== 'read' || request.headers.upgrade !== upgradeTo",
-    replacement: "operation !== 'read'",
+    text: '!isRead(operation) || request.headers.upgrade !== upgradeTo',
+    replacement: '!isRead(operation)',
     only: 'another version',
   },
   {
     name: 'a target of an earlier version waits',
     ...giving,
     file: 'src/move/nodes/server.ts',
-    text: "if (operation === 'read') throw otherVersion(move);",
-    replacement: "if (operation === 'read') throw new NotFound('There is no such call.');",
+    text: 'if (isRead(operation)) throw otherVersion(move);',
+    replacement: "if (isRead(operation)) throw new NotFound('There is no such call.');",
     only: 'another version',
   },
   {
@@ -1692,8 +1693,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'snapshots follow only where that was turned on',
     file: 'src/move/mover.ts',
     killer: 'test/move/command.test.ts',
-    text: 'if (withSnapshots && movesSnapshots !== true) {',
-    replacement: 'if (withSnapshots && movesSnapshots === null) {',
+    text: 'if (withSnapshots && movesSnapshots !== true) throw movesNone();',
+    replacement: '',
     only: 'says why a volume cannot move',
   },
   {
@@ -1706,9 +1707,9 @@ export const moveMutants: readonly Mutant[] = [
   },
   {
     name: 'a snapshot that was taken again under its name does not move as the one before',
-    file: 'src/move/snapshots/snapshot-move.ts',
+    file: 'src/move/snapshots/held.ts',
     killer: 'test/move/snapshots-doubt.test.ts',
-    text: 'if (now !== undefined && now.createdAt !== record.createdAt) {',
+    text: 'if (now !== undefined && now.createdAt !== createdAt) {',
     replacement: 'if (now === undefined) {',
     only: 'taken again under its name',
   },

@@ -1,0 +1,262 @@
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { PoolLog } from '../../pool/log.ts';
+import type { Pools } from '../../pool/pools.ts';
+import { FailedPrecondition, NotFound, Unavailable } from '../../volume/errors.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
+import { step } from '../../volume/step.ts';
+import { endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
+import type { PeerMove } from '../mover.ts';
+import { inOrder, PoolHeld } from '../snapshots/held.ts';
+import { MoveEnded, MoveForgotten } from '../source.ts';
+import { Reads } from './reads.ts';
+import { NotAdmitted, type SnapshotOperation } from './wire.ts';
+
+export interface SnapshotLeavingsOptions {
+  readonly pools: Pools;
+  readonly objects: ObjectQueue;
+  /** The driver's own directory, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
+  readonly queue: DiskQueue;
+  readonly log: PoolLog;
+  /** Snapshots may follow a volume to another node. Not finished: it is turned on for trials only. */
+  readonly movesSnapshots?: boolean | undefined;
+  /** Snapshots of the volume are still coming here from another node. */
+  readonly areComing: (id: VolumeId) => boolean;
+}
+
+/** `order`: of an operator, just now; `plan`: only to look at them; `again`: of an order before. */
+export type SnapshotAdmissionKind = 'again' | 'order' | 'plan';
+
+interface Admission {
+  readonly moveId: string;
+  readonly node: string;
+  expiresMs: number;
+}
+
+/** An admission that is not used for that time has to be renewed. */
+const admittedMs = 10 * 60_000;
+/** A plan is made at once. */
+const plannedMs = 60_000;
+
+/** A plan asks for these. */
+const planOperations: ReadonlySet<SnapshotOperation> = new Set(['snapshots', 'snapshot-share']);
+/** One that has ended here hears of what it has handed over, and says that it has it. */
+const lastOperations: ReadonlySet<SnapshotOperation> = new Set(['snapshot-look', 'snapshot-settle', 'snapshots-end']);
+
+/**
+ * The source's end of snapshots that follow their volume to another node, after the volume has moved. The other node asks for each step;
+ * this lets in whom the controller has admitted, and notes for how long. A fence of a snapshot keeps no one from it: none has to end in time.
+ */
+export class SnapshotLeavings {
+  readonly #options: SnapshotLeavingsOptions;
+  readonly #jobs: MoveJobs;
+  readonly #admitted = new Map<VolumeId, Admission>();
+  readonly #planned = new Map<VolumeId, Admission>();
+  readonly #jobsById = new Map<VolumeId, MoveJob>();
+  readonly #reads = new Reads<SnapshotId>();
+  #isKnown = false;
+
+  constructor(options: SnapshotLeavingsOptions) {
+    this.#options = options;
+    this.#jobs = new MoveJobs(options.dataDirectory, options.queue, 'leaving-snapshots');
+  }
+
+  /** Reads the notes of a driver before this one. A pool that is not open must not keep that back. */
+  async resume(): Promise<void> {
+    const { jobs, problems } = await this.#jobs.read();
+    for (const error of problems) this.#options.log.error({ err: error }, 'the note of a move cannot be read');
+    for (const job of jobs) {
+      if (isLongPast(job)) await this.#jobs.forget(job.id);
+      else this.#jobsById.set(job.id, job);
+    }
+    this.#isKnown = true;
+  }
+
+  /** @throws Unavailable until the notes are known: none is let in or refused before */
+  get #known(): Map<VolumeId, MoveJob> {
+    if (this.#isKnown) return this.#jobsById;
+    throw new Unavailable('the driver is starting, and its moves are not known yet; try again.');
+  }
+
+  /** The controller has brokered it. @throws FailedPrecondition: why not */
+  async admit(move: PeerMove, kind: SnapshotAdmissionKind): Promise<void> {
+    const { id, moveId, node } = move;
+    if (kind === 'again') await this.#requireBegun(move);
+    else await this.#requireFree(move);
+    const admissions = kind === 'plan' ? this.#planned : this.#admitted;
+    admissions.set(id, { moveId, node, expiresMs: performance.now() + (kind === 'plan' ? plannedMs : admittedMs) });
+  }
+
+  async #requireFree({ id, node }: PeerMove): Promise<void> {
+    const { areComing, movesSnapshots } = this.#options;
+    if (movesSnapshots !== true) {
+      throw new FailedPrecondition(
+        'Snapshots follow a volume from this node only where its driver has HOLDFAST_MOVE_SNAPSHOTS=true: this is not finished, and can lose them.',
+      );
+    }
+    if (areComing(id)) {
+      throw new FailedPrecondition(
+        `the snapshots of volume ${id} are still coming to this node: see holdfast move status.`,
+      );
+    }
+    const before = this.#known.get(id);
+    if (before?.state !== 'running' || before.node === node || before.node === undefined) return;
+    // One that has left nothing here ends with this order.
+    if (!(await this.#hasFence(id, before.node))) return;
+    throw new FailedPrecondition(
+      `the snapshots of volume ${id} are following it to node ${before.node}: wait for that, or cancel it there first (holdfast move cancel ${id}).`,
+    );
+  }
+
+  /** The controller's word alone is not enough for what it has not just ordered: the ticket that a node shows it has no end. */
+  async #requireBegun({ id, moveId, node }: PeerMove): Promise<void> {
+    const job = this.#known.get(id);
+    const isOurs = job?.moveId === moveId && job.node === node;
+    if (isOurs && job.state === 'running') return;
+    const admission = this.#admitted.get(id);
+    const isAdmitted = admission?.moveId === moveId && admission.node === node;
+    if (isAdmitted && admission.expiresMs >= performance.now()) return;
+    if (isOurs) throw over(id);
+    if (job?.state === 'running' || !(await this.#hasFence(id, node))) {
+      throw new MoveForgotten(`the node of the snapshots of volume ${id} knows nothing of this move: order it again.`);
+    }
+  }
+
+  /** True if one of them is fenced for a move to that node, or was handed over to it. */
+  async #hasFence(id: VolumeId, node: string): Promise<boolean> {
+    for (const held of PoolHeld.all(this.#options.pools.all(), id)) {
+      if ((await held.look())?.mark.fence?.to === node) return true;
+    }
+    return false;
+  }
+
+  /** The node that may do that. @throws NotAdmitted */
+  admitted(
+    id: VolumeId,
+    moveId: string,
+    operation: SnapshotOperation,
+  ): { readonly node: string; readonly ended?: MoveEnded } {
+    const job = this.#known.get(id);
+    const isOurs = job?.moveId === moveId;
+    const admissions = [this.#admitted.get(id), ...(planOperations.has(operation) ? [this.#planned.get(id)] : [])];
+    const found = admissions.find((each) => each?.moveId === moveId && each.expiresMs >= performance.now());
+    const node = found?.node ?? (isOurs && job.state !== 'running' ? job.node : undefined);
+    if (node === undefined) {
+      throw new NotAdmitted(
+        `this node knows of no snapshots of volume ${id} that follow it; the controller has to say so.`,
+      );
+    }
+    // An order that came after its end begins it again.
+    const isOver = isOurs && job.state !== 'running' && found === undefined && !lastOperations.has(operation);
+    return { node, ...(isOver && { ended: over(id) }) };
+  }
+
+  heard({ id, moveId, node }: PeerMove): void {
+    const admission = this.#admitted.get(id);
+    if (admission?.moveId === moveId && admission.node === node) admission.expiresMs = performance.now() + admittedMs;
+  }
+
+  /** Before anything of it is left here. An order just now begins it again. */
+  async begin({ id, moveId, node }: PeerMove): Promise<void> {
+    const before = this.#known.get(id);
+    if (before?.moveId === moveId && before.state === 'running') return;
+    const startedAt = new Date().toISOString();
+    await this.#note({ moveId, id, from: '', to: '', node, startedAt, state: 'running' });
+  }
+
+  /** Asked in a claim of the snapshot, before a step that leaves something here: it may have ended while that waited. @throws MoveEnded */
+  requireRunning({ id, moveId, node }: PeerMove): void {
+    const job = this.#known.get(id);
+    if (job?.moveId === moveId && job.node === node && job.state === 'running') return;
+    // Its own disk was lost: a fence for that node says that it was ordered.
+    if (job === undefined && this.#admitted.get(id)?.moveId === moveId) return;
+    throw over(id);
+  }
+
+  async end({ id, moveId }: Pick<PeerMove, 'id' | 'moveId'>, state: 'cancelled' | 'done'): Promise<void> {
+    const job = this.#known.get(id);
+    if (this.#admitted.get(id)?.moveId === moveId) this.#admitted.delete(id);
+    if (job?.moveId === moveId && job.state === 'running') await this.#note(endedJob(job, state));
+  }
+
+  /** A snapshot was removed here that another node had begun to copy. */
+  async removed(id: VolumeId, snapshot: SnapshotId, createdAt: string): Promise<void> {
+    const job = this.#known.get(id);
+    if (job?.state !== 'running') return;
+    const deleted = [...(job.snapshots?.deleted ?? []), { id: snapshot, createdAt }];
+    await this.#note({ ...job, snapshots: { ...nothingOf, deleted } });
+  }
+
+  /** True if it was removed here since they follow their volume. */
+  wasRemoved(id: VolumeId, snapshot: SnapshotId, createdAt: string): boolean {
+    const deleted = this.#known.get(id)?.snapshots?.deleted ?? [];
+    return deleted.some((each) => each.id === snapshot && each.createdAt === createdAt);
+  }
+
+  /** The node that they follow their volume to; undefined: none. */
+  nodeFor(id: VolumeId): string | undefined {
+    const job = this.#known.get(id);
+    return job?.state === 'running' ? job.node : undefined;
+  }
+
+  /**
+   * Ends it at this end alone: no request of the other node hands anything over from then on.
+   * @returns takes that back; undefined: they follow it to no node
+   */
+  async cancel(id: VolumeId): Promise<(() => Promise<void>) | undefined> {
+    const job = this.#known.get(id);
+    this.#admitted.delete(id);
+    if (job?.state !== 'running') return undefined;
+    await this.#note(endedJob(job, 'cancelled'));
+    return async () => this.#note(job);
+  }
+
+  reading(snapshot: SnapshotId, { moveId }: PeerMove, work: (ended: AbortSignal) => Promise<void>): Promise<void> {
+    return this.#reads.during(snapshot, { moveId, isFenced: false }, work);
+  }
+
+  /** Before it is removed: nothing of it is open any more. @throws Unavailable if that takes too long */
+  endReads(snapshot: SnapshotId): Promise<void> {
+    return this.#reads.end(snapshot);
+  }
+
+  /** @throws NotFound, Unavailable while a pool is not open that may have it */
+  async find(id: VolumeId, snapshot: SnapshotId, createdAt: string): Promise<PoolHeld> {
+    const found = await this.copy(id, snapshot, createdAt);
+    if (found !== undefined) return found;
+    throw new NotFound(`snapshot ${snapshot} is not on this node any more.`);
+  }
+
+  /** The copy of a snapshot of that volume: the one that is the snapshot, or else one that was handed over. */
+  async copy(id: VolumeId, snapshot: SnapshotId, createdAt: string): Promise<PoolHeld | undefined> {
+    const isMeant = ({ record }: PoolHeld) => record.id === snapshot && record.createdAt === createdAt;
+    const copies = (await this.all(id)).filter(isMeant);
+    for (const copy of copies) {
+      const why = (await copy.look())?.why;
+      if (why === undefined || why === 'closed') return copy;
+    }
+    return copies.at(0);
+  }
+
+  /** All of the volume, the newest first. @throws Unavailable while a pool is not open that may have more */
+  async all(id: VolumeId): Promise<PoolHeld[]> {
+    const { pools } = this.#options;
+    const closed = pools.firstClosed();
+    if (closed !== undefined) {
+      throw new Unavailable(`pool ${closed} of the first node is not open, and may have snapshots of volume ${id}.`);
+    }
+    return inOrder(PoolHeld.all(pools.all(), id));
+  }
+
+  async #note(job: MoveJob): Promise<void> {
+    await step(job.state === 'running' ? 'move/note' : 'move/forget', () => this.#jobs.write(job));
+    this.#jobsById.set(job.id, job);
+  }
+}
+
+const nothingOf = { pools: [], moved: 0, left: [] };
+
+function over(id: VolumeId): MoveEnded {
+  return new MoveEnded(`the snapshots of volume ${id} no longer follow it, by the word of their first node.`);
+}

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import { Unavailable } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { idOf, mib, refuseCommits } from './following-node.ts';
+import {
+  digest,
+  FollowingNodes,
+  followed,
+  id,
+  listed,
+  look,
+  remove,
+  requireDigests,
+  snapshot,
+  withSnapshots,
+} from './following-nodes.ts';
+import { movesOf } from './two-pools.ts';
+
+const all = ['middle', 'old', 'young'];
+const unavailable = { name: 'Unavailable' };
+
+describe('snapshots that follow their volume to another node', () => {
+  test('have the same bytes and records there, share what they can, and are there once; and back', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    const digests = await withSnapshots(a);
+    const before = await a.pool.findSnapshot(idOf('middle'));
+    const { disk: empty } = await b.pool.usage();
+    await nodes.order('a', 'b');
+    const { snapshots, state } = await nodes.ended();
+    assert.deepEqual([state, snapshots], ['done', { pools: [], moved: 3, left: [] }]);
+    assert.deepEqual([await listed(a), await listed(b)], [[], all]);
+    await requireDigests(b, digests);
+    assert.deepEqual(await b.pool.findSnapshot(idOf('middle')), before);
+    const { disk: full } = await b.pool.usage();
+    const takenBytes = empty.freeBytes - full.freeBytes;
+    assert.ok(takenBytes < 20n * mib, `${takenBytes} bytes are taken`);
+    // The first node says that it has none, and knows where it went.
+    await assert.rejects(look(a, 'young'), { name: 'NotFound' });
+    assert.equal((await movesOf(a.pool).snapshots.noted(idOf('young'))).at, 'b');
+
+    await nodes.order('b', 'a');
+    assert.equal((await nodes.ended()).state, 'done');
+    assert.deepEqual([await listed(a), await listed(b)], [all, []]);
+    await requireDigests(a, digests);
+    for (const name of all) await remove(a, name);
+    assert.deepEqual(await listed(a), []);
+  });
+
+  test('go on where they were after either node has started again', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const digests = await withSnapshots(nodes.get('a'));
+    await nodes.order('a', 'b', 4n << 20n);
+    for (const name of ['b', 'a']) {
+      await eventually(() => assert.ok((followed(nodes.get('b'))?.progress?.doneBytes ?? 0n) > 0n));
+      await nodes.stop(name);
+      await nodes.start(name);
+      // Nothing is said of what is coming before its node is there.
+      if (name === 'b') await assert.rejects(look(nodes.get('b'), 'young'), unavailable);
+      await requireDigests(nodes.get('a'), { old: digests.old });
+      await nodes.meet();
+    }
+    assert.deepEqual((await nodes.ended()).snapshots.left, []);
+    assert.deepEqual([await listed(nodes.get('a')), await listed(nodes.get('b'))], [[], all]);
+    await requireDigests(nodes.get('b'), digests);
+  });
+
+  test('that are deleted while they are copied are gone at both, and the others follow', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    const digests = await withSnapshots(a);
+    await nodes.order('a', 'b', 2n << 20n);
+    await eventually(() => assert.ok((followed(b)?.progress?.doneBytes ?? 0n) > 0n));
+    // It is where it was, and only that node removes it.
+    await assert.rejects(remove(b, 'young'), unavailable);
+    await remove(a, 'young');
+    assert.deepEqual(await listed(a), ['middle', 'old']);
+    await eventually(async () => assert.ok(!(await movesOf(b.pool).snapshots.arriving()).includes(idOf('young'))));
+    await nodes.ended();
+    assert.deepEqual([await listed(a), await listed(b)], [[], ['middle', 'old']]);
+    await requireDigests(b, { old: digests.old, middle: digests.middle });
+    assert.deepEqual(readdirSync(scratch.join('data-b', 'pools', 'data', 'tmp')), []);
+  });
+
+  test('one that was handed over, and cannot arrive, is nowhere until that is given up; then it is where it was', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    const digests = await withSnapshots(a);
+    const allow = refuseCommits(b.pool);
+    await nodes.order('a', 'b');
+    await eventually(() => assert.equal(followed(b)?.trouble, 'pool data is full.'));
+    for (const node of [a, b]) {
+      await assert.rejects(look(node, 'young'), unavailable);
+      await assert.rejects(remove(node, 'young'), unavailable);
+    }
+    // Its node may have it.
+    await assert.rejects(a.mover.cancel(id), { name: 'FailedPrecondition', message: /was handed over to node b/ });
+    assert.equal((await b.mover.cancel(id)).state, 'cancelled');
+    assert.deepEqual([await listed(a), await listed(b)], [all, []]);
+    await requireDigests(a, digests);
+    allow();
+    await nodes.order('a', 'b');
+    assert.deepEqual((await nodes.ended()).snapshots.left, []);
+    await requireDigests(b, digests);
+    assert.deepEqual(await listed(a), []);
+  });
+
+  test('one that has arrived is not deleted before its first node has heard of that', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    await withSnapshots(a);
+    const deaf = mock.method(movesOf(a.pool).snapshots, 'settle', async () => {
+      throw new Unavailable('node a does not answer.');
+    });
+    await nodes.order('a', 'b');
+    await eventually(() => assert.equal(followed(b)?.trouble, 'node a does not answer.'));
+    assert.deepEqual([await listed(a), await listed(b)], [['middle', 'old'], ['young']]);
+    for (const node of [a, b]) await assert.rejects(remove(node, 'young'), unavailable);
+    await nodes.stop('b');
+    await nodes.start('b');
+    await assert.rejects(remove(nodes.get('b'), 'young'), unavailable);
+    deaf.mock.restore();
+    await nodes.meet();
+    await nodes.ended();
+    await remove(nodes.get('b'), 'young');
+    assert.deepEqual([await listed(a), await listed(nodes.get('b'))], [[], ['middle', 'old']]);
+    assert.equal(movesOf(a.pool).snapshots.find(idOf('young')), undefined);
+  });
+
+  test('that went to a node which is lost are the snapshots where they were, by that word', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const a = nodes.get('a');
+    const digests = await withSnapshots(a);
+    refuseCommits(nodes.get('b').pool);
+    await nodes.order('a', 'b');
+    await eventually(() => assert.equal(followed(nodes.get('b'))?.trouble, 'pool data is full.'));
+    await nodes.stop('b');
+    assert.deepEqual(await listed(a), ['middle', 'old']);
+    await assert.rejects(a.mover.cancel(id, { lostNode: 'c' }), /was handed over to node b/);
+    await a.mover.cancel(id, { lostNode: 'b' });
+    assert.deepEqual(await listed(a), all);
+    await requireDigests(a, digests);
+    // It comes back, and gets nothing more.
+    await nodes.start('b');
+    await nodes.meet();
+    const { reason, state } = await nodes.ended();
+    assert.deepEqual([state, reason], ['failed', reason]);
+    assert.match(reason ?? '', /no longer follow it/);
+    assert.deepEqual([await listed(a), await listed(nodes.get('b'))], [all, []]);
+    await requireDigests(a, digests);
+  });
+
+  test('that are left, or were taken back, follow by the same order, where the volume is already', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    const digests = await withSnapshots(a);
+    await nodes.order('a', 'b', 4n << 20n);
+    await eventually(() => assert.ok((followed(b)?.progress?.doneBytes ?? 0n) > 0n));
+    assert.equal((await a.mover.cancel(id)).state, 'cancelled');
+    assert.equal((await nodes.ended()).state, 'failed');
+    assert.deepEqual([await listed(a), await listed(b)], [all, []]);
+    const younger = await snapshot(b, 'younger', Buffer.alloc(4096, 1), 0n);
+    await nodes.order('a', 'b');
+    assert.deepEqual((await nodes.ended()).snapshots.left, []);
+    assert.deepEqual([await listed(a), await listed(b)], [[], [...all, 'younger']]);
+    await requireDigests(b, digests);
+    assert.equal(await digest(b, 'younger'), younger);
+    await assert.rejects(nodes.order('a', 'b'), /node a has no snapshot of it that can move/);
+  });
+
+  test('are refused before anything is changed where either node does not take them along', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a');
+    await nodes.start('b', { movesSnapshots: false });
+    await withSnapshots(nodes.get('a'));
+    for (const [from, to] of [
+      ['a', 'b'],
+      ['b', 'a'],
+    ] as const) {
+      await assert.rejects(nodes.order(from, to), /HOLDFAST_MOVE_SNAPSHOTS=true/);
+    }
+    assert.deepEqual(nodes.get('b').mover.sights(), []);
+    assert.deepEqual(await listed(nodes.get('a')), all);
+  });
+});
