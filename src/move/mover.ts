@@ -16,7 +16,7 @@ import {
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import type { SnapshotId, VolumeId } from '../volume/id.ts';
+import { isVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import type { Noted } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { smaller } from '../volume/size.ts';
@@ -824,10 +824,10 @@ export class Mover {
     }
   }
 
-  /** The note of this node about a volume; undefined: no pool is open whose volumes can move. */
-  async noteOf(id: VolumeId): Promise<Noted | undefined> {
+  /** The note of this node about a volume or snapshot; undefined: no pool is open whose volumes can move. */
+  async noteOf(id: SnapshotId | VolumeId): Promise<Noted | undefined> {
     const [moves] = this.#allMoves();
-    return moves?.noted(id);
+    return isVolumeId(id) ? moves?.noted(id) : moves?.snapshots.noted(id);
   }
 
   /**

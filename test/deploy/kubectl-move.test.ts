@@ -493,11 +493,17 @@ describe('kubectl holdfast move', () => {
     assert.match(stderr, /take one of both/);
   });
 
-  test('takes no snapshots along, and says where they follow a volume', async () => {
-    plays('node-b', 'done - node-b');
-    const { status, stderr } = await type(['default/whole', '--to', 'node-b', '--with-snapshots']);
-    assert.equal(status, 2);
-    assert.match(stderr, /between the pools of one node only/);
+  test('takes its snapshots along, and says so and where it goes in the order alone', async () => {
+    plays('node-b', 'running copying node-b', 'done - node-b');
+    const words = ['default/whole', '--to', 'node-b', '--to-pool', 'fast', '--limit', '100Mi', '--with-snapshots'];
+    const { status, stderr, stdout } = await type(words);
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /default\/whole is on node-b\.\nIts snapshots follow it/);
+    const [ordered, ...others] = readFileSync(scratch.join('asked'), 'utf8').trim().split('\n');
+    const ofOrder = /to-pool=fast.*limit=100Mi.*with-snapshots=true.*v1\/moves\/start/;
+    assert.match(ordered ?? '', ofOrder);
+    for (const other of others) assert.doesNotMatch(other, /to-pool|limit=|with-snapshots/);
+    assert.equal((await type(['--resume', 'default/whole', '--with-snapshots'])).status, 2);
   });
 
   test('tells a user which rights it lacks, and changes nothing', async () => {

@@ -116,6 +116,8 @@ const published = [
   'rpc Moves.OutdateCopy OutdateCopyRequest OutdateCopyAnswer',
   'rpc Moves.SettleCopy SettleCopyRequest MoveAnswer',
   'rpc Moves.DisclaimCopy DisclaimCopyRequest DisclaimCopyAnswer',
+  'rpc Moves.PlanMoveWithSnapshots StartMoveRequest MoveAnswer',
+  'rpc Moves.StartMoveWithSnapshots StartMoveRequest MoveAnswer',
   'field AdmitMoveRequest.volume_id = 1 string',
   'field AdmitMoveRequest.move_id = 2 string',
   'field AdmitMoveRequest.target_node = 3 string',

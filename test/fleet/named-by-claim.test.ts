@@ -79,6 +79,7 @@ describe('a volume whose record is lost with its node', () => {
     };
     const wishes: ChangeWishes = {
       ...{ change: 'finish', node: 'b', volume, lostNode: 'a', lostPool: undefined, toPool: undefined },
+      withSnapshots: false,
       ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false, limitBytesPerSecond: undefined },
     };
     const fleet = {

@@ -39,6 +39,7 @@ const createdAt = '2026-11-01T10:00:00.000Z';
 
 const usual: Omit<ChangeWishes, 'change' | 'node' | 'volume'> = {
   ...{ lostNode: undefined, lostPool: undefined, toPool: undefined, limitBytesPerSecond: undefined },
+  withSnapshots: false,
   ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false },
 };
 

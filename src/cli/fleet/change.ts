@@ -210,7 +210,8 @@ async function movingVolume(fleet: ChangedFleet, wishes: ChangeWishes, signal: A
   const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
   const { items, missing, problems } = await askFleet(fleet, question, itemShapes.moves);
   const moves = items.filter(({ item }) => item.id === id);
-  const running = moves.filter(({ item }) => item.state === 'running');
+  // Its snapshots may follow it still.
+  const running = moves.filter(({ item }) => item.state === 'running' || item.snapshots?.state === 'running');
   // Both nodes of a move have one: the node that the volume goes to can end it at any time, also if it has failed there.
   const [first] = running;
   const failed = moves

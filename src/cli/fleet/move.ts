@@ -18,9 +18,9 @@ export async function moveVolume(
   output: Output,
   signal: AbortSignal,
 ): Promise<number> {
-  const { dryRun, json, limitBytesPerSecond, node = '', progress, toPool, volume = '' } = wishes;
+  const { dryRun, json, limitBytesPerSecond, node = '', progress, toPool, volume = '', withSnapshots } = wishes;
   const volumeId = await idOf(fleet, volume, signal);
-  const order = { volumeId, toNode: node, toPool, limitBytesPerSecond };
+  const order = { volumeId, toNode: node, toPool, limitBytesPerSecond, withSnapshots };
   if (dryRun) {
     const plan = await fleet.moves.plan(order);
     if (json) output.line(JSON.stringify({ node, plan }));

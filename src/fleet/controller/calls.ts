@@ -8,7 +8,7 @@ import { parseTopologyRequirement } from '../../csi/parse.ts';
 import { type CallOptions, streamCall, unaryCall, type Work } from '../../csi/pipeline.ts';
 import { withoutSecrets } from '../../csi/without-secrets.ts';
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
-import { parseVolumeId } from '../../volume/id.ts';
+import { parseSnapshotId, parseVolumeId } from '../../volume/id.ts';
 import { type WaitingClaim, waitingClaim } from '../kubernetes/claims.ts';
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import { type Route, routeById } from '../routing/by-id.ts';
@@ -24,7 +24,7 @@ import { routeGroup, routeGroupById, routeSnapshot } from '../routing/snapshots.
 import type { FleetCapacity } from './capacity.ts';
 import type { EndedIds } from './ended.ts';
 import type { FleetState } from './fleet-state.ts';
-import { forward, forwardInTurn, type RoutedCall } from './forward.ts';
+import { forward, forwardInTurn, forwardTwice, type RoutedCall } from './forward.ts';
 import { listSnapshots, listVolumes } from './listing.ts';
 import { requireOwn } from './made.ts';
 import { isNotFound } from './passed-on.ts';
@@ -118,14 +118,20 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
     }
     if (route.to === 'node' && method.name === 'DeleteVolume') route = alsoToTarget(parts, volumesOf(request), route);
     if (route.to === 'node') context.note({ node: route.node });
-    const response = await forward(sessions, route, call).catch((error) => {
-      if (route.to === 'node' && isNotFound(error)) refuseMoved(parts, volumesOf(request), route.node);
+    const snapshotId = snapshotIn(request);
+    const ask = () => (route.to === 'all' && snapshotId !== undefined ? forwardTwice : forward)(sessions, route, call);
+    const response = await ask().catch(async (error) => {
+      if (route.to === 'node' && isNotFound(error)) {
+        refuseMoved(parts, volumesOf(request), route.node);
+        await refuseGone(parts, snapshotId, route.node);
+      }
       return explainNotFound(parts, volumesOf(request), error);
     });
     if (route.to === 'node') requireOwn(state, { method, node: route.node, request: bytes, response });
     if (route.to === 'node' && deletedId !== undefined) {
-      const isVolume = method.name === 'DeleteVolume';
-      ended.add(deletedId, isVolume ? await alsoWhereItWent(parts, route.node, deletedId, call) : route.node);
+      const canMove = method.name === 'DeleteVolume' || method.name === 'DeleteSnapshot';
+      if (snapshotId !== undefined) await alsoWhereListed(parts, route.node, snapshotId, call);
+      ended.add(deletedId, canMove ? await alsoWhereItWent(parts, route.node, deletedId, call) : route.node);
     }
     return response;
   };
@@ -160,6 +166,30 @@ async function alsoWhereItWent(
     asked.add(next);
     node = next;
   }
+}
+
+/**
+ * A snapshot that was taken back from a lost node may be there as well once that is back. It is the same one, and no node is believed
+ * that says so falsely: it gets no secrets, and keeps nothing from its end.
+ */
+async function alsoWhereListed({ log, sessions, state }: FleetParts, first: string, id: string, call: RoutedCall) {
+  for (const { node } of state.owners(id)) {
+    if (node === first || state.node(node)?.isLinked !== true) continue;
+    await forward(sessions, { to: 'all', nodes: [node] }, call).catch((error: unknown) => {
+      log.warn({ snapshot_id: id, node, err: error }, 'a copy of a snapshot that was deleted on another node is left');
+    });
+  }
+}
+
+/** The same of a snapshot that has followed its volume to another node. @throws Unavailable */
+async function refuseGone({ wentTo }: FleetParts, id: string | undefined, node: string): Promise<void> {
+  const target = id === undefined ? undefined : await wentTo(id, node);
+  if (target !== undefined) throw new Unavailable(`${id} has just moved from ${node} to ${target}; try again.`);
+}
+
+/** The snapshot that a call is for; undefined: none that can be there. */
+function snapshotIn(request: { readonly snapshot_id?: string }): string | undefined {
+  return request.snapshot_id && parseSnapshotId(request.snapshot_id);
 }
 
 /** "Not found" is final for Kubernetes. @throws Unavailable if a volume has just moved away from the node that was asked */
@@ -253,7 +283,8 @@ function ownWork(parts: FleetParts): OwnWork {
       return listVolumes({ state, sessions, method, deadline }, request);
     }),
     ListSnapshots: work<wire.ListSnapshotsRequest>((method) => (request, { deadline }, bytes) => {
-      return listSnapshots({ state, sessions, method, deadline }, request, bytes);
+      const refuse = (node: string) => refuseGone(parts, snapshotIn(request), node);
+      return listSnapshots({ state, sessions, method, deadline }, request, bytes, refuse);
     }),
     GetCapacity: work<wire.GetCapacityRequest>((method) => async (request) => {
       return encode(method.responseType, await capacity.answer(request));
@@ -286,11 +317,10 @@ async function createVolume(
     // A node with the source has reported it before it answered.
     return place(parts, placement, request.parameters).catch((again) => explainNotFound(parts, [sourceId], again));
   });
-  const { node, response } = await forwardInTurn(sessions, nodes, {
-    method: method.path,
-    name,
-    request: bytes,
-    deadline,
+  const call = { method: method.path, name, request: bytes, deadline };
+  const { node, response } = await forwardInTurn(sessions, nodes, call).catch(async (error) => {
+    if (isNotFound(error)) for (const each of nodes) await refuseGone(parts, source?.snapshot?.snapshot_id, each);
+    throw error;
   });
   note({ node });
   requireOwn(parts.state, { method, node, request: bytes, response });
@@ -308,7 +338,9 @@ async function seek({ sessions, state }: FleetParts, id: string, deadline: Date 
   const isVolume = parseVolumeId(id) !== undefined;
   const method = controllerMethod(isVolume ? 'ControllerGetVolume' : 'GetSnapshot');
   const request = encode(method.requestType, isVolume ? { volume_id: id } : { snapshot_id: id });
-  await forward(sessions, routeById(state, id), { method, request, deadline }).catch((error) => {
+  const route = routeById(state, id);
+  const ask = isVolume || route.to !== 'all' ? forward : forwardTwice;
+  await ask(sessions, route, { method, request, deadline }).catch((error) => {
     if (!isNotFound(error)) throw error;
   });
 }
@@ -355,23 +387,31 @@ interface MetadataRequest {
 }
 
 async function* streamed(
-  { sessions, state }: FleetParts,
+  parts: FleetParts,
   method: Method,
   { snapshot_id, target_snapshot_id }: MetadataRequest,
   { deadline, note, signal }: CallContext & { readonly signal: AbortSignal },
   bytes: Buffer,
 ): AsyncGenerator<Buffer, void, void> {
-  const route = routeById(state, snapshot_id ?? target_snapshot_id ?? '');
+  const { sessions, state } = parts;
+  const id = snapshot_id ?? target_snapshot_id ?? '';
+  const route = routeById(state, id);
   if (route.to === 'node') {
     note({ node: route.node });
-    yield* sessions.get(route.node).calls.stream({ method: method.path, request: bytes, deadline }, signal);
+    try {
+      yield* sessions.get(route.node).calls.stream({ method: method.path, request: bytes, deadline }, signal);
+    } catch (error) {
+      if (isNotFound(error)) await refuseGone(parts, id, route.node);
+      throw error;
+    }
     return;
   }
   const request = withoutSecrets(method.requestType, bytes);
   let notFound: unknown = new Unavailable('No node has a link to the controller; try again.');
   // Asks each node until one has the snapshot, if none is known to have it. For an id that no snapshot can have, any
   // node's answer will do.
-  for (const node of route.to === 'all' ? route.nodes : route.nodes.slice(0, 1)) {
+  // Twice: it may have moved meanwhile, to a node that had been asked already.
+  for (const node of route.to === 'all' ? [...route.nodes, ...route.nodes] : route.nodes.slice(0, 1)) {
     try {
       yield* sessions.get(node).calls.stream({ method: method.path, request, deadline }, signal);
       return note({ node });

@@ -8,6 +8,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { CopySight } from '../../move/mover.ts';
 import { peerName } from '../../move/nodes/names.ts';
 import { FailedPrecondition, HoldfastError, InternalError, NotFound, Unavailable } from '../../volume/errors.ts';
+import { parseSnapshotId } from '../../volume/id.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { routeById } from '../routing/by-id.ts';
 import { certifyNode } from '../tls/certificate.ts';
@@ -33,6 +34,8 @@ export interface MoveOrder {
   /** undefined: the target chooses. */
   readonly toPool: string | undefined;
   readonly limitBytesPerSecond: bigint | undefined;
+  /** The snapshots of the volume follow it. If it is on that node already, those of another node alone. */
+  readonly withSnapshots: boolean;
 }
 
 /** The copy that became the volume. */
@@ -145,15 +148,19 @@ export class FleetMoves {
 
   /** Nothing is changed. @throws HoldfastError: why it cannot move there */
   async plan(order: MoveOrder): Promise<z.infer<typeof plannedMove>> {
+    const rpc = order.withSnapshots ? 'PlanMoveWithSnapshots' : 'PlanMove';
     const { moveId, source } = await this.#prepare(order, 'plan');
-    return this.#atTarget('PlanMove', order, { moveId, source, ticket: '' }, plannedMove);
+    return this.#atTarget(rpc, order, { moveId, source, ticket: '' }, plannedMove);
   }
 
   async start(order: MoveOrder): Promise<StartedMove> {
+    // The order ends an earlier one at the source. A node that takes no snapshots along refuses it before that.
+    if (order.withSnapshots) await this.plan(order);
     const { moveId, source } = await this.#prepare(order, 'order');
     const { toNode: target, volumeId } = order;
     const ticket = this.#ticket({ volumeId, moveId, source, target });
-    const started = await this.#atTarget('StartMove', order, { moveId, source, ticket }, startedMove);
+    const rpc = order.withSnapshots ? 'StartMoveWithSnapshots' : 'StartMove';
+    const started = await this.#atTarget(rpc, order, { moveId, source, ticket }, startedMove);
     this.#noteStarted(target, {
       ...{ move_id: moveId, volume_id: volumeId, source_node: source, ticket, unconnected: false },
       sight: JSON.stringify(started.move),
@@ -201,18 +208,18 @@ export class FleetMoves {
   }
 
   /**
-   * The other node that a volume has gone to from this one, by its note; undefined: none, or the volume was deleted here.
+   * The other node that a volume or snapshot has gone to from this one, by its note; undefined: none, or it was deleted here.
    * @throws HoldfastError
    */
-  async wentTo(node: string, volumeId: string): Promise<string | undefined> {
+  async wentTo(node: string, id: string): Promise<string | undefined> {
     // One that moves nothing between nodes has no note.
     if (!this.#addresses.has(node)) return undefined;
     try {
-      const told = decode<wire.NoteTold>(noteType, await this.#send(node, 'ReadNote', { volume_id: volumeId }));
+      const told = decode<wire.NoteTold>(noteType, await this.#send(node, 'ReadNote', { volume_id: id }));
       return told.node === '' ? undefined : told.node;
     } catch (error) {
       // Its driver is older.
-      if (isRefusal(error)) return undefined;
+      if (isRefusal(error) || (parseSnapshotId(id) !== undefined && isUnknown(error))) return undefined;
       throw error;
     }
   }
@@ -259,10 +266,12 @@ export class FleetMoves {
    * it, and the source lets in only the target of a move that it knows.
    */
   async beforeCancel(node: string, volumeId: string): Promise<void> {
-    const coming = this.#coming(volumeId).find((each) => each.node === node);
+    const all = this.#coming(volumeId).filter((each) => each.node === node);
+    // Its snapshots may have been ordered alone, after it had moved.
+    const coming = all.find(({ told }) => isRunning(sightIn(told))) ?? all[0];
     if (coming === undefined) return;
     const { move_id: moveId, source_node: source } = coming.told;
-    await this.#introduce(node, source, { volumeId, moveId, kind: '' }).catch((error: unknown) => {
+    await this.#introduce(node, source, { volumeId, moveId, kinds: [''] }).catch((error: unknown) => {
       // The source has ended it: the target hears that.
       if (!isRefusal(error)) throw error;
     });
@@ -275,16 +284,23 @@ export class FleetMoves {
   }
 
   async #prepare(
-    { toNode, volumeId }: MoveOrder,
+    { toNode, volumeId, withSnapshots }: MoveOrder,
     kind: 'order' | 'plan',
   ): Promise<{ readonly moveId: string; readonly source: string }> {
     const { state } = this.#options;
     const route = routeById(state, volumeId);
     if (route.to !== 'node') throw new NotFound(`There is no volume ${volumeId} on any node.`);
-    const source = route.node;
     if (state.node(toNode) === undefined) throw new NotFound(`There is no node ${toNode} with the driver.`);
-    if (source === toNode) throw new FailedPrecondition(`volume ${volumeId} is on node ${toNode} already.`);
+    const isThere = route.node === toNode;
+    if (isThere && !withSnapshots) throw new FailedPrecondition(`volume ${volumeId} is on node ${toNode} already.`);
     if (state.node(toNode)?.isLinked !== true) throw awayFrom(toNode);
+    if (isThere) {
+      const source = this.#withRest(volumeId, toNode);
+      const moveId = randomUUID();
+      await this.#introduce(toNode, source, { volumeId, moveId, kinds: [ofSnapshots[kind]] });
+      return { moveId, source };
+    }
+    const source = route.node;
     const { told } =
       this.#coming(volumeId).find((each) => each.node === toNode && each.told.source_node === source) ?? {};
     const sight = told && sightIn(told);
@@ -297,15 +313,35 @@ export class FleetMoves {
     // A move that failed is taken up where it was.
     const isResumed = told !== undefined && sight?.state === 'failed' && this.#isBrokered(toNode, told);
     const moveId = isResumed ? told.move_id : randomUUID();
-    await this.#introduce(toNode, source, { volumeId, moveId, kind });
+    // First the one that a source may refuse which takes none along.
+    const kinds = [...(withSnapshots ? [ofSnapshots[kind]] : []), kind];
+    await this.#introduce(toNode, source, { volumeId, moveId, kinds });
     return { moveId, source };
+  }
+
+  /** A node that has snapshots of a volume which is on another one. @throws FailedPrecondition, Unavailable */
+  #withRest(volumeId: string, node: string): string {
+    const { state } = this.#options;
+    const moving = this.#coming(volumeId).find((each) => each.node === node && isRunning(sightIn(each.told)));
+    if (moving !== undefined) {
+      throw new FailedPrecondition(
+        `the snapshots of volume ${volumeId} are following it to node ${node} already: kubectl holdfast move status.`,
+      );
+    }
+    const all = [...state.ids('SNAPSHOT', ({ sourceId }) => sourceId === volumeId).keys()];
+    const others = all.filter((other) => other !== node).sort();
+    const source = others.find((other) => state.node(other)?.isLinked === true) ?? others[0];
+    if (source !== undefined) return source;
+    throw new FailedPrecondition(
+      `volume ${volumeId} is on node ${node} already, and no other node has a snapshot of it.`,
+    );
   }
 
   /** The source lets the target in, and the target knows where it is. */
   async #introduce(
     target: string,
     source: string,
-    { kind, moveId, volumeId }: { readonly moveId: string; readonly volumeId: string; readonly kind: AdmissionKind },
+    { kinds, moveId, volumeId }: { readonly moveId: string; readonly volumeId: string; readonly kinds: AdmissionKinds },
   ): Promise<void> {
     const address = this.#addresses.get(source);
     if (address === undefined) {
@@ -313,14 +349,17 @@ export class FleetMoves {
         `node ${source} has not said where other nodes reach it: HOLDFAST_MOVE_ADDRESS is not set there, or its driver is older.`,
       );
     }
-    const admission = { volume_id: volumeId, move_id: moveId, target_node: target, kind };
+    const admission = { volume_id: volumeId, move_id: moveId, target_node: target };
     let refusal: unknown;
-    try {
-      await this.#send(source, 'AdmitMove', admission);
-    } catch (error) {
-      // A target that was ordered before has to hear from the source why the move has ended.
-      if (kind !== '' || !isRefusal(error)) throw error;
-      refusal = error;
+    for (const kind of kinds) {
+      try {
+        await this.#send(source, 'AdmitMove', { ...admission, kind });
+      } catch (error) {
+        if (kind.startsWith('snapshots') && isUnknown(error)) throw takesNone(source);
+        // A target that was ordered before has to hear from the source why the move has ended.
+        if (kind !== '' || !isRefusal(error)) throw error;
+        refusal = error;
+      }
     }
     await this.#send(target, 'ConnectMove', { source_node: source, address });
     if (refusal !== undefined) throw refusal;
@@ -338,7 +377,7 @@ export class FleetMoves {
         log.warn({ node, volume_id: volumeId }, 'a node tells of a move that was not brokered here');
         return;
       }
-      await this.#introduce(node, source, { volumeId, moveId, kind: '' });
+      await this.#introduce(node, source, { volumeId, moveId, kinds: [''] });
     } catch (error) {
       const reason = error instanceof Error ? error.message : 'unknown';
       const facts = { node, source, volume_id: volumeId, reason };
@@ -354,7 +393,7 @@ export class FleetMoves {
   }
 
   #atTarget<T>(
-    rpc: 'PlanMove' | 'StartMove',
+    rpc: 'PlanMove' | 'PlanMoveWithSnapshots' | 'StartMove' | 'StartMoveWithSnapshots',
     { limitBytesPerSecond, toNode, toPool, volumeId }: MoveOrder,
     { moveId, source, ticket }: { readonly moveId: string; readonly source: string; readonly ticket: string },
     schema: z.ZodType<T>,
@@ -398,11 +437,18 @@ export class FleetMoves {
       return await sessions.get(node).calls.call({ method, request: bytes, deadline });
     } catch (error) {
       if (!(error instanceof PassedOn) || error.code !== 'UNIMPLEMENTED') throw error;
+      if (rpc === 'PlanMoveWithSnapshots' || rpc === 'StartMoveWithSnapshots') throw takesNone(node);
       throw new FailedPrecondition(
         `The driver of node ${node} moves no volumes between nodes: it is older, or HOLDFAST_MOVE_ADDRESS is not set there.`,
       );
     }
   }
+}
+
+function takesNone(node: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `The driver of node ${node} takes no snapshots along to another node: it is older, or HOLDFAST_MOVE_ADDRESS is not set there. Nothing was changed.`,
+  );
 }
 
 function awayFrom(node: string): Unavailable {
@@ -425,11 +471,26 @@ const requestTypes = {
   OutdateCopy: 'OutdateCopyRequest',
   SettleCopy: 'SettleCopyRequest',
   DisclaimCopy: 'DisclaimCopyRequest',
+  PlanMoveWithSnapshots: 'StartMoveRequest',
+  StartMoveWithSnapshots: 'StartMoveRequest',
 } as const;
 type Rpc = keyof typeof requestTypes;
 
 /** The kinds of proto/fleet.proto. */
-type AdmissionKind = '' | 'order' | 'plan';
+type AdmissionKinds = readonly ('' | 'order' | 'plan' | 'snapshots' | 'snapshots-plan')[];
+
+/** The kinds of the same admission for snapshots. */
+const ofSnapshots = { order: 'snapshots', plan: 'snapshots-plan' } as const;
+
+/** True if the volume moves, or its snapshots follow it. */
+function isRunning(move: MoveShown | undefined): boolean {
+  return move?.state === 'running' || move?.snapshots?.state === 'running';
+}
+
+/** An older driver does not know what it was asked. */
+function isUnknown(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'INVALID_ARGUMENT';
+}
 
 function isRefusal(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'FAILED_PRECONDITION';

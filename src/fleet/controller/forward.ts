@@ -24,6 +24,17 @@ export async function forward(sessions: Sessions, route: Route, call: RoutedCall
 }
 
 /**
+ * The same for a snapshot that no node is known to have. It may move in the first look, to a node that has been asked already: "not found",
+ * and success of a deletion, are true when all nodes have said it twice.
+ */
+export async function forwardTwice(sessions: Sessions, route: Route, call: RoutedCall): Promise<Buffer> {
+  await forward(sessions, route, call).catch((error: unknown) => {
+    if (!isNotFound(error)) throw error;
+  });
+  return forward(sessions, route, call);
+}
+
+/**
  * Asks each node for an object without a known owner. A node that has it answers for all; "not found" and success of a
  * deletion are true when all nodes say it.
  */

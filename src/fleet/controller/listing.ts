@@ -33,11 +33,15 @@ export function listVolumes(listing: Listing, request: wire.ListVolumesRequest):
   return list(listing, request, page, listing.state.ids('VOLUME'), idOf);
 }
 
-/** Lists all snapshots, or those of one volume; a request for one snapshot goes to its node. */
+/**
+ * Lists all snapshots, or those of one volume; a request for one snapshot goes to its node.
+ * @param refuseGone throws if it has gone from that node, which has none, to another one
+ */
 export async function listSnapshots(
   listing: Listing,
   request: wire.ListSnapshotsRequest,
   bytes: Buffer,
+  refuseGone: (node: string) => Promise<void>,
 ): Promise<Buffer> {
   const { method, sessions, state } = listing;
   const page = parsePageRequest(request.starting_token, request.max_entries, parseSnapshotId);
@@ -45,12 +49,19 @@ export async function listSnapshots(
   if (id !== '') {
     const route = routeById(state, id);
     const call = { method, request: bytes, deadline: listing.deadline };
-    if (route.to !== 'all') return forward(sessions, route, call);
-    // Unknown ids are no error here (LS03): each node answers that it does not have them.
-    const answers = await Promise.all(
-      route.nodes.map((node) => forward(sessions, { to: 'node', node }, { ...call, request: bare(method, bytes) })),
-    );
-    return answers.find((answer) => entriesIn(method, answer) > 0) ?? encode(method.responseType, {});
+    if (route.to !== 'all') {
+      const answer = await forward(sessions, route, call);
+      if (route.to === 'node' && entriesIn(method, answer) === 0) await refuseGone(route.node);
+      return answer;
+    }
+    // Unknown ids are no error here (LS03): each node answers that it does not have them. It may move in the first look, to a node that
+    // has been asked already.
+    const ask = () =>
+      Promise.all(
+        route.nodes.map((node) => forward(sessions, { to: 'node', node }, { ...call, request: bare(method, bytes) })),
+      );
+    const found = (answers: readonly Buffer[]) => answers.find((answer) => entriesIn(method, answer) > 0);
+    return found(await ask()) ?? found(await ask()) ?? encode(method.responseType, {});
   }
   const ids = state.ids('SNAPSHOT', (entry) => sourceId === '' || entry.sourceId === sourceId);
   const idOf = ({ snapshot }: wire.ListSnapshotsResponseEntry) => snapshot?.snapshot_id ?? '';

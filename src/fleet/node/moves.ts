@@ -5,12 +5,13 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { MovesHandlers } from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import type { UnaryCall } from '../../csi/pipeline.ts';
-import type { Mover, MoveSight, PeerOrder } from '../../move/mover.ts';
+import type { Mover, MoveSight, PeerMove, PeerOrder, StartedMove } from '../../move/mover.ts';
 import type { AdmissionKind, Leavings } from '../../move/nodes/leavings.ts';
 import type { Nodes } from '../../move/nodes/nodes.ts';
 import type { SnapshotLeavings } from '../../move/nodes/snapshot-leavings.ts';
 import { switched } from '../../move/switched.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
+import { parseSnapshotId } from '../../volume/id.ts';
 import { makeKey } from '../tls/certificate.ts';
 import { generationIn, idIn } from './change.ts';
 
@@ -43,12 +44,17 @@ function copyHandlers(mover: Pick<Mover, 'copyOf'>): Pick<MovesHandlers, 'ReadCo
 }
 
 /** The calls with which the controller brokers moves between nodes. */
-export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOptions): ReadonlyMap<string, UnaryCall> {
+export function moveCalls(moves: NodeMoves, options: CallOptions): ReadonlyMap<string, UnaryCall> {
+  const { leavings, mover, nodes, snapshotLeavings } = moves;
   const handlers: MovesHandlers = {
     ...copyHandlers(mover),
     async AdmitMove({ kind, move_id: moveId, target_node: node, volume_id }) {
       requireText({ moveId, node });
-      await leavings.admit({ id: idIn(volume_id), moveId, node }, kindIn(kind));
+      const move = { id: idIn(volume_id), moveId, node };
+      if (kind === 'snapshots' || kind === 'snapshots-plan') {
+        await snapshotLeavings.admit(move, kind === 'snapshots' ? 'order' : 'plan');
+      } else if (kind === '') await admitAgain(moves, move);
+      else await leavings.admit(move, kindIn(kind));
       return {};
     },
     async ConnectMove({ address, source_node: node }) {
@@ -61,11 +67,16 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
       return { result: JSON.stringify(showPlan(await mover.planFrom(orderIn(request)))) };
     },
     async StartMove(request) {
-      const { plan, sight } = await mover.startFrom(orderIn(request));
-      return { result: JSON.stringify({ plan: showPlan(plan), move: showMove(sight) }) };
+      return started(await mover.startFrom(orderIn(request)));
+    },
+    async PlanMoveWithSnapshots(request) {
+      return { result: JSON.stringify(showPlan(await mover.planFrom({ ...orderIn(request), withSnapshots: true }))) };
+    },
+    async StartMoveWithSnapshots(request) {
+      return started(await mover.startFrom({ ...orderIn(request), withSnapshots: true }));
     },
     async ReadNote({ volume_id }) {
-      const { at = '', generation = 0 } = (await mover.noteOf(idIn(volume_id))) ?? {};
+      const { at = '', generation = 0 } = (await mover.noteOf(parseSnapshotId(volume_id) ?? idIn(volume_id))) ?? {};
       return { generation: BigInt(generation), node: at };
     },
     async SettleCopy({ generation, node, volume_id }) {
@@ -94,6 +105,19 @@ export function moveCalls({ leavings, mover, nodes }: NodeMoves, options: CallOp
     },
   };
   return unaryCalls('holdfast.fleet.v1.Moves', handlers, options);
+}
+
+function started({ plan, sight }: StartedMove): Draft<wire.MoveAnswer> {
+  return { result: JSON.stringify({ plan: showPlan(plan), move: showMove(sight) }) };
+}
+
+/** Lets the target of an earlier order in: for the volume, for the snapshots that follow it, or for both. @throws why for neither */
+async function admitAgain({ leavings, snapshotLeavings }: NodeMoves, move: PeerMove): Promise<void> {
+  const [volume, snapshots] = await Promise.allSettled([
+    leavings.admit(move, 'again'),
+    snapshotLeavings.admit(move, 'again'),
+  ]);
+  if (volume.status === 'rejected' && snapshots.status === 'rejected') throw volume.reason;
 }
 
 /** Reports the moves of this node over one link, and asks for its certificate. */
@@ -139,7 +163,8 @@ function toldOf(sight: MoveSight): Draft<wire.MoveTold> {
   const { id, moveId, node = '', ticket = '', to } = sight.job;
   const isComing = to !== '' && node !== '';
   return {
-    ...{ move_id: moveId, volume_id: id, ticket, unconnected: sight.isUnconnected },
+    ...{ move_id: moveId, volume_id: id, ticket },
+    unconnected: sight.isUnconnected || sight.snapshots?.isUnconnected === true,
     source_node: isComing ? node : '',
     sight: JSON.stringify(withoutLeft(showMove(sight))),
   };
@@ -161,7 +186,6 @@ function orderIn(request: wire.StartMoveRequest): PeerOrder {
 
 /** @throws InvalidArgument */
 function kindIn(text: string): AdmissionKind {
-  if (text === '') return 'again';
   if (text === 'order' || text === 'plan') return text;
   throw new InvalidArgument(`${JSON.stringify(text.slice(0, 64))} is no kind of an admission.`);
 }

@@ -52,6 +52,8 @@ export interface ChangeWishes {
   readonly lostNode: string | undefined;
   /** The pool of its node that the volume has moved to, whose disk is lost. */
   readonly lostPool: string | undefined;
+  /** The snapshots of the volume that moves follow it. */
+  readonly withSnapshots: boolean;
 }
 
 /** The options of a request. */
@@ -103,6 +105,7 @@ const changeQuery = z.strictObject({
   limit: z.string().min(1).max(30).optional(),
   'node-is-lost': z.string().min(1).max(253).optional(),
   'pool-is-lost': z.string().min(1).max(63).optional(),
+  'with-snapshots': flag,
 });
 
 const changePaths: Readonly<Record<string, FleetChange>> = {
@@ -125,11 +128,12 @@ export function changeWishesOf(change: FleetChange, search: string): ChangeWishe
   if (!('data' in parsed)) throw new InvalidArgument(inOneSentence(parsed.mistakes));
   const { node, output, undo, volume, 'dry-run': dryRun, 'even-so': evenSo } = parsed.data;
   const { limit, 'node-is-lost': lostNode, 'pool-is-lost': lostPool, 'to-pool': toPool } = parsed.data;
+  const { 'with-snapshots': withSnapshots } = parsed.data;
   const isMove = change === 'move';
   const isForget = change === 'forget';
   if (isMove && node === undefined) throw new InvalidArgument('move needs a node: move VOLUME --to NODE');
-  if (!isMove && (toPool !== undefined || limit !== undefined)) {
-    throw new InvalidArgument('only a move takes --to-pool and --limit');
+  if (!isMove && (toPool !== undefined || limit !== undefined || withSnapshots === 'true')) {
+    throw new InvalidArgument('only a move takes --to-pool, --limit and --with-snapshots');
   }
   if (isForget && node === undefined) throw new InvalidArgument('forget-node needs a node: forget-node NODE');
   if (isForget && volume !== undefined) throw new InvalidArgument('forget-node takes no volume');
@@ -151,6 +155,7 @@ export function changeWishesOf(change: FleetChange, search: string): ChangeWishe
   return {
     ...{ change, node, volume, json: output === 'json', progress: isMove && output === 'progress' },
     ...{ dryRun: isSet(dryRun), evenSo: isSet(evenSo), undo: isSet(undo), toPool, lostNode, lostPool },
+    withSnapshots: isSet(withSnapshots),
     limitBytesPerSecond: limit === undefined ? undefined : limitIn(limit),
   };
 }

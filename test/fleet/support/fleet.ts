@@ -4,6 +4,14 @@ import { Scratch } from '../../support/scratch.ts';
 import type { ApiDouble, TokenFacts } from './api-double.ts';
 import type { ControllerProcess } from './controller-process.ts';
 
+/** Images in a directory, or on an XFS in a file, which shares blocks; or directories. */
+export type PoolKind = 'directory' | 'image' | 'xfs';
+
+function placeOf(kind: PoolKind, path: string): string {
+  if (kind === 'xfs') return `file: ${path}.img, size: 1Gi`;
+  return kind === 'image' ? `directory: ${path}` : `kind: directory, path: ${path}`;
+}
+
 /** A real driver with a pool of its own, that links to the controllers. */
 export class LinkedNode implements AsyncDisposable {
   readonly name: string;
@@ -76,12 +84,12 @@ export class LinkedNode implements AsyncDisposable {
     kind = 'image',
   }: Pick<DriverOptions, 'command' | 'environment'> & {
     readonly attach?: 'none' | 'required';
-    readonly kind?: 'directory' | 'image';
+    readonly kind?: PoolKind;
   } = {}): Promise<void> {
     const [first = ''] = this.#pools;
     const places = this.#pools.map((name) => {
       const path = this.scratch.join(name === first ? 'pool' : name);
-      return `  ${name}: { ${kind === 'image' ? `directory: ${path}` : `kind: directory, path: ${path}`} }\n`;
+      return `  ${name}: { ${placeOf(kind, path)} }\n`;
     });
     this.#driver = await DriverProcess.start(this.scratch, {
       ...(command !== undefined && { command }),

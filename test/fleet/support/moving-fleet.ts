@@ -9,7 +9,7 @@ import { TestVolume } from '../../support/life.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { ApiDouble } from './api-double.ts';
 import { ControllerProcess } from './controller-process.ts';
-import { authorityIn, LinkedNode, volumeOn } from './fleet.ts';
+import { authorityIn, LinkedNode, type PoolKind, volumeOn } from './fleet.ts';
 import type { Viewer } from './viewer.ts';
 
 export const raw = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
@@ -30,20 +30,18 @@ export class MovingFleet implements AsyncDisposable {
   #port = 0;
 
   readonly #attach: Attach;
-  readonly #kind: 'directory' | 'image';
+  readonly #kind: PoolKind;
+  /** For a node, beside what all have. */
+  readonly environments = new Map<string, Readonly<Record<string, string>>>();
 
-  private constructor(api: ApiDouble, command: DriverCommand, attach: Attach, kind: 'directory' | 'image') {
+  private constructor(api: ApiDouble, command: DriverCommand, attach: Attach, kind: PoolKind) {
     this.api = api;
     this.command = command;
     this.#attach = attach;
     this.#kind = kind;
   }
 
-  static async start(
-    command: DriverCommand,
-    attach: Attach = 'none',
-    kind: 'directory' | 'image' = 'image',
-  ): Promise<MovingFleet> {
+  static async start(command: DriverCommand, attach: Attach = 'none', kind: PoolKind = 'image'): Promise<MovingFleet> {
     const fleet = new MovingFleet(await ApiDouble.start(), command, attach, kind);
     try {
       for (const name of ['node-a', 'node-b']) fleet.api.known.csiNodes.add(name);
@@ -80,6 +78,8 @@ export class MovingFleet implements AsyncDisposable {
       environment: {
         ...this.command.environment,
         HOLDFAST_MOVE_ADDRESS: `127.0.0.1:${port}`,
+        ...(this.#kind === 'xfs' && { HOLDFAST_MOVE_SNAPSHOTS: 'true' }),
+        ...this.environments.get(name),
         ...(crashAt !== undefined && { HOLDFAST_TEST_CRASH_AT: crashAt }),
       },
     });

@@ -9,6 +9,8 @@ export interface AdmitMoveRequestInput {
   /**
    * `order`: an operator has just ordered it. `plan`: the target may only ask what the volume is. Empty: again, for a move that
    * was ordered before, by its ticket; one that has ended at the source is refused (FAILED_PRECONDITION).
+   * `snapshots`, `snapshots-plan`: the same of the snapshots of the volume, which follow it. An older driver answers that it has no
+   * such kind (INVALID_ARGUMENT).
    */
   'kind'?: (string);
 }
@@ -20,6 +22,8 @@ export interface AdmitMoveRequest {
   /**
    * `order`: an operator has just ordered it. `plan`: the target may only ask what the volume is. Empty: again, for a move that
    * was ordered before, by its ticket; one that has ended at the source is refused (FAILED_PRECONDITION).
+   * `snapshots`, `snapshots-plan`: the same of the snapshots of the volume, which follow it. An older driver answers that it has no
+   * such kind (INVALID_ARGUMENT).
    */
   'kind': (string);
 }

@@ -101,6 +101,23 @@ export interface MovesClient extends grpc.Client {
   planMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   
   /**
+   * Like PlanMove and StartMove, and the snapshots of the volume follow it. If the volume is on the target already, those alone. An older
+   * driver, which would leave them behind, answers that it has no such call.
+   */
+  PlanMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  PlanMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  PlanMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  PlanMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  /**
+   * Like PlanMove and StartMove, and the snapshots of the volume follow it. If the volume is on the target already, those alone. An older
+   * driver, which would leave them behind, answers that it has no such call.
+   */
+  planMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  planMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  planMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  planMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  
+  /**
    * What a node has of a volume.
    */
   ReadCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
@@ -116,14 +133,16 @@ export interface MovesClient extends grpc.Client {
   readCopy(argument: _holdfast_fleet_v1_ReadCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_CopyTold>): grpc.ClientUnaryCall;
   
   /**
-   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since.
+   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since. The same of a
+   * snapshot, whose id is in volume_id; an older driver refuses that (INVALID_ARGUMENT), and has moved none.
    */
   ReadNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
   ReadNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
   ReadNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
   ReadNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
   /**
-   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since.
+   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since. The same of a
+   * snapshot, whose id is in volume_id; an older driver refuses that (INVALID_ARGUMENT), and has moved none.
    */
   readNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
   readNote(argument: _holdfast_fleet_v1_ReadCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_NoteTold>): grpc.ClientUnaryCall;
@@ -155,6 +174,15 @@ export interface MovesClient extends grpc.Client {
   startMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   startMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   startMove(argument: _holdfast_fleet_v1_StartMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  
+  StartMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  StartMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  StartMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  StartMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  startMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  startMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  startMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  startMoveWithSnapshots(argument: _holdfast_fleet_v1_StartMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   
 }
 
@@ -191,12 +219,19 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   PlanMove: grpc.handleUnaryCall<_holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
   /**
+   * Like PlanMove and StartMove, and the snapshots of the volume follow it. If the volume is on the target already, those alone. An older
+   * driver, which would leave them behind, answers that it has no such call.
+   */
+  PlanMoveWithSnapshots: grpc.handleUnaryCall<_holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
+  
+  /**
    * What a node has of a volume.
    */
   ReadCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_CopyToldInput>;
   
   /**
-   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since.
+   * The other node that a volume of this one has gone to, as it has noted. Also of a volume that was deleted there since. The same of a
+   * snapshot, whose id is in volume_id; an older driver refuses that (INVALID_ARGUMENT), and has moved none.
    */
   ReadNote: grpc.handleUnaryCall<_holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_NoteToldInput>;
   
@@ -208,6 +243,8 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   
   StartMove: grpc.handleUnaryCall<_holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
+  StartMoveWithSnapshots: grpc.handleUnaryCall<_holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
+  
 }
 
 export interface MovesDefinition extends grpc.ServiceDefinition {
@@ -216,8 +253,10 @@ export interface MovesDefinition extends grpc.ServiceDefinition {
   DisclaimCopy: MethodDefinition<_holdfast_fleet_v1_DisclaimCopyRequestInput, _holdfast_fleet_v1_DisclaimCopyAnswerInput, _holdfast_fleet_v1_DisclaimCopyRequest, _holdfast_fleet_v1_DisclaimCopyAnswer>
   OutdateCopy: MethodDefinition<_holdfast_fleet_v1_OutdateCopyRequestInput, _holdfast_fleet_v1_OutdateCopyAnswerInput, _holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_OutdateCopyAnswer>
   PlanMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
+  PlanMoveWithSnapshots: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
   ReadCopy: MethodDefinition<_holdfast_fleet_v1_ReadCopyRequestInput, _holdfast_fleet_v1_CopyToldInput, _holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_CopyTold>
   ReadNote: MethodDefinition<_holdfast_fleet_v1_ReadCopyRequestInput, _holdfast_fleet_v1_NoteToldInput, _holdfast_fleet_v1_ReadCopyRequest, _holdfast_fleet_v1_NoteTold>
   SettleCopy: MethodDefinition<_holdfast_fleet_v1_SettleCopyRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_SettleCopyRequest, _holdfast_fleet_v1_MoveAnswer>
   StartMove: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
+  StartMoveWithSnapshots: MethodDefinition<_holdfast_fleet_v1_StartMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_StartMoveRequest, _holdfast_fleet_v1_MoveAnswer>
 }

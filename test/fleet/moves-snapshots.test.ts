@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
+import { eventually } from '../support/eventually.ts';
+import { TestVolume } from '../support/life.ts';
+import { volumeOn } from './support/fleet.ts';
+import { created, everything, MovingFleet, movesOf, raw, start, started } from './support/moving-fleet.ts';
+import { Viewer } from './support/viewer.ts';
+
+const more = '&with-snapshots=true';
+
+describe('snapshots that follow their volume to another node, brokered by the controller', () => {
+  let command: DriverCommand;
+  before(async () => {
+    command = await buildDriver();
+  });
+  after(() => command[Symbol.dispose]());
+
+  test('there and back: each is listed once, has its bytes, and its calls follow it', async () => {
+    await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digests = await withSnapshots(fleet, 'node-a', id, ['old', 'young']);
+    await eventually(async () => {
+      const dry = await start(fleet, viewer, id, 'node-b', `&dry-run=true${more}`);
+      assert.equal(dry.status, 200, dry.problems);
+      assert.match(dry.result, /"following":\{"moving":\[\{"id":"snap-[^"]+","name":"young"/);
+    });
+    for (const [from, to] of [
+      ['node-a', 'node-b'],
+      ['node-b', 'node-a'],
+    ] as const) {
+      await started(fleet, viewer, id, to, more);
+      await followed(fleet, viewer, id);
+      assert.deepEqual([...snapshotsIn(fleet, from), ...snapshotsIn(fleet, to)], [...digests.keys()].sort());
+      await requireWhole(fleet, to, digests);
+    }
+    // The same order again finds nothing that it could move.
+    await eventually(async () => {
+      const { problems } = await start(fleet, viewer, id, 'node-a', more);
+      assert.match(problems, /is on node node-a already, and no other node has a snapshot of it/);
+    });
+    using client = controllerOf(fleet).connect();
+    for (const snapshot_id of digests.keys()) await client.controller.DeleteSnapshot({ snapshot_id });
+    assert.deepEqual([...snapshotsIn(fleet, 'node-a'), ...snapshotsIn(fleet, 'node-b')], []);
+  });
+
+  test('calls for a snapshot are never answered that there is none, and a deletion leaves none, whenever it comes', async () => {
+    await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const names = Array.from({ length: 6 }, (_, at) => `s${at}`);
+    const digests = await withSnapshots(fleet, 'node-a', id, names);
+    const [deleted = ''] = digests.keys();
+    await started(fleet, viewer, id, 'node-b', more);
+    using client = controllerOf(fleet).connect();
+    let isEnded = false;
+    const asking = [...digests.keys()]
+      .filter((each) => each !== deleted)
+      .map(async (snapshot_id) => {
+        while (!isEnded) {
+          await client.controller.GetSnapshot({ snapshot_id }).catch(requireUnavailable);
+          const listed = await client.controller.ListSnapshots({ snapshot_id }).catch(requireUnavailable);
+          if (listed !== undefined) assert.equal(listed.entries.length, 1, snapshot_id);
+        }
+      });
+    await eventually(async () => void (await client.controller.DeleteSnapshot({ snapshot_id: deleted })));
+    try {
+      await followed(fleet, viewer, id);
+    } finally {
+      isEnded = true;
+      await Promise.all(asking);
+    }
+    digests.delete(deleted);
+    assert.deepEqual([snapshotsIn(fleet, 'node-a'), snapshotsIn(fleet, 'node-b')], [[], [...digests.keys()].sort()]);
+    await requireWhole(fleet, 'node-b', digests);
+  });
+
+  test('are cancelled where they come to, and follow by the same order, where the volume is already', async () => {
+    await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digests = await withSnapshots(fleet, 'node-a', id, ['old', 'young']);
+    await started(fleet, viewer, id, 'node-b', `&limit=256Ki${more}`);
+    await eventually(async () => {
+      const moves = await movesOf(fleet, viewer, id);
+      assert.ok(
+        moves.some(({ snapshots }) => BigInt(snapshots?.doneBytes ?? 0n) > 0n),
+        JSON.stringify(moves),
+      );
+    }, 120_000);
+    const cancelled = await viewer.post(controllerOf(fleet), `/v1/moves/cancel?output=json&volume=${id}`);
+    assert.equal(cancelled.status, 200, cancelled.problems);
+    assert.deepEqual([snapshotsIn(fleet, 'node-a'), snapshotsIn(fleet, 'node-b')], [[...digests.keys()].sort(), []]);
+    await requireWhole(fleet, 'node-a', digests);
+    await started(fleet, viewer, id, 'node-b', more);
+    await eventually(() =>
+      assert.deepEqual([snapshotsIn(fleet, 'node-a'), snapshotsIn(fleet, 'node-b')], [[], [...digests.keys()].sort()]),
+    );
+    await requireWhole(fleet, 'node-b', digests);
+  });
+
+  test('go on after both nodes and the controller have started again', async () => {
+    await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digests = await withSnapshots(fleet, 'node-a', id, ['old', 'young']);
+    await started(fleet, viewer, id, 'node-b', `&limit=4Mi${more}`);
+    await eventually(async () => {
+      const moves = await movesOf(fleet, viewer, id);
+      assert.ok(
+        moves.some(({ snapshots }) => snapshots?.state === 'running'),
+        JSON.stringify(moves),
+      );
+    });
+    await fleet.node('node-a').driver.kill();
+    await fleet.node('node-b').driver.kill();
+    await fleet.controller?.kill();
+    await fleet.startController();
+    await fleet.startNode('node-b');
+    await fleet.startNode('node-a');
+    await followed(fleet, viewer, id);
+    await requireWhole(fleet, 'node-b', digests);
+    assert.deepEqual(snapshotsIn(fleet, 'node-a'), []);
+  });
+
+  test('a node whose driver takes none along refuses the order, and nothing moves', async () => {
+    await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digests = await withSnapshots(fleet, 'node-a', id, ['old']);
+    for (const name of ['node-b', 'node-a']) {
+      fleet.environments.set(name, { HOLDFAST_MOVE_SNAPSHOTS: 'false' });
+      await fleet.node(name).driver.stop();
+      await fleet.startNode(name);
+      await eventually(async () => {
+        const { problems } = await start(fleet, viewer, id, 'node-b', more);
+        assert.match(problems, /HOLDFAST_MOVE_SNAPSHOTS=true/);
+      });
+      fleet.environments.delete(name);
+    }
+    assert.deepEqual(await movesOf(fleet, viewer, id), []);
+    await requireWhole(fleet, 'node-a', digests);
+  });
+});
+
+function controllerOf({ controller }: MovingFleet) {
+  return controller ?? assert.fail('no controller');
+}
+
+function requireUnavailable(error: unknown): undefined {
+  assert.match(String(error), /UNAVAILABLE/);
+  return undefined;
+}
+
+/** Waits until all that could follow it has. */
+async function followed(fleet: MovingFleet, viewer: Viewer, id: string): Promise<void> {
+  await eventually(async () => {
+    const moves = await movesOf(fleet, viewer, id);
+    const last = moves.at(-1);
+    assert.equal(last?.state, 'done', JSON.stringify(moves));
+    assert.equal(last.snapshots?.state, 'done', JSON.stringify(moves));
+  }, 120_000);
+}
+
+function snapshotsIn(fleet: MovingFleet, name: string): string[] {
+  return readdirSync(fleet.node(name).scratch.join('data', 'pools', 'default', 'snapshots')).sort();
+}
+
+/** Writes to the volume before each of them. @returns their digests by their ids, in the order of their ids */
+async function withSnapshots(
+  fleet: MovingFleet,
+  node: string,
+  id: string,
+  names: readonly string[],
+): Promise<Map<string, string>> {
+  const { driver, scratch } = fleet.node(node);
+  const volume = new TestVolume(scratch, 'data', raw);
+  using client = driver.connect();
+  using controller = controllerOf(fleet).connect();
+  const digests = new Map<string, string>();
+  await volume.stage(client, id);
+  for (const [at, name] of names.entries()) {
+    await volume.publish(client, id);
+    const file = openSync(volume.targetPath, 'r+');
+    writeSync(file, randomBytes(2 << 20), 0, 2 << 20, at << 20);
+    fsyncSync(file);
+    closeSync(file);
+    const digest = digestOf(volume.targetPath);
+    await volume.unpublish(client, id);
+    const { snapshot } = await controller.controller.CreateSnapshot({ source_volume_id: id, name });
+    digests.set(snapshot?.snapshot_id ?? assert.fail(), digest);
+  }
+  await volume.unstage(client, id);
+  return new Map([...digests].sort());
+}
+
+/** Each is listed once, and makes a volume with its bytes on that node. */
+async function requireWhole(fleet: MovingFleet, node: string, digests: ReadonlyMap<string, string>): Promise<void> {
+  const { driver, scratch } = fleet.node(node);
+  using client = driver.connect();
+  using controller = controllerOf(fleet).connect();
+  await eventually(async () => {
+    const { entries } = await controller.controller.ListSnapshots({});
+    assert.deepEqual(entries.map(({ snapshot }) => snapshot?.snapshot_id).sort(), [...digests.keys()]);
+  });
+  for (const [snapshot_id, digest] of digests) {
+    const copy = new TestVolume(scratch, `copy-${randomBytes(4).toString('hex')}`, raw);
+    let id = '';
+    await eventually(async () => {
+      const { volume } = await controller.controller.CreateVolume({
+        ...{ ...volumeOn(node, copy.name), volume_capabilities: [raw] },
+        volume_content_source: { snapshot: { snapshot_id } },
+      });
+      id = volume?.volume_id ?? '';
+    });
+    await copy.stage(client, id);
+    await copy.publish(client, id);
+    assert.equal(digestOf(copy.targetPath), digest);
+    await copy.tearDown(client, id);
+  }
+}
+
+function digestOf(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex');
+}
