@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
-import { createHash, randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { eventually } from '../support/eventually.ts';
-import { TestVolume } from '../support/life.ts';
-import { volumeOn } from './support/fleet.ts';
-import { created, everything, MovingFleet, movesOf, raw, start, started } from './support/moving-fleet.ts';
+import {
+  controllerOf,
+  followed,
+  requireUnavailable,
+  requireWhole,
+  snapshotsIn,
+  withSnapshots,
+} from './support/fleet-snapshots.ts';
+import { created, everything, MovingFleet, movesOf, start, started } from './support/moving-fleet.ts';
 import { Viewer } from './support/viewer.ts';
 
 const more = '&with-snapshots=true';
@@ -145,84 +149,3 @@ describe('snapshots that follow their volume to another node, brokered by the co
     await requireWhole(fleet, 'node-a', digests);
   });
 });
-
-function controllerOf({ controller }: MovingFleet) {
-  return controller ?? assert.fail('no controller');
-}
-
-function requireUnavailable(error: unknown): undefined {
-  assert.match(String(error), /UNAVAILABLE/);
-  return undefined;
-}
-
-/** Waits until all that could follow it has. */
-async function followed(fleet: MovingFleet, viewer: Viewer, id: string): Promise<void> {
-  await eventually(async () => {
-    const moves = await movesOf(fleet, viewer, id);
-    const last = moves.at(-1);
-    assert.equal(last?.state, 'done', JSON.stringify(moves));
-    assert.equal(last.snapshots?.state, 'done', JSON.stringify(moves));
-  }, 120_000);
-}
-
-function snapshotsIn(fleet: MovingFleet, name: string): string[] {
-  return readdirSync(fleet.node(name).scratch.join('data', 'pools', 'default', 'snapshots')).sort();
-}
-
-/** Writes to the volume before each of them. @returns their digests by their ids, in the order of their ids */
-async function withSnapshots(
-  fleet: MovingFleet,
-  node: string,
-  id: string,
-  names: readonly string[],
-): Promise<Map<string, string>> {
-  const { driver, scratch } = fleet.node(node);
-  const volume = new TestVolume(scratch, 'data', raw);
-  using client = driver.connect();
-  using controller = controllerOf(fleet).connect();
-  const digests = new Map<string, string>();
-  await volume.stage(client, id);
-  for (const [at, name] of names.entries()) {
-    await volume.publish(client, id);
-    const file = openSync(volume.targetPath, 'r+');
-    writeSync(file, randomBytes(2 << 20), 0, 2 << 20, at << 20);
-    fsyncSync(file);
-    closeSync(file);
-    const digest = digestOf(volume.targetPath);
-    await volume.unpublish(client, id);
-    const { snapshot } = await controller.controller.CreateSnapshot({ source_volume_id: id, name });
-    digests.set(snapshot?.snapshot_id ?? assert.fail(), digest);
-  }
-  await volume.unstage(client, id);
-  return new Map([...digests].sort());
-}
-
-/** Each is listed once, and makes a volume with its bytes on that node. */
-async function requireWhole(fleet: MovingFleet, node: string, digests: ReadonlyMap<string, string>): Promise<void> {
-  const { driver, scratch } = fleet.node(node);
-  using client = driver.connect();
-  using controller = controllerOf(fleet).connect();
-  await eventually(async () => {
-    const { entries } = await controller.controller.ListSnapshots({});
-    assert.deepEqual(entries.map(({ snapshot }) => snapshot?.snapshot_id).sort(), [...digests.keys()]);
-  });
-  for (const [snapshot_id, digest] of digests) {
-    const copy = new TestVolume(scratch, `copy-${randomBytes(4).toString('hex')}`, raw);
-    let id = '';
-    await eventually(async () => {
-      const { volume } = await controller.controller.CreateVolume({
-        ...{ ...volumeOn(node, copy.name), volume_capabilities: [raw] },
-        volume_content_source: { snapshot: { snapshot_id } },
-      });
-      id = volume?.volume_id ?? '';
-    });
-    await copy.stage(client, id);
-    await copy.publish(client, id);
-    assert.equal(digestOf(copy.targetPath), digest);
-    await copy.tearDown(client, id);
-  }
-}
-
-function digestOf(path: string): string {
-  return createHash('sha256').update(readFileSync(path)).digest('hex');
-}
