@@ -53,7 +53,7 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
     );
   }
   const arrival = await moves.recordFor(record);
-  await using incoming = await moves.receive(arrival, moveId);
+  await using incoming = await moves.receive(arrival, moveId, true);
   // Not before that, which waits for a disk.
   requireInTime(id, lost?.deadline);
   await incoming.finish(arrival, { moveId, readUnder, fenceId: whole.fenceId, generation }, lost);

@@ -216,7 +216,7 @@ export class Moving {
   /** Takes up the very copy that waits for the hand-over. Without it the volume has been at its target, or was lost there. */
   async #receiveGiven(record: VolumeRecord, fenceId: string | undefined): Promise<Incoming> {
     const { id, moveId } = this.#parts.job;
-    const incoming = await this.#to.receive(await this.#to.recordFor(record), moveId);
+    const incoming = await this.#to.receive(await this.#to.recordFor(record), moveId, true);
     const content = incoming.isNew ? undefined : parseContent(incoming.noted);
     if (content !== undefined && content.readUnder === fenceId) {
       this.#content = content;

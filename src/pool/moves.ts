@@ -95,8 +95,12 @@ export interface PoolMoves {
   comingBytes(id: VolumeId): Promise<bigint>;
   /** The note about it, as `Incoming.note` wrote it last. */
   comingNote(id: VolumeId): Promise<string | undefined>;
-  /** Receives a volume, or resumes that. @throws ResourceExhausted */
-  receive(record: VolumeRecord, moveId: string): Promise<Incoming>;
+  /**
+   * Receives a volume, or resumes that.
+   * @param isWhole all of it has come: it needs no more space
+   * @throws ResourceExhausted
+   */
+  receive(record: VolumeRecord, moveId: string, isWhole?: boolean): Promise<Incoming>;
   /** The volumes of which `receive` has begun a copy that has not become the volume. */
   arriving(): Promise<readonly VolumeId[]>;
   /** Gives up what an earlier `receive` has left of a volume that is not here. */

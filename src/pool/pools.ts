@@ -2,6 +2,7 @@ import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { didYouMean } from '../settings/nearest.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/flow/finish-all.ts';
+import { pause } from '../volume/flow/pause.ts';
 import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import { type LabelSelector, type Labels, selects } from '../volume/labels.ts';
 import type { VolumeRecord } from '../volume/record.ts';
@@ -29,6 +30,7 @@ export interface PoolsOptions {
 }
 
 const quiet: SupervisorLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const readyPollMs = 500;
 const usual: PoolsOptions = {
   threadsEach: 4,
   sickAfterMs: () => 20_000,
@@ -130,6 +132,11 @@ export class Pools {
   /** True if every pool is open or has failed, or takes so long to open that its disk must be sick. */
   ready(): boolean {
     return this.#isSettled && [...this.#supervisors.values()].every(({ isSettled }) => isSettled);
+  }
+
+  /** Resolves once it is `ready`, or the signal is aborted: no disk that hangs keeps back what waits for that. */
+  async whenReady(signal: AbortSignal): Promise<void> {
+    while (!this.ready() && !signal.aborted) await pause(readyPollMs, signal);
   }
 
   /** The reasons why the driver is not healthy: the pools that failed, if there is none that ever worked (I08). */

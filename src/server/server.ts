@@ -128,9 +128,9 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   });
   // Callers that await these get the failure; no one must.
   opened.catch(() => undefined);
-  // Before the pools open: one of them may never do.
+  // All moves are known before the pools open. A pool that never opens keeps no move of others back.
   void Promise.all([mover?.learn(), peers?.leavings.resume(), peers?.snapshotLeavings.resume()])
-    .then(() => opened)
+    .then(() => Promise.race([opened, pools.whenReady(stopping.signal)]))
     .then(() => mover?.resume())
     .catch((error: unknown) => log.error({ err: error }, 'cannot resume the moves of volumes'));
   void withTimeout(openingTimeoutMs, Promise.allSettled([opened])).then(() => gate.open());

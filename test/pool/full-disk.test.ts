@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { isErrno } from '../../src/kernel/call/errno.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
 import { Question } from '../../src/pool/supervisor/question.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
+import { fill, useUpDirectories } from '../support/full.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -224,22 +223,4 @@ function mountDisk(scratch: Scratch, fsType: string, options: readonly string[] 
   execFileSync(`mkfs.${fsType}`, ['-q', ...options, image]);
   execFileSync('mount', ['-o', 'loop', image, directory]);
   return directory;
-}
-
-/** A directory that has room for another name or two may take them although the disk is full. */
-function useUpDirectories(directory: string): void {
-  try {
-    for (let index = 0; index < 100_000; index++) writeFileSync(join(directory, `filler-${index}`), 'x');
-  } catch (error) {
-    if (!isErrno(error, 'ENOSPC')) throw error;
-  }
-}
-
-/** Whole blocks first, then the rest. */
-function fill(path: string): void {
-  for (const size of ['1M', '4k']) {
-    spawnSync('dd', ['if=/dev/zero', `of=${path}`, `bs=${size}`, 'oflag=append', 'conv=notrunc,fsync'], {
-      stdio: 'ignore',
-    });
-  }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, statfsSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openDeviceAlone } from '../../src/kernel/block/block.ts';
@@ -11,6 +11,7 @@ import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { attachDisk, remountReadOnly, sparseFile } from '../support/disk.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
+import { fill } from '../support/full.ts';
 import { openTestPool } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -142,12 +143,3 @@ describe('the log of a driver that cannot open a pool', () => {
     assert.ok(!driver.output().includes('"stack"'), driver.output());
   });
 });
-
-/** Whole blocks first, then the rest. */
-function fill(path: string): void {
-  for (const size of ['1M', '4k', '512']) {
-    spawnSync('dd', ['if=/dev/zero', `of=${path}`, `bs=${size}`, 'oflag=append', 'conv=notrunc,fsync'], {
-      stdio: 'ignore',
-    });
-  }
-}

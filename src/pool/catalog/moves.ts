@@ -341,7 +341,7 @@ export class Moves implements PoolMoves {
     return this.#transfer.incoming(id).readNote();
   }
 
-  async receive(record: VolumeRecord, moveId: string): Promise<Incoming> {
+  async receive(record: VolumeRecord, moveId: string, isWhole = false): Promise<Incoming> {
     const { backend, index, name, space, trash } = this.#parts;
     const { id, provisioning } = record;
     const isOneVolume = backend.traits.isOneVolume === true;
@@ -359,7 +359,7 @@ export class Moves implements PoolMoves {
     if (isOneVolume) await begin();
     const foundBytes = await draft.takenBytes();
     const held = await space.hold({
-      newBytes: larger(0n, wholeBytes - foundBytes),
+      newBytes: isWhole ? 0n : larger(0n, wholeBytes - foundBytes),
       provisioning,
       taken: async () => larger(0n, (await draft.takenBytes()) - foundBytes),
     });

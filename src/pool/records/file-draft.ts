@@ -50,7 +50,7 @@ abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FilePar
   async commit(): Promise<void> {
     await this.parts.beforeChange?.();
     const { queue, syncs } = this.parts;
-    await queue.run(() => rename(this.directory, this.place));
+    if (!this.#isInPlace) await queue.run(() => rename(this.directory, this.place));
     this.#isInPlace = true;
     await syncs.sync(queue, dirname(this.place));
   }

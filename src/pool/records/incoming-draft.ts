@@ -37,8 +37,10 @@ abstract class IncomingFiles<Parts extends FileParts, Made extends SnapshotFileD
     await replaceFile(queue, syncs, this.pathOf(noteName), text);
   }
 
+  /** The other pool has handed it over: until this is done it is nowhere. So a full disk must not stop it. */
   async commit(): Promise<void> {
-    await this.draft.commit();
+    const { queue, reserve } = this.parts;
+    await reserve.withReserve(queue, () => this.draft.commit());
   }
 
   /** The name is free at once: the next move must not meet the data of this one. */
@@ -58,12 +60,14 @@ abstract class IncomingFiles<Parts extends FileParts, Made extends SnapshotFileD
     await syncs.sync(queue, layout.drafts);
   }
 
-  /** Its mark and its record, durably: the last step of `complete`. */
+  /** Its mark and its record, durably: the last step of `complete`. For a full disk the same is true as at the commit. */
   protected async writeWithMark(mark: string, writeRecord: () => Promise<void>): Promise<void> {
-    const { queue, syncs } = this.parts;
-    await replaceFile(queue, syncs, this.pathOf(moveMarkName), mark);
-    await writeRecord();
-    await syncs.sync(queue, this.draft.directory);
+    const { queue, reserve, syncs } = this.parts;
+    await reserve.withReserve(queue, async () => {
+      await replaceFile(queue, syncs, this.pathOf(moveMarkName), mark);
+      await writeRecord();
+      await syncs.sync(queue, this.draft.directory);
+    });
   }
 
   protected pathOf(name: string): string {

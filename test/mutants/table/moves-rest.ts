@@ -157,6 +157,29 @@ export const moveRestMutants: readonly Mutant[] = [
     only: 'just before the last request',
   },
   {
+    name: 'a full disk does not keep out what was handed over to its pool',
+    file: 'src/pool/records/incoming-draft.ts',
+    text: 'await reserve.withReserve(queue, async () => {\n      await replaceFile(',
+    replacement:
+      'void reserve;\n    await (async (work: () => Promise<void>) => work())(async () => {\n      await replaceFile(',
+    killer: 'test/move/full-target.test.ts',
+  },
+  {
+    name: 'a volume that was handed over needs no more space',
+    file: 'src/pool/catalog/moves.ts',
+    text: 'isWhole ? 0n : ',
+    replacement: '',
+    killer: 'test/move/full-target.test.ts',
+    only: 'second try',
+  },
+  {
+    name: 'a pool that does not open keeps no move of other pools back',
+    file: 'src/server/server.ts',
+    text: 'Promise.race([opened, pools.whenReady(stopping.signal)])',
+    replacement: 'opened',
+    killer: 'test/move/hung-pool.test.ts',
+  },
+  {
     name: 'a move has not ended while the pool that it leaves keeps its copy',
     file: 'src/move/source.ts',
     text: 'if (await this.#moves.settle(id, arrived)) return;',
@@ -337,9 +360,9 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy does not become the volume if its disk answers after the caller has gone',
     ...finish,
-    text: '  await using incoming = await moves.receive(arrival, moveId);\n  // Not before that, which waits for a disk.\n  requireInTime(id, lost?.deadline);\n',
+    text: '  await using incoming = await moves.receive(arrival, moveId, true);\n  // Not before that, which waits for a disk.\n  requireInTime(id, lost?.deadline);\n',
     replacement:
-      '  requireInTime(id, lost?.deadline);\n  await using incoming = await moves.receive(arrival, moveId);\n',
+      '  requireInTime(id, lost?.deadline);\n  await using incoming = await moves.receive(arrival, moveId, true);\n',
     ...emptied,
     only: 'once its caller waits no more',
   },
