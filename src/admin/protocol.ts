@@ -94,6 +94,7 @@ const leftSnapshot = z.object({
   id: z.string(),
   name: z.string(),
   pool: z.string(),
+  node: z.string().optional().describe('the node of that pool, if it is another one'),
   reason: z.string(),
   stays: z.boolean().describe('it never moves: it is a member of a group'),
 });

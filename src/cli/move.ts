@@ -200,8 +200,8 @@ function reportSnapshots(output: Output, { left, moved, reason, state, to }: Mov
   if (state === 'running') return exitCodes.ok;
   if (!json) output.line(`${moved} of its snapshots ${moved === 1 ? 'has' : 'have'} followed it to pool ${to}.`);
   for (const each of left) {
-    const { name, pool } = each;
-    output.problem('WARNING', `snapshot ${printable(name)} is in pool ${pool}: ${printable(each.reason)}`);
+    const place = printable(placeOf(each.pool, each.node));
+    output.problem('WARNING', `snapshot ${printable(each.name)} is in ${place}: ${printable(each.reason)}`);
   }
   if (state === 'failed') output.problem('ABORTED', printable(reason ?? 'the snapshots did not follow it'));
   const isAllMoved = state === 'done' && left.every(({ stays }) => stays);
@@ -255,7 +255,8 @@ function snapshotLines({ following, snapshots }: PlannedMove, source: string): s
       ? ['No snapshot of it can follow it.']
       : [`Its snapshots (${moving.length}) follow it, one after the other: up to ${room} more.`]),
     ...staying.map(
-      ({ name, pool, reason }) => `Snapshot ${printable(name)} stays in pool ${pool}: ${printable(reason)}`,
+      ({ name, node, pool, reason }) =>
+        `Snapshot ${printable(name)} stays in ${printable(placeOf(pool, node))}: ${printable(reason)}`,
     ),
   ];
 }

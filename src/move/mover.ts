@@ -1135,6 +1135,16 @@ export class Mover {
     return new PoolSource({ pool, id, moveId, objects: this.#options.objects, signal });
   }
 
+  /** Another node hears that they do not follow a volume which stays. Never rejects. */
+  async #leaveSnapshots({ id, moveId, node }: MoveJob): Promise<void> {
+    if (node === undefined) return;
+    try {
+      await this.#snapshotsAt({ id, moveId, node }).end('cancelled');
+    } catch {
+      // An order that has left nothing else there keeps no other one back.
+    }
+  }
+
   /** @param keepsWhole the note of a whole copy is of use from then on, too */
   async #end(
     job: MoveJob,
@@ -1146,6 +1156,7 @@ export class Mover {
     const ended = endedJob(keepsWhole ? { ...rest, whole } : rest, state, reason);
     // Noted before the move has ended: a restart in between launches it again.
     if (state === 'done' && job.withSnapshots === true) await this.#snapshots.launch(job);
+    else if (job.withSnapshots === true) void this.#leaveSnapshots(job);
     await step('move/forget', () => this.#jobs.write(ended));
     this.#ended.set(job.id, ended);
     if (state !== 'done') void this.#leftVolumes.remove();

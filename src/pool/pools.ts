@@ -77,7 +77,7 @@ export class Pools {
    * The node that a snapshot is coming from, and may be on still; undefined: none. Asked only if no pool has the snapshot.
    * @throws Unavailable while that is not known
    */
-  comingFrom: (id: SnapshotId) => string | undefined = () => undefined;
+  comingFrom: (id: SnapshotId) => Promise<string | undefined> = async () => undefined;
 
   constructor(openers: ReadonlyMap<string, PoolOpener>, defaultName: string, options: Partial<PoolsOptions> = {}) {
     this.#options = { ...usual, ...options };
@@ -247,13 +247,13 @@ export class Pools {
     const look = () => this.#search(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
     // It may have moved in the first look, to a pool that had been asked already.
     const found = (await look()) ?? (await look());
-    if (found === undefined) this.#requireNotLeft(id);
+    if (found === undefined) await this.#requireNotLeft(id);
     return found;
   }
 
   /** @throws Unavailable if a pool has a copy that was handed over, and no pool has the snapshot yet */
-  #requireNotLeft(id: SnapshotId): void {
-    const node = this.comingFrom(id);
+  async #requireNotLeft(id: SnapshotId): Promise<void> {
+    const node = await this.comingFrom(id);
     if (node !== undefined) {
       throw new Unavailable(
         `snapshot ${id} is coming from node ${node}, and has not arrived yet: see holdfast move status.`,
@@ -278,7 +278,7 @@ export class Pools {
    */
   async findMadeSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
     const found = await this.#searchMade(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
-    if (found === undefined) this.#requireNotLeft(id);
+    if (found === undefined) await this.#requireNotLeft(id);
     return found;
   }
 

@@ -10,7 +10,8 @@ import {
   snapshotsIn,
   withSnapshots,
 } from './support/fleet-snapshots.ts';
-import { created, everything, MovingFleet, movesOf, start, started } from './support/moving-fleet.ts';
+import { forgottenLongAgo } from './support/forgotten.ts';
+import { created, everything, MovingFleet, moved, movesOf, start, started } from './support/moving-fleet.ts';
 import { Viewer } from './support/viewer.ts';
 
 const more = '&with-snapshots=true';
@@ -127,6 +128,35 @@ describe('snapshots that follow their volume to another node, brokered by the co
     await fleet.startNode('node-a');
     await followed(fleet, viewer, id);
     await requireWhole(fleet, 'node-b', digests);
+    assert.deepEqual(snapshotsIn(fleet, 'node-a'), []);
+  });
+
+  test('one that was handed over to a node that is lost is the snapshot where it was, by that word', async () => {
+    await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+    const api = fleet.api.client(fleet.scratch);
+    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digests = await withSnapshots(fleet, 'node-a', id, ['old', 'young']);
+    await started(fleet, viewer, id, 'node-b');
+    await moved(fleet, viewer, id);
+    await fleet.node('node-b').driver.stop();
+    await fleet.startNode('node-b', 'before move/complete 1');
+    await eventually(async () => {
+      await start(fleet, viewer, id, 'node-b', more);
+      assert.ok(fleet.node('node-b').driver.hasEnded);
+    });
+    using client = controllerOf(fleet).connect();
+    const cancel = () =>
+      viewer.post(controllerOf(fleet), `/v1/moves/cancel?output=json&volume=${id}&node=node-a&node-is-lost=node-b`);
+    assert.match((await cancel()).problems, /is not known to be lost/);
+    await forgottenLongAgo(api, 'node-b', cancel);
+    await eventually(async () => {
+      const { problems, status } = await cancel();
+      assert.ok(status === 200 || /does not move|is not moving/.test(problems), problems);
+    });
+    await requireWhole(fleet, 'node-a', digests);
+    for (const snapshot_id of digests.keys()) await client.controller.DeleteSnapshot({ snapshot_id });
     assert.deepEqual(snapshotsIn(fleet, 'node-a'), []);
   });
 

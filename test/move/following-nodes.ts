@@ -106,6 +106,12 @@ export async function look(node: MovingNode, name: string): Promise<void> {
   await controllerOf(node).GetSnapshot?.({ snapshot_id: idOf(name), secrets: {} }, call);
 }
 
+/** Asks for a snapshot as Kubernetes does, once more. @returns its id */
+export async function take(node: MovingNode, name: string): Promise<string | undefined> {
+  const request = { source_volume_id: id, name, parameters: {}, secrets: {} };
+  return (await controllerOf(node).CreateSnapshot?.(request, call))?.snapshot?.snapshot_id ?? undefined;
+}
+
 /** The names of the snapshots that the node lists. */
 export async function listed(node: MovingNode): Promise<string[]> {
   const found = await Promise.all(node.pools.all().map((pool) => pool.listSnapshots(undefined, undefined)));

@@ -15,8 +15,10 @@ import {
   remove,
   requireDigests,
   snapshot,
+  take,
   withSnapshots,
 } from './following-nodes.ts';
+import { moveAlong } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
 const all = ['middle', 'old', 'young'];
@@ -39,6 +41,8 @@ describe('snapshots that follow their volume to another node', () => {
     const { disk: full } = await b.pool.usage();
     const takenBytes = empty.freeBytes - full.freeBytes;
     assert.ok(takenBytes < 20n * mib, `${takenBytes} bytes are taken`);
+    // It is the snapshot of that name, whoever asks for one again.
+    assert.equal(await take(b, 'young'), idOf('young'));
     // The first node says that it has none, and knows where it went.
     await assert.rejects(look(a, 'young'), { name: 'NotFound' });
     assert.equal((await movesOf(a.pool).snapshots.noted(idOf('young'))).at, 'b');
@@ -61,7 +65,11 @@ describe('snapshots that follow their volume to another node', () => {
       await nodes.stop(name);
       await nodes.start(name);
       // Nothing is said of what is coming before its node is there.
-      if (name === 'b') await assert.rejects(look(nodes.get('b'), 'young'), unavailable);
+      if (name === 'b') {
+        await assert.rejects(look(nodes.get('b'), 'young'), unavailable);
+        // The part that has come is not taken for one that comes no more.
+        assert.deepEqual(await movesOf(nodes.get('b').pool).snapshots.arriving(), [idOf('young')]);
+      }
       await requireDigests(nodes.get('a'), { old: digests.old });
       await nodes.meet();
     }
@@ -105,6 +113,9 @@ describe('snapshots that follow their volume to another node', () => {
     assert.equal((await b.mover.cancel(id)).state, 'cancelled');
     assert.deepEqual([await listed(a), await listed(b)], [all, []]);
     await requireDigests(a, digests);
+    // No copy of that hand-over is ever committed there.
+    const { at, generation } = await movesOf(b.pool).snapshots.noted(idOf('young'));
+    assert.deepEqual([at, generation], ['a', 2]);
     allow();
     await nodes.order('a', 'b');
     assert.deepEqual((await nodes.ended()).snapshots.left, []);
@@ -176,6 +187,51 @@ describe('snapshots that follow their volume to another node', () => {
     await requireDigests(b, digests);
     assert.equal(await digest(b, 'younger'), younger);
     await assert.rejects(nodes.order('a', 'b'), /node a has no snapshot of it that can move/);
+  });
+
+  test('one of a name whose earlier snapshot was given up there stays, and is not handed over', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    await withSnapshots(a);
+    const allow = refuseCommits(b.pool);
+    await nodes.order('a', 'b');
+    await eventually(() => assert.equal(followed(b)?.trouble, 'pool data is full.'));
+    await b.mover.cancel(id);
+    allow();
+    await moveAlong(id, b, a);
+    await remove(a, 'young');
+    const young = await snapshot(a, 'young', Buffer.alloc(4096, 1), 0n);
+    await nodes.order('a', 'b');
+    const { left } = (await nodes.ended()).snapshots;
+    assert.deepEqual(
+      left.map(({ name, node }) => [name, node]),
+      [['young', 'a']],
+    );
+    assert.match(left[0]?.reason ?? '', /has had a later copy of a snapshot with this id/);
+    assert.deepEqual([await listed(a), await listed(b)], [['young'], ['middle', 'old']]);
+    assert.equal(await digest(a, 'young'), young);
+  });
+
+  test('a node that says that it has one gets no copy removed which was not handed over to it', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    await withSnapshots(a);
+    await nodes.order('a', 'b', 2n << 20n);
+    await eventually(() => assert.ok((followed(b)?.progress?.doneBytes ?? 0n) > 0n));
+    const { job } = followed(b) ?? assert.fail();
+    const from = b.nodes.snapshots({ id, moveId: job.moveId, node: 'a' }, AbortSignal.timeout(10_000));
+    for (const held of await from.all()) assert.equal(await held.settle(7), false, held.record.name);
+    assert.deepEqual(await listed(a), all);
+    // Nor does it get one with a fence that it made up, or of which it has asked for another one.
+    const [, middle = assert.fail()] = await from.all();
+    await assert.rejects(middle.give({ moveId: 'made up', fenceId: 'made up' }), { name: 'FailedPrecondition' });
+    await movesOf(a.pool).snapshots.close(middle.record.id, 'data', 'c');
+    const { fence } = (await movesOf(a.pool).snapshots.stateOf(middle.record.id)).mark;
+    await assert.rejects(middle.give(fence ?? assert.fail()), /is not fenced for its move to node b/);
+    assert.deepEqual(await listed(a), all);
+    await b.mover.cancel(id);
   });
 
   test('are refused before anything is changed where either node does not take them along', async () => {

@@ -19,6 +19,7 @@ import { ledgerMutants } from './table/ledger.ts';
 import { lockMutants } from './table/locks.ts';
 import { moveMutants } from './table/moves.ts';
 import { moveRestMutants } from './table/moves-rest.ts';
+import { moveSnapshotMutants } from './table/moves-snapshots.ts';
 import { nfsMutants } from './table/nfs.ts';
 import { nodeMutants } from './table/node.ts';
 import { planMutants } from './table/plans.ts';
@@ -63,6 +64,7 @@ export const mutants: readonly Mutant[] = [
   ...execMutants,
   ...moveMutants,
   ...moveRestMutants,
+  ...moveSnapshotMutants,
   ...takenBackMutants,
   ...encryptionMutants,
 ];

@@ -1,5 +1,5 @@
 import type { ControllerHandlers } from '../../csi/generated/types.ts';
-import type { Found } from '../../pool/pools.ts';
+import type { Found, Pools } from '../../pool/pools.ts';
 import { AlreadyExists, InternalError, InvalidArgument, NotFound } from '../../volume/errors.ts';
 import { fingerprint } from '../../volume/flow/object-queue.ts';
 import { parseSnapshotId, snapshotIdFor, type VolumeId } from '../../volume/id.ts';
@@ -79,7 +79,7 @@ async function createSnapshot(
   const { sourceId } = request;
   const id = snapshotIdFor(nodeId, request.name);
   return objects.run(id, 'CreateSnapshot', fingerprint(request), async () => {
-    const existing = await pools.findMadeSnapshot(id);
+    const existing = (await pools.findMadeSnapshot(id)) ?? takenElsewhere(pools, request);
     if (existing !== undefined) return replay(existing, request);
     const { pool } = await pools.require(sourceId);
     return objects.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot', async () => {
@@ -89,6 +89,18 @@ async function createSnapshot(
       return { pool, record };
     });
   });
+}
+
+/** The snapshot with that name that another node has taken, and that has followed its volume here: its id derives from that node. */
+function takenElsewhere(pools: Pools, { name, sourceId }: SnapshotRequest): Found<SnapshotRecord> | undefined {
+  for (const pool of pools.all()) {
+    const snapshots = pool.moves?.snapshots;
+    const record = snapshots
+      ?.all(sourceId)
+      .find((each) => each.name === name && each.groupId === undefined && !snapshots.isLeft(each.id));
+    if (record !== undefined) return { pool, record };
+  }
+  return undefined;
 }
 
 /** Snapshots have no parameters of ours, so only the source can differ (CS04, CS05). */

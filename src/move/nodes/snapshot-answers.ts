@@ -118,14 +118,15 @@ export class SnapshotAnswers {
     return { isDeleted: leavings.wasRemoved(move.id, snapshot, createdAt) };
   }
 
-  /** Its copy goes only if it was handed over to that node. */
+  /** A copy goes only if the snapshot was handed over to that node, by the mark or by the note of this one. */
   #settle({ generation, ...named }: z.infer<typeof asked.arrived>): Promise<object> {
     const { leavings, move } = this.#parts;
     return this.#claimed(named.snapshot, async () => {
       const held = await leavings.copy(move.id, named.snapshot, named.createdAt);
       const state = await held?.look();
       if (held === undefined || state === undefined) return { isSettled: true };
-      const isGiven = state.why === 'given' && state.mark.fence?.to === move.node;
+      const isTo = state.mark.fence?.to === move.node || (await leavings.wentTo(named.snapshot)) === move.node;
+      const isGiven = state.why === 'given' && isTo;
       return { isSettled: isGiven && (await held.settle(generation)) };
     });
   }

@@ -100,12 +100,10 @@ export class SnapshotLeavings {
         `the snapshots of volume ${id} are still coming to this node: see holdfast move status.`,
       );
     }
-    const before = this.#known.get(id);
-    if (before?.state !== 'running' || before.node === node || before.node === undefined) return;
-    // One that has left nothing here ends with this order.
-    if (!(await this.#hasFence(id, before.node))) return;
+    const other = await this.nodeFor(id);
+    if (other === undefined || other === node) return;
     throw new FailedPrecondition(
-      `the snapshots of volume ${id} are following it to node ${before.node}: wait for that, or cancel it there first (holdfast move cancel ${id}).`,
+      `the snapshots of volume ${id} are following it to node ${other}: wait for that, or cancel it there first (holdfast move cancel ${id}).`,
     );
   }
 
@@ -194,10 +192,11 @@ export class SnapshotLeavings {
     return deleted.some((each) => each.id === snapshot && each.createdAt === createdAt);
   }
 
-  /** The node that they follow their volume to; undefined: none. */
-  nodeFor(id: VolumeId): string | undefined {
+  /** The node that one of them is on its way to; undefined: none. An order that has left nothing here keeps no other one back. */
+  async nodeFor(id: VolumeId): Promise<string | undefined> {
     const job = this.#known.get(id);
-    return job?.state === 'running' ? job.node : undefined;
+    if (job?.state !== 'running' || job.node === undefined) return undefined;
+    return (await this.#hasFence(id, job.node)) ? job.node : undefined;
   }
 
   /**
@@ -210,6 +209,12 @@ export class SnapshotLeavings {
     if (job?.state !== 'running') return undefined;
     await this.#note(endedJob(job, 'cancelled'));
     return async () => this.#note(job);
+  }
+
+  /** The other node that it has gone to, as this one has noted. */
+  async wentTo(snapshot: SnapshotId): Promise<string | undefined> {
+    const moves = this.#options.pools.all().find((pool) => pool.moves !== undefined)?.moves;
+    return (await moves?.snapshots.noted(snapshot))?.at;
   }
 
   reading(snapshot: SnapshotId, { moveId }: PeerMove, work: (ended: AbortSignal) => Promise<void>): Promise<void> {

@@ -98,7 +98,8 @@ const sight = {
 
 const mark = { mark: z.string(), why: unusable.optional() };
 const heldSnapshot = z.object({
-  ...{ record: z.string(), pool: z.string(), whyStays: z.string().optional(), hasChanges: z.boolean() },
+  ...{ record: z.string(), pool: z.string().max(63), whyStays: z.string().max(1024).optional() },
+  hasChanges: z.boolean(),
 });
 /** Another snapshot may have been taken under its name. */
 const named = { snapshot: storedSnapshotId, createdAt: z.iso.datetime() };

@@ -90,6 +90,8 @@ const retryMs = 10_000;
 const noteRetryMs = 1_000;
 /** The time for which a removal waits for the end of a move. */
 const removedMs = 10_000;
+/** The time for which a call waits until the moves are known that an earlier driver has left. */
+const readyMs = 5_000;
 /** The time for a few short calls at another node. */
 const undoneMs = 30_000;
 
@@ -178,7 +180,8 @@ export class SnapshotMover {
   }
 
   /** The node that the snapshot is coming from: whether it is here already is not certain before that one has heard of it. */
-  #comingFrom(id: SnapshotId): string | undefined {
+  async #comingFrom(id: SnapshotId): Promise<string | undefined> {
+    if (!this.#isKnown) await withTimeout(readyMs, Promise.allSettled([this.learn()]));
     return this.#comingJobs().find(({ snapshots }) => snapshots.coming?.id === id)?.node;
   }
 
@@ -188,7 +191,7 @@ export class SnapshotMover {
    * @throws FailedPrecondition if the pool takes no snapshots, or they are on another way
    */
   async plan(id: VolumeId, to: Pool, from?: OtherNode): Promise<SnapshotsPlan> {
-    this.#requireFree(id);
+    await this.#requireFree(id);
     const there = from === undefined ? this.#held(id, to.name) : await from.all();
     // One that has arrived, and whose source has not heard of it, takes nothing more.
     const held = from === undefined ? there : there.filter(({ record }) => !this.#isHere(to, record.id));
@@ -209,14 +212,14 @@ export class SnapshotMover {
   }
 
   /** @throws FailedPrecondition while snapshots of the volume come from another node, or go to one */
-  #requireFree(id: VolumeId): void {
+  async #requireFree(id: VolumeId): Promise<void> {
     const node = this.comingOf(id);
     if (node !== undefined) {
       throw new FailedPrecondition(
         `the snapshots of volume ${id} are following it from node ${node}: see holdfast move status, or cancel that (holdfast move cancel ${id}).`,
       );
     }
-    const target = this.#options.peers?.leavingSnapshots.nodeFor(id);
+    const target = await this.#options.peers?.leavingSnapshots.nodeFor(id);
     if (target === undefined) return;
     throw new FailedPrecondition(
       `the snapshots of volume ${id} are following it to node ${target}: wait for that, or cancel it (holdfast move cancel ${id}).`,
@@ -372,7 +375,7 @@ export class SnapshotMover {
    */
   async beforeRemoval(id: SnapshotId): Promise<AfterRemoval> {
     const { peers, pools } = this.#options;
-    const node = this.#comingFrom(id);
+    const node = await this.#comingFrom(id);
     if (node !== undefined) {
       throw new Unavailable(
         `snapshot ${id} is coming here from node ${node}, which has not heard yet that it is here; try again (see holdfast move status).`,

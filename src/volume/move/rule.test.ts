@@ -425,13 +425,16 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         yield [`say done ${moveId}`, { ...state, net: send(net, done) }];
       }
     }
+    const ownId = copy?.mark.fence?.moveId;
     if (
       world.cancels &&
-      copy?.mark.fence?.moveId === moveId &&
+      copy !== undefined &&
+      ownId !== undefined &&
+      isOf(moveId, ownId) &&
       whyUnusable(copy.mark, notes[from].generation) === 'given' &&
       isSourceHere
     ) {
-      yield [`tell given ${moveId}`, { ...state, net: send(net, { type: 'given', moveId, mark: copy.mark }) }];
+      yield [`tell given ${moveId}`, { ...state, net: send(net, { type: 'given', moveId: ownId, mark: copy.mark }) }];
     }
     const others = ends.filter((end) => end !== from && end !== to);
     for (const message of net) {
@@ -444,18 +447,18 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         const isElsewhere = others.some((end) => (disks[end].copy ?? disks[end].draft) !== undefined);
         if (world.reinstalls && world.asksNone !== true && isElsewhere) continue;
         if (word === undefined) {
-          const done = { type: 'done', moveId, generation: notes[to].generation } as const;
+          const done = { type: 'done', moveId: message.moveId, generation: notes[to].generation } as const;
           yield [`say that it has gone on ${moveId}`, { ...state, net: send(net, done) }];
           continue;
         }
         const notes_ = noted(world, state, to, { generation: word, at: `${from}` });
         yield [`disclaim ${moveId}: note`, { ...state, notes: notes_ }];
-        const sent = send(net, { type: 'disclaimed', moveId, word });
+        const sent = send(net, { type: 'disclaimed', moveId: message.moveId, word });
         yield [`disclaim ${moveId}`, { ...state, notes: notes_, net: sent }];
       }
       if (
         message.type === 'disclaimed' &&
-        copy?.mark.fence?.moveId === moveId &&
+        copy?.mark.fence?.moveId === message.moveId &&
         fences < world.maxFences &&
         isSourceHere
       ) {
@@ -827,6 +830,32 @@ describe('one copy at a time, and it is whole', () => {
       requireNoDeadEnd(searched, ({ isDeleted }) => isDeleted !== true);
     });
   }
+
+  test('a snapshot between two nodes, whose move is given up after the hand-over, and goes on later; and it is removed', () => {
+    const changes = { isSnapshot: true, deletes: true, cancels: true, maxWrites: 0, isOneNode: false, maxFences: 3 };
+    const world = { ...usual, ...changes, moves: [there] };
+    const searched = search(world, (state) => {
+      requireOne(state);
+      const isThere = ends.map((end) => canGo(world, state, end));
+      assert.ok(isThere.filter(Boolean).length < 2, 'a snapshot is there twice');
+      if (state.isDeleted) assert.ok(!isThere.includes(true), 'a snapshot that was removed is there again');
+      else requireWhole(state);
+    });
+    assert.ok(searched.states.size > 1000, `${searched.states.size} states`);
+    requireNoDeadEnd(searched, ({ fences, isDeleted }) => isDeleted !== true && fences < world.maxFences);
+  });
+
+  test('a snapshot between two nodes, of which one is lost, and comes back: its bytes may be there twice, and are the same', () => {
+    const changes = {
+      isSnapshot: true,
+      takesBack: true,
+      finishes: true,
+      isUnheard: true,
+      maxWrites: 0,
+      isOneNode: false,
+    };
+    search({ ...usual, ...changes, maxDeaths: 1, moves: [there] }, requireWhole);
+  });
 
   for (const isSnapshot of [false, true]) {
     const what = isSnapshot ? 'a snapshot' : 'a volume';

@@ -32,6 +32,10 @@ export class MemoryNode {
   /** What of them was deleted and can be brought back, and for how long. */
   readonly trash = new Map<string, string>();
   readonly snapshots = new Map<string, string>();
+  /** The snapshots that have come from other nodes: their names and sources, by their ids. */
+  readonly came = new Map<string, readonly [name: string, source: string]>();
+  /** Happens after it has answered a call for a snapshot. */
+  afterSnapshotCall: () => void = () => undefined;
   readonly #undelete = new Map<string, string>();
   made = 0;
   /** Whether volumes take for ever to be made. */
@@ -92,6 +96,22 @@ export class MemoryNode {
             if (this.volumes.delete(volume_id) && undelete !== undefined) this.trash.set(volume_id, undelete);
             return {};
           },
+          GetSnapshot: async ({ snapshot_id }) => {
+            if (this.#has(snapshot_id)) return { snapshot: { snapshot_id } };
+            throw new NotFound(`There is no snapshot ${snapshot_id} on this node.`);
+          },
+          ListSnapshots: async ({ snapshot_id }) => ({
+            entries: this.#has(snapshot_id) ? [{ snapshot: { snapshot_id } }] : [],
+          }),
+          DeleteSnapshot: async ({ secrets, snapshot_id }) => {
+            this.secrets.push(secrets);
+            this.#has(snapshot_id);
+            this.came.delete(snapshot_id);
+            for (const name of this.snapshots.keys()) {
+              if (snapshotIdFor(this.name, name) === snapshot_id) this.snapshots.delete(name);
+            }
+            return {};
+          },
           ControllerGetVolume: async ({ volume_id }) => {
             if (!this.volumes.has(volume_id)) throw new NotFound(`There is no volume ${volume_id} on this node.`);
             return show(volume_id);
@@ -102,6 +122,11 @@ export class MemoryNode {
     );
   }
 
+  #has(id: string): boolean {
+    queueMicrotask(this.afterSnapshotCall);
+    return this.came.has(id) || [...this.snapshots.keys()].some((name) => snapshotIdFor(this.name, name) === id);
+  }
+
   #pools() {
     const records = () =>
       [...this.volumes].map(([id, name]): Pick<VolumeRecord, 'adopted' | 'id' | 'name'> => {
@@ -110,8 +135,11 @@ export class MemoryNode {
         return { id: parsed, name, ...(this.adopted.has(id) && { adopted: { path: '/srv' } }) };
       });
     const snapshots = () =>
-      [...this.snapshots].map(([name, source]): Pick<SnapshotRecord, 'id' | 'name' | 'sourceId'> => {
-        const [id, sourceId] = [parseSnapshotId(snapshotIdFor(this.name, name)), parseVolumeId(source)];
+      [
+        ...Array.from(this.snapshots, ([name, source]) => [snapshotIdFor(this.name, name), name, source] as const),
+        ...Array.from(this.came, ([id, named]) => [id, ...named] as const),
+      ].map(([text, name, source]): Pick<SnapshotRecord, 'id' | 'name' | 'sourceId'> => {
+        const [id, sourceId] = [parseSnapshotId(text), parseVolumeId(source)];
         if (id === undefined || sourceId === undefined) throw new Error(`${source} is no id`);
         return { id, name, sourceId };
       });

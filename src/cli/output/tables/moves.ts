@@ -64,8 +64,12 @@ function snapshotTexts(snapshots: MovingSnapshots): string[] {
   const isRunning = state === 'running';
   return [
     `snapshots${isRunning ? '' : ` ${state}`}: ${progressOf(snapshots)}${reason === '' ? '' : `: ${printable(reason)}`}`,
-    ...left.map((each) => `${printable(each.name)} is in ${each.pool}: ${printable(each.reason)}`),
+    ...left.map((each) => `${printable(each.name)} is in ${placeOf(each)}: ${printable(each.reason)}`),
   ].filter(() => moved > 0 || isRunning || left.length > 0 || reason !== '');
+}
+
+function placeOf({ node, pool }: MovingSnapshots['left'][number]): string {
+  return printable(node === undefined ? pool : `${node}/${pool}`);
 }
 
 function progressOf({ current, doneBytes, moved, total, totalBytes }: MovingSnapshots): string {
