@@ -1,6 +1,7 @@
 import { findHolders } from '../kernel/process/holders.ts';
 import { type Deadline, deadlineOf, isLate, requireInTime } from '../move/in-time.ts';
 import type { Mover } from '../move/mover.ts';
+import { latestTrashed, type TrashedHere } from '../move/trashed-copy.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
 import type { VolumeSource } from '../pool/node-side.ts';
@@ -13,7 +14,6 @@ import { type ObjectQueue, volumeNameKey } from '../volume/flow/object-queue.ts'
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
-import { unmarked } from '../volume/move/rule.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
 import { cancelMove, finishMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
 import type {
@@ -49,7 +49,7 @@ export interface AdminHandlers {
   /** The volumes that something is wrong with. */
   readonly listConditions: AdminHandler<object, ConditionList>;
   /** `lostNode`: the node that it has moved to, which never comes back. */
-  readonly restore: AdminHandler<VolumeOfLost, Restored>;
+  readonly restore: AdminHandler<RestoreOrder, Restored>;
   /** Without an id: purges the whole trash. */
   readonly purge: AdminHandler<{ readonly id?: VolumeId | undefined }, Purged>;
   readonly adopt: AdminHandler<AdoptionRequest, Adopted>;
@@ -78,16 +78,21 @@ export interface VolumeOfLost extends VolumeOfLostNode {
   readonly lostPool?: string | undefined;
 }
 
+/** The word of the node that a volume was handed over to, which has nothing of it, as the controller brings it (`Mover.disclaim`). */
+interface Disclaimed {
+  readonly disclaimed?: number | undefined;
+}
+
+export interface RestoreOrder extends VolumeOfLost, Disclaimed {}
+
 export interface FinishOrder extends VolumeOfLost {
   /** Also a copy since which the volume could be used, and changed. */
   readonly evenSo?: boolean | undefined;
 }
 
-export interface CancelOrder extends VolumeOfLostNode {
+export interface CancelOrder extends VolumeOfLostNode, Disclaimed {
   /** Only a move that comes from the lost node is ended (`LostOrder`). */
   readonly isComing?: boolean | undefined;
-  /** The word of the node that it was handed over to, which has nothing of it, as the controller brings it (`Mover.disclaim`). */
-  readonly disclaimed?: number | undefined;
 }
 
 export interface AdminServiceOptions {
@@ -136,8 +141,20 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       };
     },
 
-    async restore({ id, laterThan, lostNode, lostPool, words }, call) {
+    async restore({ disclaimed, id, laterThan, lostNode, lostPool, words }, call) {
       const deadline = deadlineOf(call.deadline);
+      const word = { lostNode, disclaimed, laterThan, words, deadline };
+      const out = lostNode === undefined ? undefined : await outOfTrash({ mover, pools }, id);
+      if (out !== undefined) {
+        call.note({ pool: out.pool.name });
+        await objects.run(volumeNameKey(out.name), 'restore', id, () =>
+          objects.claim([{ object: id }], 'end of a restore', async () => {
+            requireInTime(id, deadline);
+            await takeBack(out.pool, id, word);
+          }),
+        );
+        return { id, name: out.name, pool: out.pool.name };
+      }
       await refuseExisting(pools, id);
       const { name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
@@ -148,7 +165,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
           await refuseTaken(pools, { id, name });
           if (lostNode !== undefined) requireInTime(id, deadline);
           await pool.restore(id);
-          await takeBack(pool, id, { lostNode, laterThan, words, deadline });
+          await takeBack(pool, id, word);
         }),
       );
       const { abnormal, message } = await conditionIn(pool, id);
@@ -229,52 +246,45 @@ async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise
 async function takeBack(
   { moves }: Pool,
   id: VolumeId,
-  { deadline, laterThan, lostNode, words }: Omit<VolumeOfLostNode, 'id'> & { readonly deadline: Deadline | undefined },
+  { deadline, lostNode, ...word }: Omit<RestoreOrder, 'id' | 'lostPool'> & { readonly deadline: Deadline | undefined },
 ): Promise<void> {
   const why = (await moves?.stateOf(id))?.why;
   if (why !== 'given' && why !== 'old') return;
   // It may have come out of the trash slowly.
   if (lostNode !== undefined && isLate(deadline)) {
     throw new Unavailable(
-      `volume ${id} is out of the trash, and was not taken back in time: holdfast move cancel ${id} --node-is-lost ${lostNode} takes it back.`,
+      `volume ${id} is out of the trash, and was not taken back in time: the same command again takes it back.`,
     );
   }
-  await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode, laterThan, words });
+  await moves?.takeBack(id, lostNode === undefined ? undefined : { lostNode, ...word });
 }
 
-interface Trashed {
-  readonly name: string;
-  readonly pool: Pool;
+/**
+ * The copy that an order before this one has taken out of the trash too late: it is not the volume yet. One that moves is none.
+ * @throws Unavailable while another pool may have the volume
+ */
+async function outOfTrash(
+  { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
+  id: VolumeId,
+): Promise<{ readonly pool: Pool; readonly name: string } | undefined> {
+  const found = await Promise.all(pools.all().map(async (pool) => ({ pool, record: await pool.find(id) })));
+  const [copy, ...others] = found.filter(({ record }) => record !== undefined);
+  if (copy?.record === undefined || others.length > 0) return undefined;
+  const why = (await copy.pool.moves?.stateOf(id))?.why;
+  const isMoving = mover?.sights().some(({ job }) => job.id === id && job.state === 'running') === true;
+  if ((why !== 'given' && why !== 'old') || isMoving) return undefined;
+  const closed = pools.firstClosed();
+  if (closed === undefined) return { pool: copy.pool, name: copy.record.name };
+  throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: restore it when that is.`);
 }
 
 /** @throws NotFound, or Unavailable if a pool that is not open may have it */
-async function requireTrashed(pools: Pools, id: VolumeId): Promise<Trashed> {
-  const found = await Promise.all(
-    pools.all().map(async (pool) => {
-      const trashed = (await pool.trash()).find(({ record }) => record.id === id);
-      if (trashed === undefined) return [];
-      const { deletedAt, record } = trashed;
-      return [{ ...{ deletedAt, pool }, name: record.name, createdAt: record.createdAt }];
-    }),
-  );
-  // A volume that has moved may lie in the trash of each of its pools. A name may have been used again.
-  const [last, ...others] = found.flat().sort((a, b) => (a.deletedAt > b.deletedAt ? -1 : 1));
-  if (last !== undefined)
-    return latestCopy([last, ...others.filter(({ createdAt }) => createdAt === last.createdAt)], id);
+async function requireTrashed(pools: Pools, id: VolumeId): Promise<TrashedHere> {
+  const latest = await latestTrashed(pools, id);
+  if (latest !== undefined) return latest;
   const [closed] = closedPools(pools);
   if (closed !== undefined) throw closed;
   throw new NotFound(`There is no volume ${id} in the trash of this node: see holdfast trash.`);
-}
-
-/** The copy of one volume that was used last. A clock may have been set back between a move and a deletion: the moves count first. */
-async function latestCopy<T extends Trashed>(copies: readonly [T, ...T[]], id: VolumeId): Promise<T> {
-  let [latest] = copies;
-  let latestGeneration = -1;
-  for (const copy of copies) {
-    const { generation } = (await copy.pool.moves?.trashedMark(id)) ?? unmarked;
-    if (generation > latestGeneration) [latest, latestGeneration] = [copy, generation];
-  }
-  return latest;
 }
 
 /** The copy of a volume that has moved away is older than one that a pool which is not open may have, in its trash too. @throws Unavailable */
@@ -286,7 +296,7 @@ async function refuseOlderCopy(
   const node = await pool.moves?.whereElse(id);
   if (node !== undefined && node !== lostNode) {
     throw new FailedPrecondition(
-      `volume ${id} has moved since this copy of it, and may be on node ${node}: restore it there. If that node will never come back, or is this one under another name: --node-is-lost ${node}.`,
+      `volume ${id} has moved since this copy of it, and may be on node ${node}: restore it there. If that node is there, and the disk of its pool is lost: kubectl holdfast trash restore, with --pool-is-lost POOL. If that node will never come back, or is this one under another name: --node-is-lost ${node}.`,
     );
   }
   if ((await pool.moves?.hasLeft(id)) !== true) return;

@@ -49,6 +49,7 @@ import {
   type SourceSight,
 } from './source.ts';
 import { switched } from './switched.ts';
+import { latestTrashed } from './trashed-copy.ts';
 import { Reached } from './tree/progress.ts';
 import { hasMoreThanItsSize, moreThanItsSize } from './tree/room.ts';
 
@@ -70,6 +71,8 @@ export interface MoverOptions {
   readonly forgetEveryMs?: number | undefined;
   /** The other nodes; undefined: volumes move between pools of this one only. */
   readonly peers?: Peers | undefined;
+  /** True if a pod of this node may use the volume, also one of a pool that is not there any more. */
+  readonly isStaged?: ((id: VolumeId) => Promise<boolean>) | undefined;
 }
 
 /** The other nodes that volumes come from, and go to. */
@@ -123,6 +126,13 @@ export interface CopySight {
   readonly elsewhere?: string | undefined;
   /** When the volume was made, in RFC 3339: copies of one volume say the same. */
   readonly createdAt?: string | undefined;
+  /** The copy in the trash that a restore takes; undefined: there is none, or the driver is older, and does not say it. */
+  readonly trashed?: TrashedCopy | undefined;
+}
+
+export interface TrashedCopy extends Pick<CopySight, 'createdAt' | 'generation'> {
+  /** The other node that may have the volume. */
+  readonly elsewhere?: string | undefined;
 }
 
 /** A move before it starts. */
@@ -794,7 +804,8 @@ export class Mover {
         this.#requireOpen(id);
         const { at, generation = 0 } = (await this.noteOf(id)) ?? {};
         // A node that gives a copy up notes two generations above that of the source, which may take it back.
-        return { generation: Math.max(0, generation - 2), isVolume: false, isHere: false, elsewhere: at };
+        const trashed = await this.#trashedCopyOf(id);
+        return { generation: Math.max(0, generation - 2), isVolume: false, isHere: false, elsewhere: at, trashed };
       }
       return {
         generation: copy.state.mark.generation,
@@ -804,6 +815,13 @@ export class Mover {
         createdAt: (await copy.pool.find(id))?.createdAt,
       };
     });
+  }
+
+  async #trashedCopyOf(id: VolumeId): Promise<TrashedCopy | undefined> {
+    const found = await latestTrashed(this.#options.pools, id);
+    if (found === undefined) return undefined;
+    const { createdAt, generation, pool } = found;
+    return { createdAt, generation, elsewhere: await pool.moves?.whereElse(id) };
   }
 
   /** The pool of this node that a volume has moved to last, from another one of it, as far as that is remembered. */
@@ -831,18 +849,23 @@ export class Mover {
   }
 
   /**
-   * Gives up a copy that another node has handed over to this one, which was installed again and knows nothing of that. All pools are
-   * open, and none has the volume or a part of it.
+   * Gives up a copy that another node has handed over to this one, which was installed again and knows nothing of that, or has lost
+   * the pool. All pools are open, and none has the volume or a part of it.
    * @param generation of the copy that was handed over
-   * @returns the word for that node, once it is durable that nothing is committed here
+   * @param lostPool the pool that the volume came to, whose disk is lost
+   * @returns the word for that node, once it is durable that nothing is committed here, and no copy of that disk used
    * @throws FailedPrecondition, Unavailable: why not
    */
-  disclaim(id: VolumeId, generation: number, source: string): Promise<number> {
+  disclaim(id: VolumeId, generation: number, source: string, lostPool?: string): Promise<number> {
     const { objects, pools } = this.#options;
-    return objects.run(turnOf(id), 'the end of a move', `${generation} of ${source}`, async () => {
+    return objects.run(turnOf(id), 'the end of a move', `${generation} of ${source} ${lostPool}`, async () => {
       this.#requireReady();
       const job = this.#runningJob(id) ?? this.#ended.get(id);
-      if (job !== undefined && job.state !== 'cancelled') {
+      const hasCome = lostPool !== undefined && job?.state === 'done';
+      if (hasCome && job.to !== lostPool) {
+        throw new FailedPrecondition(`volume ${id} came to pool ${job.to} of this node, and not to pool ${lostPool}.`);
+      }
+      if (job !== undefined && job.state !== 'cancelled' && !hasCome) {
         throw new FailedPrecondition(
           `this node knows of the move of volume ${id}, which is ${job.state}: kubectl holdfast move cancel ${id}, with this node as --node.`,
         );
@@ -851,7 +874,12 @@ export class Mover {
         const nothing = await withTimeout(deletedMs, requireNothing(pools, id));
         if (nothing === 'late')
           throw new Unavailable(`a disk of this node does not answer, and may have volume ${id}.`);
-        return this.#anyMoves().disclaim(id, { generation }, source);
+        if (lostPool !== undefined && (await this.#options.isStaged?.(id)) === true) {
+          throw new FailedPrecondition(
+            `volume ${id} is still staged on this node, from pool ${lostPool}: end its pods here first; if that does not unmount it, restart the node.`,
+          );
+        }
+        return this.#anyMoves().disclaim(id, { generation }, source, lostPool !== undefined);
       });
     });
   }

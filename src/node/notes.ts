@@ -50,6 +50,15 @@ const storedNote = z.strictObject({
 
 const suffix = '.json';
 
+/** True if that volume was staged since the node has started, and not unstaged: also of a pool that is not there any more. */
+export async function isStagedByNote({ directory }: NotesPlace, queue: DiskQueue, id: VolumeHandle): Promise<boolean> {
+  const path = join(directory, `${fileNameOf(id)}${suffix}`);
+  const text = await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+  if (text === undefined) return false;
+  const parsed = parseJsonInput(storedNote, text);
+  return !('data' in parsed) || (parsed.data.bootId === bootId() && parsed.data.staging !== undefined);
+}
+
 export interface NotesPlace {
   readonly directory: string;
   /** The directory of an earlier driver on this node, whose notes go on to be true. */

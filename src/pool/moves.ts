@@ -55,10 +55,11 @@ export interface PoolMoves {
   /**
    * Gives up the copy that could be committed here: the source takes it back. No pool of this node has the volume.
    * @param given the mark of the source
+   * @param isPoolLost the volume came here, and the disk of its pool is lost
    * @returns its word for the source
    * @throws VolumeWentOn
    */
-  disclaim(id: VolumeId, given: CopyMark, source: string): Promise<number>;
+  disclaim(id: VolumeId, given: CopyMark, source: string, isPoolLost?: boolean): Promise<number>;
   /**
    * Asked before the source is fenced, and before it hands the volume over: what it gives can be committed here.
    * @param mark of the source

@@ -19,6 +19,7 @@ import { explain } from '../kernel/call/explain.ts';
 import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
 import { Mover } from '../move/mover.ts';
+import { isStagedByNote } from '../node/notes.ts';
 import { type CloudInstance, nodeService } from '../node/service.ts';
 import type { Unasked } from '../node/stage/silent-stages.ts';
 import { TrimTimer } from '../node/trim/trim-timer.ts';
@@ -88,7 +89,10 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   });
   const mover =
     config.side === undefined
-      ? new Mover({ ...shared, movesSnapshots: config.movesSnapshots, peers: peers?.nodes })
+      ? new Mover({
+          ...{ ...shared, movesSnapshots: config.movesSnapshots, peers: peers?.nodes },
+          isStaged: (id) => isStagedByNote(config.notes, kubeletQueue, id),
+        })
       : undefined;
   const remote = hasNode(config.side)
     ? await openContextVolumes(config, { log, queue: kubeletQueue, threadsEach: sizes.server })

@@ -136,9 +136,13 @@ const published = [
   'field CopyTold.elsewhere = 3 string',
   'field CopyTold.created_at = 4 string',
   'field CopyTold.place = 5 Place',
+  'field CopyTold.trashed = 6 TrashedCopy',
   'value CopyTold.Place.UNKNOWN = 0',
   'value CopyTold.Place.NONE = 1',
   'value CopyTold.Place.POOL = 2',
+  'field TrashedCopy.generation = 1 uint64',
+  'field TrashedCopy.elsewhere = 2 string',
+  'field TrashedCopy.created_at = 3 string',
   'field NoteTold.generation = 1 uint64',
   'field NoteTold.node = 2 string',
   'field OutdateCopyRequest.volume_id = 1 string',
@@ -154,6 +158,7 @@ const published = [
   'field DisclaimCopyRequest.volume_id = 1 string',
   'field DisclaimCopyRequest.generation = 2 uint64',
   'field DisclaimCopyRequest.source_node = 3 string',
+  'field DisclaimCopyRequest.lost_pool = 4 string',
   'field DisclaimCopyAnswer.generation = 1 uint64',
 ];
 

@@ -107,6 +107,58 @@ describe('a node that is lost after a volume has moved to it', () => {
   });
 });
 
+describe('a node that has lost the disk of a volume which has moved to it', () => {
+  test('gives it up, so that it is restored on the first node, and uses no copy of the disk when that is there again', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const api = fleet.api.client(fleet.scratch);
+    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
+    const viewer = new Viewer(fleet.api, 'operator', rights);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    await started(fleet, viewer, id, 'node-b');
+    await moved(fleet, viewer, id);
+    const { scratch } = fleet.node('node-b');
+    const places = ['pool', 'data/pools'].map((name, at) => [scratch.join(name), scratch.join(`old-${at}`)] as const);
+    const restore = (pool = 'default') =>
+      viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-a&pool-is-lost=${pool}`);
+    await eventually(async () => assert.match((await restore()).problems, /is on node node-b by now/));
+    await fleet.node('node-b').driver.stop();
+    for (const [now, old] of places) {
+      cpSync(now, old, { recursive: true });
+      rmSync(now, { recursive: true });
+    }
+    await eventually(async () => assert.match((await restore()).problems, /is on node node-b|node-b is away/));
+    await fleet.startNode('node-b');
+    await eventually(async () => {
+      assert.match((await restore('fast')).problems, /came to pool default of this node, and not to pool fast/);
+    });
+    assert.equal((await readTakenBack(api, place)).get(id), undefined);
+    await eventually(async () => {
+      const { problems, status } = await restore();
+      assert.equal(status, 200, problems);
+    });
+    assert.equal(await use(fleet, 'node-a', id, false), digest);
+    assert.ok(((await readTakenBack(api, place)).get(id)?.generation ?? 0) > 1_000_000);
+
+    await fleet.node('node-b').driver.stop();
+    for (const [now, old] of places) {
+      rmSync(now, { recursive: true });
+      cpSync(old, now, { recursive: true });
+    }
+    await fleet.startNode('node-b');
+    await assert.rejects(
+      use(fleet, 'node-b', id, false),
+      /has moved since its copy in pool default|There is no volume/,
+    );
+    await controller.logged('a node that was lost knows that a volume was taken back from it', { node: 'node-b' });
+    const volumesOn = (node: string) => readdirSync(fleet.node(node).scratch.join('pool', 'volumes'));
+    assert.deepEqual([volumesOn('node-a').includes(id), volumesOn('node-b').includes(id)], [true, false]);
+    await started(fleet, viewer, id, 'node-b');
+    await eventually(async () => assert.equal(await use(fleet, 'node-b', id, false), digest));
+  });
+});
+
 describe('a node that is lost while its volume is copied', () => {
   test('has the volume when it is there again after the cancel of the move, which is noted nowhere, and moves it', async () => {
     await using fleet = await MovingFleet.start(command);

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, mock, test } from 'node:test';
 import { listMoves, showMove } from '../../src/admin/moving.ts';
 import type { Moving } from '../../src/admin/protocol.ts';
+import { adminService } from '../../src/admin/service.ts';
 import { printFinished } from '../../src/cli/move.ts';
 import { moveRow } from '../../src/cli/output/tables/moves.ts';
 import { deadlineOf } from '../../src/move/in-time.ts';
@@ -637,6 +638,103 @@ describe('a node that was installed again between hand-over and commit', () => {
     await pools.get('other').purge(id);
     await disclaim();
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+  });
+});
+
+describe('a node that has lost its pool after a volume has come to it', () => {
+  /** @returns the digest of the volume, which node b has; its disk is kept beside it */
+  async function movedAndLost(scratch: Scratch, broker: Broker, a: MovingNode, poolNames = ['data']): Promise<string> {
+    const b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    await filled(a);
+    const digest = await digestIn(a);
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    await eventually(async () => assert.equal(await a.pool.find(id), undefined));
+    await b[Symbol.asyncDispose]();
+    cpSync(scratch.join('b'), scratch.join('old-b'), { recursive: true });
+    cpSync(scratch.join('data-b', 'pools'), scratch.join('old-pools'), { recursive: true });
+    await loseDisks(scratch, b, 'pool');
+    return digest;
+  }
+
+  async function diskIsBack(scratch: Scratch): Promise<void> {
+    for (const [old, now] of [
+      ['old-b', 'b'],
+      ['old-pools', 'data-b/pools'],
+    ] as const) {
+      await rm(scratch.join(now), { recursive: true, force: true });
+      cpSync(scratch.join(old), scratch.join(now), { recursive: true });
+    }
+  }
+
+  const restore = ({ mover, name, objects, pools }: MovingNode, disclaimed: number | undefined) =>
+    adminService({ nodeId: name, pools, objects, mover }).restore(
+      { id, lostNode: 'b', disclaimed },
+      { note: () => undefined },
+    );
+
+  test('gives the volume up, so that the first one has it again, and a disk that comes back has an earlier copy', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    const before = await movedAndLost(scratch, broker, a);
+    const { elsewhere, generation = -1 } = (await a.mover.copyOf(id)).trashed ?? {};
+    assert.deepEqual([generation, elsewhere], [0, 'b']);
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { staged: [id] });
+      await assert.rejects(b.mover.disclaim(id, generation, 'a'), /knows of the move of volume .*, which is done/);
+      await assert.rejects(b.mover.disclaim(id, generation, 'a', 'x'), /came to pool data of this node, and not to/);
+      await assert.rejects(b.mover.disclaim(id, generation, 'a', 'data'), /is still staged on this node/);
+      assert.equal((await movesOf(b.pool).noted(id)).generation, 0);
+    }
+    let word: number;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      word = await b.mover.disclaim(id, generation, 'a', 'data');
+      assert.equal(await b.mover.disclaim(id, generation, 'a', 'data'), word);
+    }
+    await restore(a, word);
+    assert.equal(await digestIn(a), before);
+    const restored = await a.mover.copyOf(id);
+    assert.ok(restored.generation > 1_000_000, `${restored.generation}`);
+    await diskIsBack(scratch);
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    assert.equal((await movesOf(b.pool).stateOf(id)).why, 'old');
+    await assert.rejects(deviceOf(b, id), /has moved since its copy in pool data was the valid one/);
+    const by = { generation: restored.generation, node: 'a', at: new Date().toISOString() };
+    assert.equal(await b.mover.outdate(id, by), true);
+    // It can go there again.
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+    assert.equal(await digestIn(b), before);
+  });
+
+  test('does not while another pool of it has the volume, in its trash too, or the volume has gone on from there', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    const poolNames = ['data', 'other'];
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await movedAndLost(scratch, broker, a, poolNames);
+    await diskIsBack(scratch);
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+      await assert.rejects(b.mover.disclaim(id, 0, 'a', 'data'), /pool data of this node has volume/);
+      await b.mover.start(id, 'other', undefined);
+      assert.equal((await b.ended(id)).job.state, 'done');
+      await assert.rejects(
+        b.mover.disclaim(id, 0, 'a', 'data'),
+        /came to pool other of this node, and not to pool data/,
+      );
+      await assert.rejects(b.mover.disclaim(id, 0, 'a', 'other'), /of this node has volume/);
+    }
+    await rm(scratch.join('b-other'), { recursive: true });
+    await rm(scratch.join('data-b', 'pools'), { recursive: true });
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    // The later copy is in the trash there.
+    await assert.rejects(b.mover.disclaim(id, 0, 'a', 'other'), /pool data of this node has volume/);
+    await b.pool.purge(id);
+    // It was of generation 2 there.
+    assert.ok((await b.mover.disclaim(id, 0, 'a', 'other')) > 3);
   });
 });
 

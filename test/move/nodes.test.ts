@@ -492,7 +492,7 @@ describe('a move between two nodes', () => {
     assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
   });
 
-  test('to a lost node is not taken back from the trash after its caller has gone, and by another command then', async () => {
+  test('to a lost node is not taken back from the trash after its caller has gone, and by the same command then', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
     await using a = await MovingNode.open(scratch, broker, 'a');
@@ -511,9 +511,12 @@ describe('a move between two nodes', () => {
       return restored;
     };
     const late = admin.restore({ id, lostNode: 'b' }, { note: () => undefined, deadline });
-    await assert.rejects(late, { name: 'Unavailable', message: /move cancel .* --node-is-lost b takes it back/ });
+    await assert.rejects(late, { name: 'Unavailable', message: /not taken back in time: the same command again/ });
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
-    await a.mover.cancel(id, { lostNode: 'b' });
+    const again = { note: () => undefined, deadline };
+    await assert.rejects(admin.restore({ id, lostNode: 'b' }, again), { message: /was not taken back in time/ });
+    await assert.rejects(admin.restore({ id }, again), { message: /exists: there is nothing to restore/ });
+    await admin.restore({ id, lostNode: 'b' }, { note: () => undefined });
     assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
   });
 

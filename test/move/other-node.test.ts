@@ -152,7 +152,7 @@ async function leave(scratch: Scratch, kind: Kind, isSettled: boolean): Promise<
 
 const onNode = (node: string) =>
   new RegExp(
-    `, and may be on node ${node}(: restore it there)?\\. If that node will never come back, or is this one under another name: --node-is-lost ${node}\\.$`,
+    `, and may be on node ${node}(: restore it there\\. If that node is there, and .* --pool-is-lost POOL)?\\. If that node will never come back, or is this one under another name: --node-is-lost ${node}\\.$`,
   );
 
 describe('a disk with a copy that a move between pools has left, in another node', () => {
@@ -361,7 +361,7 @@ test('what an operator types on the other node is refused, and taken with --node
   assert.equal(refused.code, 1);
   assert.match(
     refused.stderr,
-    /may be on node node-a: restore it there\. If that node will never come back, or is this one under another name: --node-is-lost node-a\.$/m,
+    /may be on node node-a: restore it there\..* If that node will never come back, or is this one under another name: --node-is-lost node-a\.$/m,
   );
   assert.match((await typed('move', 'cancel', volumeId)).stderr, /is not moving/);
   assert.match((await typed('trash', 'restore', volumeId, '--node-is-lost', 'node-c')).stderr, /may be on node node-a/);

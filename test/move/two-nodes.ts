@@ -36,6 +36,8 @@ interface NodeTimes {
   readonly fenceTimeoutMs?: number | undefined;
   /** The distance between two looks for moves that ended long ago. */
   readonly forgetEveryMs?: number | undefined;
+  /** The volumes that pods of the node use, also of a pool that is lost. */
+  readonly staged?: readonly VolumeId[] | undefined;
   /** The number of moves that read another node at a time. */
   readonly readsAtOnce?: number | undefined;
   /** Its snapshots follow volumes. */
@@ -70,7 +72,7 @@ export class MovingNode implements AsyncDisposable {
     name: string,
     pools: Pools,
     scratch: Scratch,
-    { fenceTimeoutMs, forgetEveryMs, movesSnapshots = false, readsAtOnce }: NodeTimes,
+    { fenceTimeoutMs, forgetEveryMs, movesSnapshots = false, readsAtOnce, staged = [] }: NodeTimes,
   ) {
     const shared = {
       ...{ pools, objects: this.objects, dataDirectory: scratch.join(`data-${name}`) },
@@ -87,7 +89,8 @@ export class MovingNode implements AsyncDisposable {
     const { leavings, objects, snapshotLeavings } = this;
     const listen = { host: '127.0.0.1', port: 0 };
     this.nodes = new Nodes({ listen, leavings, snapshotLeavings, objects, log: quiet, readsAtOnce });
-    this.mover = new Mover({ ...shared, movesSnapshots, forgetEveryMs, peers: this.nodes });
+    const isStaged = async (id: VolumeId) => staged.includes(id);
+    this.mover = new Mover({ ...shared, movesSnapshots, forgetEveryMs, peers: this.nodes, isStaged });
   }
 
   static async open(
@@ -102,6 +105,7 @@ export class MovingNode implements AsyncDisposable {
       movesSnapshots,
       poolNames = ['data'],
       readsAtOnce,
+      staged,
       waitsFor,
       xfs = false,
       ...options
@@ -127,7 +131,8 @@ export class MovingNode implements AsyncDisposable {
     const pools = new Pools(new Map(openers), poolNames[0] ?? 'data');
     const [failure] = await pools.open();
     if (failure !== undefined) throw failure.error;
-    const node = new MovingNode(name, pools, scratch, { fenceTimeoutMs, forgetEveryMs, movesSnapshots, readsAtOnce });
+    const times = { fenceTimeoutMs, forgetEveryMs, movesSnapshots, readsAtOnce, staged };
+    const node = new MovingNode(name, pools, scratch, times);
     if (waitsFor !== 'notes') {
       await Promise.all([node.mover.learn(), node.leavings.resume(), node.snapshotLeavings.resume()]);
     }

@@ -136,11 +136,46 @@ async function restoreTrashed(
 ): Promise<Restored> {
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
   if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+  if (lostPool !== undefined) {
+    const copy = await fleet.moves.copyAt(node, id);
+    // One that came out of the trash too late is not the volume yet.
+    const left = copy.isHere === true && !copy.isVolume ? copy : copy.trashed;
+    if (left?.elsewhere !== undefined) {
+      const { elsewhere, generation } = left;
+      return restoreWithoutPool(fleet, { id, node, elsewhere, generation, lostPool });
+    }
+  }
   // Without a word its node restores a volume only if it was deleted there.
   if (lostPool !== undefined || (await wasTakenElsewhere(fleet, { id, node }))) {
     await requireAlone(fleet, { volumeId: id, node });
   } else requireOnlyAt(fleet.state, id, [node]);
   return order();
+}
+
+/**
+ * Restores the copy that a volume has left for a pool of another node, whose disk is lost while that node is there. It gives up each copy of that
+ * disk first, so that none is used there if the disk comes back; the note does the same at each other node.
+ */
+async function restoreWithoutPool(
+  fleet: ChangedFleet,
+  {
+    elsewhere,
+    generation,
+    id,
+    lostPool,
+    node,
+  }: Found & {
+    readonly elsewhere: string;
+    readonly generation: number;
+    readonly lostPool: string;
+  },
+): Promise<Restored> {
+  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere });
+  return takeBack(fleet, { volumeId: id, node, lostNode: elsewhere }, async ({ earlier, words }) => {
+    const disclaimed = await fleet.moves.disclaim(elsewhere, { volumeId: id, generation, source: node, lostPool });
+    const lost = { lostNode: elsewhere, disclaimed, laterThan: earlier?.generation, words };
+    return send(fleet, { node, id, lost, rpc: 'RestoreTrashed' }, restored);
+  });
 }
 
 /** The copy that the end of a move makes the volume again. */

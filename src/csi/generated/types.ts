@@ -162,6 +162,7 @@ export type { StartMoveRequest } from './holdfast/fleet/v1/StartMoveRequest.ts';
 export type { ReadCopyRequest } from './holdfast/fleet/v1/ReadCopyRequest.ts';
 export type { CopyTold } from './holdfast/fleet/v1/CopyTold.ts';
 export type { _holdfast_fleet_v1_CopyTold_Place as CopyToldPlace } from './holdfast/fleet/v1/CopyTold.ts';
+export type { TrashedCopy } from './holdfast/fleet/v1/TrashedCopy.ts';
 export type { NoteTold } from './holdfast/fleet/v1/NoteTold.ts';
 export type { OutdateCopyRequest } from './holdfast/fleet/v1/OutdateCopyRequest.ts';
 export type { OutdateCopyAnswer } from './holdfast/fleet/v1/OutdateCopyAnswer.ts';

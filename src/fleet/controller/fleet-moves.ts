@@ -177,17 +177,26 @@ export class FleetMoves {
 
   /**
    * The word of a node that a volume was handed over to, and that has nothing of it.
+   * @param lostPool the pool of it that the volume came to, whose disk is lost
    * @throws HoldfastError if it has, or may have, or is moving it
    */
   async disclaim(
     node: string,
     {
       generation,
+      lostPool = '',
       source,
       volumeId,
-    }: { readonly volumeId: string; readonly generation: number; readonly source: string },
+    }: {
+      readonly volumeId: string;
+      readonly generation: number;
+      readonly source: string;
+      readonly lostPool?: string | undefined;
+    },
   ): Promise<number> {
-    const request = { volume_id: volumeId, generation: BigInt(generation), source_node: source };
+    const request = {
+      ...{ volume_id: volumeId, generation: BigInt(generation), source_node: source, lost_pool: lostPool },
+    };
     const bytes = await this.#send(node, 'DisclaimCopy', request);
     return Number(decode<wire.DisclaimCopyAnswer>(disclaimedType, bytes).generation);
   }
@@ -195,15 +204,20 @@ export class FleetMoves {
   /** The copy of a volume that a node has. @throws HoldfastError */
   async copyAt(node: string, volumeId: string): Promise<CopySight> {
     const bytes = await this.#send(node, 'ReadCopy', { volume_id: volumeId });
-    const { created_at: createdAt, elsewhere, generation, place, usable } = decode<wire.CopyTold>(copyType, bytes);
-    if (generation > BigInt(Number.MAX_SAFE_INTEGER)) {
-      throw new InternalError(`Node ${node} says that volume ${volumeId} is of generation ${generation}: look there.`);
-    }
-    return {
-      ...{ generation: Number(generation), isVolume: usable },
-      ...(place !== 'UNKNOWN' && { isHere: place === 'POOL' }),
+    const { place, trashed, usable, ...copy } = decode<wire.CopyTold>(copyType, bytes);
+    const generation = (told: bigint) => {
+      if (told <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(told);
+      throw new InternalError(`Node ${node} says that volume ${volumeId} is of generation ${told}: look there.`);
+    };
+    const told = ({ created_at: createdAt, elsewhere, ...each }: Omit<wire.TrashedCopy, '$type'>) => ({
+      generation: generation(each.generation),
       ...(elsewhere !== '' && { elsewhere }),
       ...(createdAt !== '' && { createdAt }),
+    });
+    return {
+      ...{ ...told(copy), isVolume: usable },
+      ...(place !== 'UNKNOWN' && { isHere: place === 'POOL' }),
+      ...(trashed && { trashed: told(trashed) }),
     };
   }
 

@@ -13,13 +13,13 @@ export type Changes = Pick<AdminHandlers, 'cancelMove' | 'finishMove' | 'purge' 
 export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap<string, UnaryCall> {
   const handlers: ChangeHandlers = {
     async RestoreTrashed(request, call) {
-      return { result: JSON.stringify(await changes.restore(lostIn(request), call)) };
+      return { result: JSON.stringify(await changes.restore({ ...lostIn(request), ...wordIn(request) }, call)) };
     },
     async PurgeTrashed({ volume_id }, call) {
       return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };
     },
     async CancelMove(request, call) {
-      return { result: JSON.stringify(await changes.cancelMove(cancelledIn(request), call)) };
+      return { result: JSON.stringify(await changes.cancelMove({ ...volumeIn(request), ...wordIn(request) }, call)) };
     },
     async FinishMove(request, call) {
       const order = { ...lostIn(request), evenSo: request.even_so };
@@ -49,12 +49,12 @@ function volumeIn({ later_than, lost_node: lostNode, volume_id, words }: wire.Ch
   };
 }
 
-/** The word of the node that it was handed over to counts with the name of that node alone: no published controller has sent it without. */
-function cancelledIn(request: wire.ChangeRequest): CancelOrder {
-  const { disclaimed } = request;
-  const order = volumeIn(request);
-  const isWord = order.lostNode !== undefined && disclaimed !== 0n;
-  return { ...order, ...(isWord && { disclaimed: generationIn(disclaimed) }) };
+/**
+ * The word of the node that the volume was handed over to. It counts with the name of that node alone: no published controller has sent
+ * it without.
+ */
+function wordIn({ disclaimed, lost_node: lostNode }: wire.ChangeRequest): Pick<CancelOrder, 'disclaimed'> {
+  return lostNode === '' || disclaimed === 0n ? {} : { disclaimed: generationIn(disclaimed) };
 }
 
 /** Each takes a million generations. */

@@ -5,7 +5,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { MovesHandlers } from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import type { UnaryCall } from '../../csi/pipeline.ts';
-import type { Mover, MoveSight, PeerMove, PeerOrder, StartedMove } from '../../move/mover.ts';
+import type { Mover, MoveSight, PeerMove, PeerOrder, StartedMove, TrashedCopy } from '../../move/mover.ts';
 import type { AdmissionKind, Leavings } from '../../move/nodes/leavings.ts';
 import type { Nodes } from '../../move/nodes/nodes.ts';
 import type { SnapshotLeavings } from '../../move/nodes/snapshot-leavings.ts';
@@ -36,11 +36,18 @@ export function copyCalls(mover: Pick<Mover, 'copyOf'>, options: CallOptions): R
 function copyHandlers(mover: Pick<Mover, 'copyOf'>): Pick<MovesHandlers, 'ReadCopy'> {
   return {
     async ReadCopy({ volume_id }) {
-      const { createdAt = '', elsewhere = '', generation, isHere, isVolume } = await mover.copyOf(idIn(volume_id));
-      const place = isHere === true ? 'POOL' : 'NONE';
-      return { generation: BigInt(generation), usable: isVolume, elsewhere, created_at: createdAt, place };
+      const { createdAt = '', elsewhere = '', isHere, trashed, ...copy } = await mover.copyOf(idIn(volume_id));
+      return {
+        ...{ generation: BigInt(copy.generation), usable: copy.isVolume, elsewhere, created_at: createdAt },
+        place: isHere === true ? 'POOL' : 'NONE',
+        ...(trashed && { trashed: trashedOut(trashed) }),
+      };
     },
   };
+}
+
+function trashedOut({ createdAt = '', elsewhere = '', generation }: TrashedCopy): Draft<wire.TrashedCopy> {
+  return { generation: BigInt(generation), elsewhere, created_at: createdAt };
 }
 
 /** The calls with which the controller brokers moves between nodes. */
@@ -85,11 +92,12 @@ export function moveCalls(moves: NodeMoves, options: CallOptions): ReadonlyMap<s
       switched.publish({ volumeId: volume_id });
       return {};
     },
-    async DisclaimCopy({ generation, source_node: source, volume_id }) {
+    async DisclaimCopy({ generation, lost_pool: lostPool, source_node: source, volume_id }) {
       requireText({ source });
       // A copy that was handed over as the first one of its volume is of generation 0.
       const given = generation === 0n ? 0 : generationIn(generation);
-      return { generation: BigInt(await mover.disclaim(idIn(volume_id), given, source)) };
+      const pool = lostPool === '' ? undefined : lostPool;
+      return { generation: BigInt(await mover.disclaim(idIn(volume_id), given, source, pool)) };
     },
     async OutdateCopy({ created_at, generation, node, taken_back_at: at, volume_id }) {
       requireText({ node, at });

@@ -11,6 +11,7 @@ import {
   commitDraft,
   type DraftMark,
   disclaim,
+  disclaimLost,
   type Fence,
   finishDraft,
   giveCopy,
@@ -192,13 +193,13 @@ export class Moves implements PoolMoves {
     return this.#parts.generations.noted(id);
   }
 
-  async disclaim(id: SnapshotId | VolumeId, given: CopyMark, source: string): Promise<number> {
+  async disclaim(id: SnapshotId | VolumeId, given: CopyMark, source: string, isPoolLost = false): Promise<number> {
     const { generations, index, name, snapshotIndex } = this.#parts;
     if ((isVolumeId(id) ? index.get(id) : snapshotIndex.get(id)) !== undefined) {
       throw new AlreadyExists(`${kindOf(id)} ${id} is in pool ${name} already.`);
     }
     const noted = await generations.noted(id);
-    const generation = disclaim(given, noted, source);
+    const generation = (isPoolLost ? disclaimLost : disclaim)(given, noted, source);
     if (generation === undefined) throw wentOn(id, source, noted.at);
     await step('move/generation', () => generations.write(id, generation, source));
     return generation;

@@ -7,6 +7,7 @@ import {
   closeCopy,
   commitDraft,
   disclaim,
+  disclaimLost,
   finishDraft,
   type Given,
   giveCopy,
@@ -57,7 +58,9 @@ type Message =
   | ({ readonly type: 'done' } & Arrived)
   /** The source's word that it has handed over, and the target's that it commits nothing. */
   | { readonly type: 'given'; readonly moveId: string; readonly mark: CopyMark }
-  | { readonly type: 'disclaimed'; readonly moveId: string; readonly word: number };
+  | { readonly type: 'disclaimed'; readonly moveId: string; readonly word: number }
+  /** The word of a target whose disk is lost. */
+  | { readonly type: 'lost'; readonly moveId: string; readonly word: number };
 
 type End = 0 | 1 | 2;
 /** The third one is of a world that has a third node. */
@@ -123,6 +126,10 @@ interface World {
   readonly isThree?: boolean;
   /** A node gives up what it could commit, also if the volume has been there and gone on. */
   readonly disclaimsAll?: boolean;
+  /** The disk of a target is lost after the switch: its node says so, and the copy that was left is restored. */
+  readonly restores?: boolean;
+  /** The node notes nothing of it. */
+  readonly isUnnoted?: boolean;
   /** Marks do not say which node has handed a copy over, as those of earlier drivers. */
   readonly isUnnamed?: boolean;
   readonly moves: readonly { readonly id: string; readonly from: End; readonly to: End }[];
@@ -437,6 +444,19 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       yield [`tell given ${moveId}`, { ...state, net: send(net, { type: 'given', moveId: ownId, mark: copy.mark }) }];
     }
     const others = ends.filter((end) => end !== from && end !== to);
+    // The order is given while no node has the volume.
+    const isNowhere = ends.every((end) => disks[end].copy === undefined && disks[end].draft === undefined);
+    const left = source.trash?.mark;
+    if (world.restores && isNowhere && left !== undefined && left.fence?.to === `${to}` && isSourceHere) {
+      const word = disclaimLost(left, notes[to], `${from}`);
+      if (word !== undefined) {
+        const note = { generation: word, at: `${from}` };
+        const notes_ = world.isUnnoted ? notes : noted(world, state, to, note);
+        yield [`disclaim lost ${moveId}: note`, { ...state, notes: notes_ }];
+        const sent = send(net, { type: 'lost', moveId, word });
+        yield [`disclaim lost ${moveId}`, { ...state, notes: notes_, net: sent }];
+      }
+    }
     for (const message of net) {
       if (!isOf(moveId, message.moveId)) continue;
       if (message.type === 'given' && target.copy === undefined && !isTargetLost && fences < world.maxFences) {
@@ -471,6 +491,17 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
           };
           yield [`take back ${from}: note`, before];
           yield [`take back ${from}`, { ...before, disks: put(from, { ...source, copy: { ...copy, mark } }) }];
+        }
+      }
+      // It may come late: only this node has to have no other copy.
+      if (message.type === 'lost' && left !== undefined && copy === undefined && fences < world.maxFences) {
+        const mark = takeBack(left, notes[from], { lostNode: `${to}`, disclaimed: message.word });
+        if (mark !== undefined && source.trash !== undefined) {
+          const generation = { generation: mark.generation };
+          const before = { ...state, fences: fences + 1, notes: noted(world, state, from, generation) };
+          yield [`restore ${from}: note`, before];
+          const restored = { draft: source.draft, copy: { ...source.trash, mark } };
+          yield [`restore ${from}`, { ...before, disks: put(from, restored) }];
         }
       }
       if (isTargetLost && (message.type === 'fenced' || message.type === 'yes')) continue;
@@ -750,6 +781,26 @@ describe('one copy at a time, and it is whole', () => {
     );
   });
 
+  const restored = { ...usual, isOneNode: false, loses: true, restores: true, maxWrites: 0 };
+
+  test('between two nodes, where the disk of the second is lost after the switch, and the first copy is restored', () => {
+    const world = { ...restored, moves: [there, back], maxDeaths: 1 };
+    const searched = search({ ...world, moves: [there] }, requireOne);
+    const isRestored = ({ disks, notes }: State) => (disks[0].copy?.mark.generation ?? 0) > notes[1].generation;
+    assert.ok([...searched.states.values()].some(isRestored), 'nothing was restored');
+    requireNoDeadEnd(searched, ({ disks, fences }) => fences < world.maxFences && disks[0].trash !== undefined);
+    search(world, requireOne);
+  });
+
+  test('between two nodes, where the disk of the second is lost after the switch, and comes back after that', () => {
+    const old = { ...restored, oldDisks: true, onlyPools: true, maxDeaths: 2, moves: [there] };
+    search(old, requireOne);
+    assert.throws(
+      () => search({ ...old, isUnnoted: true }, requireOne),
+      /two copies can be used.*\ncommit m1\n.*\ndisclaim lost m1\n(.*\n)?old disk 1\n/s,
+    );
+  });
+
   for (const isOneNode of [true, false]) {
     const where = isOneNode ? 'on one node' : 'between two nodes';
     const lost = {
@@ -956,6 +1007,41 @@ test('a node where the volume has been, and from where it has gone on, takes no 
   // It has said so before, or has handed over an earlier generation.
   assert.equal(word({ generation: 4, at: 'a' }), 4);
   for (const generation of [0, 1, 3]) assert.equal(word({ generation, at: 'c' }), 4);
+});
+
+test('a node that has lost a pool gives up each copy that its disk can have, unless the volume has gone on to another node', () => {
+  const left: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  const word = (noted: Omit<Noted, 'node'>) => disclaimLost(left, { ...noted, node: 'b' }, 'a');
+  for (const [noted, lost] of [
+    [{ generation: 0 }, 3],
+    [{ generation: 2, at: 'c' }, 3],
+    // It has moved between pools of the node.
+    [{ generation: 7 }, 7],
+  ] as const) {
+    const generation = word(noted) ?? assert.fail();
+    const fence = { moveId: 'on', fenceId: 'f', isGiven: false };
+    for (const to of ['a', 'c', undefined]) {
+      const old: CopyMark = { generation: lost, fence: { ...fence, to } };
+      const after: Noted = { generation, at: 'a', node: 'b' };
+      assert.equal(whyUnusable({ generation: lost }, generation), 'old');
+      assert.equal(giveCopy(old, after, { moveId: 'on', fenceId: 'f' }), undefined);
+    }
+    // The same word again.
+    assert.equal(word({ generation, at: 'a' }), generation);
+    const restored = takeBack(left, { generation: 3, at: 'b', node: 'a' }, { lostNode: 'b', disclaimed: generation });
+    assert.ok((restored?.generation ?? 0) > 1_000_000);
+  }
+  assert.equal(word({ generation: 4, at: 'c' }), undefined);
+  const late = takeBack(left, { generation: 3, at: 'b', node: 'a' }, { lostNode: 'b', disclaimed: 5_000_000 });
+  assert.ok((late?.generation ?? 0) > 5_000_000);
+});
+
+test('a node hands nothing over by a note that is not of that hand-over', () => {
+  const copy: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: false, to: 'c' } };
+  const request = { moveId: 'm', fenceId: 'f' };
+  assert.ok(giveCopy(copy, { generation: 3, at: 'c', node: 'b' }, request));
+  // It was installed again, and has given the volume up since.
+  assert.equal(giveCopy(copy, { generation: 3, at: 'a', node: 'b' }, request), undefined);
 });
 
 test('the word of a node that was installed again makes all copies that it may have moved on earlier ones, and is of one hand-over', () => {

@@ -19,6 +19,9 @@
  * A copy that was handed over to another node is taken back only once that node has noted a later generation than the one
  * that it would commit (`disclaim`): no late answer makes it commit, and no disk that comes back has a copy to be used.
  *
+ * The target's disk may be lost after the switch, while its node is well. That node notes a generation that is later than each copy
+ * which such a disk can have (`disclaimLost`), and only then the copy that was left becomes the volume again.
+ *
  * The source may be lost between the two steps, and never come back. By the operator's word the target's copy becomes the volume then, if all of
  * it was read under one fence (`finishDraft`), in a generation that is later than that of each copy that may come back.
  *
@@ -142,14 +145,14 @@ export interface Given {
 /** Hands the copy over. The same request again gets the same answer; undefined: it gets nothing. */
 export function giveCopy(
   mark: CopyMark,
-  { generation: validGeneration, node }: Noted,
+  { at, generation: validGeneration, node }: Noted,
   request: Request,
 ): Given | undefined {
   const { fence, generation } = mark;
   const next = generation + 1;
   if (fence?.moveId !== request.moveId || fence.fenceId !== request.fenceId) return undefined;
   // A death between the two steps, or a target that missed the answer: the node has noted this very hand-over.
-  if (validGeneration > next) return undefined;
+  if (validGeneration > next || (validGeneration === next && at !== fence.to)) return undefined;
   const by = fence.to === undefined ? { by: fence.by ?? node } : {};
   return { validGeneration: next, mark: { generation, fence: { ...fence, ...by, isGiven: true } } };
 }
@@ -206,6 +209,21 @@ export function disclaim(given: CopyMark, noted: Noted, source: string): number 
   return Math.max(given.generation + 2, noted.generation);
 }
 
+/**
+ * The same where a pool of the node is lost, as an operator says, after the volume has come to it. No other pool of the node has
+ * anything of the volume. Since it came, it may have moved between pools of the node: the note, which is on another disk, says how often.
+ * A disk that comes back, also with a fence, has a copy that is neither used nor handed over by that node.
+ * @returns undefined: the volume has gone on to another node from here
+ */
+export function disclaimLost(given: CopyMark, noted: Noted, source: string): number | undefined {
+  const came = given.generation + 1;
+  const hasMovedHere = noted.generation > came && noted.at === undefined;
+  if (!hasMovedHere && disclaim(given, noted, source) === undefined) return undefined;
+  // Two more: one more is the note of a hand-over of that copy.
+  const lost = hasMovedHere ? noted.generation : came;
+  return Math.max(lost + 2, noted.generation);
+}
+
 /** A draft of which all was read under a fence, as its note says. */
 export interface WholeDraft extends DraftMark {
   /** The fence under which the source has said its generation. */
@@ -246,13 +264,14 @@ export function takeBack(mark: CopyMark, noted: Noted, word?: number | LostNode)
   if (!isFree) return undefined;
   // Also where the node's notes are lost: the other copy has the next generation.
   const given = mark.fence?.isGiven === true ? mark.generation + 1 : mark.generation;
-  return { generation: laterThanLost(Math.max(given, noted.generation), lost) };
+  // A node that has noted a later one commits nothing of it.
+  return { generation: laterThanLost(Math.max(given, noted.generation, lost?.disclaimed ?? 0), lost) };
 }
 
-/** A node that is lost, or was installed again: it may have moved the volume on before, any number of times. */
+/** A node that is lost, was installed again, or has lost a pool: it may have moved the volume on before, any number of times. */
 export interface LostNode {
   readonly lostNode: string;
-  /** The generation that it has noted with `disclaim`; undefined: it is lost. */
+  /** The generation that it has noted with `disclaim` or `disclaimLost`; undefined: it is lost. */
   readonly disclaimed?: number | undefined;
   /** The generation of the copy that became the volume by such a word before, as the controller knows: that node may have it. */
   readonly laterThan?: number | undefined;

@@ -20,8 +20,8 @@ export interface ChangeRequestInput {
    */
   'later_than'?: (number | string | Long);
   /**
-   * For CancelMove at a node that has handed the volume over: the answer of DisclaimCopy of lost_node, which it was handed over to. 0: none.
-   * An older driver passes over it, and refuses.
+   * For CancelMove and RestoreTrashed at a node that has handed the volume over: the answer of DisclaimCopy of lost_node, which it was
+   * handed over to. 0: none. An older driver passes over it, and takes lost_node for one that is lost.
    */
   'disclaimed'?: (number | string | Long);
   /**
@@ -52,8 +52,8 @@ export interface ChangeRequest {
    */
   'later_than': (Long);
   /**
-   * For CancelMove at a node that has handed the volume over: the answer of DisclaimCopy of lost_node, which it was handed over to. 0: none.
-   * An older driver passes over it, and refuses.
+   * For CancelMove and RestoreTrashed at a node that has handed the volume over: the answer of DisclaimCopy of lost_node, which it was
+   * handed over to. 0: none. An older driver passes over it, and takes lost_node for one that is lost.
    */
   'disclaimed': (Long);
   /**

@@ -13,6 +13,11 @@ export interface DisclaimCopyRequestInput {
    * The node that has it.
    */
   'source_node'?: (string);
+  /**
+   * The pool of this node that the volume came to, whose disk is lost, as an operator says; empty: the node was installed again. The node
+   * may know of the move then, if that is done. An older driver passes over it, and refuses.
+   */
+  'lost_pool'?: (string);
 }
 
 export interface DisclaimCopyRequest {
@@ -25,4 +30,9 @@ export interface DisclaimCopyRequest {
    * The node that has it.
    */
   'source_node': (string);
+  /**
+   * The pool of this node that the volume came to, whose disk is lost, as an operator says; empty: the node was installed again. The node
+   * may know of the move then, if that is done. An older driver passes over it, and refuses.
+   */
+  'lost_pool': (string);
 }
