@@ -3,6 +3,7 @@ import type { NodeMoves } from '../fleet/node/moves.ts';
 import { MoveJobs } from '../move/job.ts';
 import type { LeavingsOptions } from '../move/nodes/leavings.ts';
 import type { SnapshotLeavingsOptions } from '../move/nodes/snapshot-leavings.ts';
+import type { VolumeId } from '../volume/id.ts';
 
 export interface NodePeers extends Omit<NodeMoves, 'address' | 'mover'> {
   /** undefined: no other node reaches this one. Volumes may be fenced for earlier moves. */
@@ -27,7 +28,8 @@ export async function peersOf(
   ]);
   const { log, objects } = shared;
   const leavings = new Leavings({ ...shared, isMovingHere });
-  const snapshotLeavings = new SnapshotLeavings({ ...shared, movesSnapshots, areComing });
+  const isLeaving = (id: VolumeId, moveId: string) => leavings.isRunning(id, moveId);
+  const snapshotLeavings = new SnapshotLeavings({ ...shared, movesSnapshots, areComing, isLeaving });
   // Nothing listens before the controller has made a certificate, which it does for an address.
   const parts = { leavings, snapshotLeavings, objects, log };
   const nodes = new Nodes({ ...parts, listen: listen ?? { host: undefined, port: 0 } });

@@ -94,6 +94,7 @@ test('a port that was taken when the first certificate came is opened by the nex
   const snapshotLeavings = new SnapshotLeavings({
     ...{ pools, objects, queue, dataDirectory: scratch.path, log: quiet },
     areComing: () => false,
+    isLeaving: () => false,
   });
   const listen = { host: '127.0.0.1', port };
   const nodes = new Nodes({ listen, leavings, snapshotLeavings, objects, log: quiet });

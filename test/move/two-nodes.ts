@@ -85,6 +85,7 @@ export class MovingNode implements AsyncDisposable {
     this.snapshotLeavings = new SnapshotLeavings({
       ...{ ...shared, movesSnapshots },
       areComing: (id) => this.mover.areSnapshotsComing(id),
+      isLeaving: (id, moveId) => this.leavings.isRunning(id, moveId),
     });
     const { leavings, objects, snapshotLeavings } = this;
     const listen = { host: '127.0.0.1', port: 0 };

@@ -122,6 +122,11 @@ export class Leavings {
     return job?.state === 'running' ? job.node : undefined;
   }
 
+  /** The move has not ended here. */
+  isRunning(id: VolumeId, moveId: string): boolean {
+    return this.#jobOf(id, moveId)?.state === 'running';
+  }
+
   #isHeard(id: VolumeId): boolean {
     const { fenceTimeoutMs = defaultFenceTimeoutMs } = this.#options;
     return performance.now() - (this.#cameMs.get(id) ?? -fenceTimeoutMs) < fenceTimeoutMs;

@@ -42,6 +42,11 @@ export class Reads<Id extends SnapshotId | VolumeId = VolumeId> {
     for (const { ending } of this.#those(id, isMeant)) ending.abort();
   }
 
+  /** The same, of all volumes or snapshots. */
+  stopAll(isMeant: (read: ReadOf) => boolean): void {
+    for (const id of this.#running.keys()) this.stop(id, isMeant);
+  }
+
   /** Stops them, and waits until nothing of the volume is open any more. @throws Unavailable if that takes too long */
   async end(id: Id, isMeant: (read: ReadOf) => boolean = () => true): Promise<void> {
     const meant = this.#those(id, isMeant);

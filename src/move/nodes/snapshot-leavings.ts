@@ -23,6 +23,15 @@ export interface SnapshotLeavingsOptions {
   readonly movesSnapshots?: boolean | undefined;
   /** Snapshots of the volume are still coming here from another node. */
   readonly areComing: (id: VolumeId) => boolean;
+  /** The move of the volume itself has not ended: its snapshots follow later. */
+  readonly isLeaving: (id: VolumeId, moveId: string) => boolean;
+}
+
+/** The end of an order at the node that they leave. */
+export interface CancelledLeaving {
+  readonly job: MoveJob;
+  /** They follow their volume again. */
+  takeBack(): Promise<void>;
 }
 
 /** `order`: of an operator, just now; `plan`: only to look at them; `again`: of an order before. */
@@ -38,6 +47,8 @@ interface Admission {
 const admittedMs = 10 * 60_000;
 /** A plan is made at once. */
 const plannedMs = 60_000;
+/** A target that has left nothing here, and is silent for that time, gets nothing more. */
+const abandonedMs = 86_400_000;
 
 /** A plan asks for these. */
 const planOperations: ReadonlySet<SnapshotOperation> = new Set(['snapshots', 'snapshot-share']);
@@ -55,6 +66,9 @@ export class SnapshotLeavings {
   readonly #planned = new Map<VolumeId, Admission>();
   readonly #jobsById = new Map<VolumeId, MoveJob>();
   readonly #reads = new Reads<SnapshotId>();
+  /** When the target came last, by performance.now(); one that has not since this process started came then. */
+  readonly #cameMs = new Map<VolumeId, number>();
+  readonly #startedMs = performance.now();
   #isKnown = false;
 
   constructor(options: SnapshotLeavingsOptions) {
@@ -111,14 +125,19 @@ export class SnapshotLeavings {
   async #requireBegun({ id, moveId, node }: PeerMove): Promise<void> {
     const job = this.#known.get(id);
     const isOurs = job?.moveId === moveId && job.node === node;
-    if (isOurs && job.state === 'running') return;
+    if (isOurs && job.state === 'running' && (await this.#isAwaited(job))) return;
     const admission = this.#admitted.get(id);
     const isAdmitted = admission?.moveId === moveId && admission.node === node;
     if (isAdmitted && admission.expiresMs >= performance.now()) return;
-    if (isOurs) throw over(id);
+    if (isOurs && job.state !== 'running') throw over(id);
     if (job?.state === 'running' || !(await this.#hasFence(id, node))) {
       throw new MoveForgotten(`the node of the snapshots of volume ${id} knows nothing of this move: order it again.`);
     }
+  }
+
+  async #isAwaited({ id, moveId, node = '' }: MoveJob): Promise<boolean> {
+    const silentMs = performance.now() - (this.#cameMs.get(id) ?? this.#startedMs);
+    return silentMs < abandonedMs || this.#options.isLeaving(id, moveId) || (await this.#hasFence(id, node));
   }
 
   /** True if one of them is fenced for a move to that node, or was handed over to it. */
@@ -152,7 +171,9 @@ export class SnapshotLeavings {
 
   heard({ id, moveId, node }: PeerMove): void {
     const admission = this.#admitted.get(id);
-    if (admission?.moveId === moveId && admission.node === node) admission.expiresMs = performance.now() + admittedMs;
+    if (admission?.moveId !== moveId || admission.node !== node) return;
+    admission.expiresMs = performance.now() + admittedMs;
+    this.#cameMs.set(id, performance.now());
   }
 
   /** Before anything of it is left here. An order just now begins it again. */
@@ -176,6 +197,7 @@ export class SnapshotLeavings {
     const job = this.#known.get(id);
     if (this.#admitted.get(id)?.moveId === moveId) this.#admitted.delete(id);
     if (job?.moveId === moveId && job.state === 'running') await this.#note(endedJob(job, state));
+    this.#reads.stopAll((read) => read.moveId === moveId);
   }
 
   /** A snapshot was removed here that another node had begun to copy. */
@@ -201,14 +223,15 @@ export class SnapshotLeavings {
 
   /**
    * Ends it at this end alone: no request of the other node hands anything over from then on.
-   * @returns takes that back; undefined: they follow it to no node
+   * @returns undefined: they follow it to no node
    */
-  async cancel(id: VolumeId): Promise<(() => Promise<void>) | undefined> {
+  async cancel(id: VolumeId): Promise<CancelledLeaving | undefined> {
     const job = this.#known.get(id);
     this.#admitted.delete(id);
     if (job?.state !== 'running') return undefined;
     await this.#note(endedJob(job, 'cancelled'));
-    return async () => this.#note(job);
+    this.#reads.stopAll((read) => read.moveId === job.moveId);
+    return { job, takeBack: () => this.#note(job) };
   }
 
   /** The other node that it has gone to, as this one has noted. */

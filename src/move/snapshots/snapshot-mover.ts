@@ -21,6 +21,7 @@ import {
   type SnapshotsOfJob,
 } from '../job.ts';
 import type { Peers } from '../mover.ts';
+import type { CancelledLeaving } from '../nodes/snapshot-leavings.ts';
 import { BytesPerSecond } from '../pace.ts';
 import { MoveEnded, movesOf, NotConnected, patiently } from '../source.ts';
 import { DeletedSnapshots } from './deleted-snapshots.ts';
@@ -267,9 +268,9 @@ export class SnapshotMover {
     if (run !== undefined && run.job.node !== undefined) return this.#cancelFrom(run, run.job.node, lost);
     await this.#removeDeleted(id);
     const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
-    const reopen = await this.#cancelLeaving(open, id, lost);
+    const leaving = await this.#cancelLeaving(open, id, lost);
     const fenced = await fencedIn(open, id);
-    if (run === undefined && reopen === undefined && fenced.length === 0) return undefined;
+    if (run === undefined && leaving === undefined && fenced.length === 0) return undefined;
     run?.ending.abort(new Aborted('the move was cancelled.'));
     await run?.done;
     try {
@@ -277,14 +278,17 @@ export class SnapshotMover {
       for (const each of await fencedIn(open, id)) await this.#undo(each, lost);
       const startedAt = new Date().toISOString();
       // The run may have noted more of them that have moved.
+      const nothing = { pools: [], moved: 0, left: [] };
+      const left = leaving && { ...leaving.job, snapshots: nothing };
       const last: SnapshotsJob = run?.job ??
+        left ??
         job ?? {
           ...{ moveId: '', id, from: '', to: '', startedAt, state: 'running' },
-          snapshots: { pools: [], moved: 0, left: [] },
+          snapshots: nothing,
         };
       return await this.#end(last, 'cancelled', this.#leftOf(last, 'the move was cancelled.'));
     } catch (error) {
-      await reopen?.();
+      await leaving?.takeBack();
       if (run !== undefined && !this.#runs.has(id)) this.#begin(run.job);
       throw error;
     }
@@ -292,25 +296,25 @@ export class SnapshotMover {
 
   /**
    * They follow their volume to another node no longer: from then on its requests get nothing.
-   * @returns takes that back; undefined: they follow it to none
+   * @returns undefined: they follow it to none
    * @throws FailedPrecondition once one was handed over to a node that is not lost: that one may have it
    */
   async #cancelLeaving(
     open: readonly Pool[],
     id: VolumeId,
     lost: LostOrder | undefined,
-  ): Promise<(() => Promise<void>) | undefined> {
+  ): Promise<CancelledLeaving | undefined> {
     const { peers } = this.#options;
     await this.#requireNoneGiven(open, id, lost);
-    const reopen = await peers?.leavingSnapshots.cancel(id);
+    const leaving = await peers?.leavingSnapshots.cancel(id);
     try {
       // A request that came before has ended meanwhile, or gets nothing.
       await this.#requireNoneGiven(open, id, lost);
     } catch (error) {
-      await reopen?.();
+      await leaving?.takeBack();
       throw error;
     }
-    return reopen;
+    return leaving;
   }
 
   async #requireNoneGiven(open: readonly Pool[], id: VolumeId, lost: LostOrder | undefined): Promise<void> {

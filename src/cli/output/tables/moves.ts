@@ -83,7 +83,8 @@ const barWidth = 24;
 /** `round 2 [#####   ] 40%  1.2Gi of 3Gi, 210Mi/s, 9 s left`. */
 export function progressLine(move: Moving): string {
   const { bytesPerSecond, doneBytes, phase, reason, round, snapshots, state, totalBytes } = move;
-  if (state === 'done' && snapshots !== undefined) {
+  // They may have been ordered alone.
+  if (snapshots !== undefined && (state === 'done' || phase === undefined)) {
     return `snapshots: ${progressOf(snapshots)} ${printable(snapshots.reason ?? '')}`.slice(0, 100);
   }
   if (reason !== undefined) return printable(reason).slice(0, 100);
