@@ -7,7 +7,7 @@ import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
 import type { PeerMove } from '../mover.ts';
-import { inOrder, PoolHeld } from '../snapshots/held.ts';
+import { type CancelledLeaving, inOrder, PoolHeld } from '../snapshots/held.ts';
 import { MoveEnded, MoveForgotten } from '../source.ts';
 import { Reads } from './reads.ts';
 import { NotAdmitted, type SnapshotOperation } from './wire.ts';
@@ -25,13 +25,6 @@ export interface SnapshotLeavingsOptions {
   readonly areComing: (id: VolumeId) => boolean;
   /** The move of the volume itself has not ended: its snapshots follow later. */
   readonly isLeaving: (id: VolumeId, moveId: string) => boolean;
-}
-
-/** The end of an order at the node that they leave. */
-export interface CancelledLeaving {
-  readonly job: MoveJob;
-  /** They follow their volume again. */
-  takeBack(): Promise<void>;
 }
 
 /** `order`: of an operator, just now; `plan`: only to look at them; `again`: of an order before. */

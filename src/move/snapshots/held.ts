@@ -6,6 +6,7 @@ import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { Answer, Fence, LostNode, Request } from '../../volume/move/rule.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { bytesIn, dataRanges, type Piece, piecesAhead } from '../copy.ts';
+import type { MoveJob } from '../job.ts';
 import { movesOf } from '../source.ts';
 import { type ShareBytes, shareIn } from './share.ts';
 
@@ -62,6 +63,13 @@ export interface OtherNode {
   all(): Promise<Held[]>;
   /** True if it was deleted there while it was copied, and is not the last copy here. */
   wasDeleted(id: SnapshotId, createdAt: string): Promise<boolean>;
+}
+
+/** The end of an order that snapshots of this node follow their volume to another one. */
+export interface CancelledLeaving {
+  readonly job: MoveJob;
+  /** They follow their volume again. */
+  takeBack(): Promise<void>;
 }
 
 /** A copy in a pool of this node. */

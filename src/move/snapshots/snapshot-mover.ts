@@ -21,11 +21,10 @@ import {
   type SnapshotsOfJob,
 } from '../job.ts';
 import type { Peers } from '../mover.ts';
-import type { CancelledLeaving } from '../nodes/snapshot-leavings.ts';
 import { BytesPerSecond } from '../pace.ts';
 import { MoveEnded, movesOf, NotConnected, patiently } from '../source.ts';
 import { DeletedSnapshots } from './deleted-snapshots.ts';
-import { type Held, inOrder, type OtherNode, PoolHeld } from './held.ts';
+import { type CancelledLeaving, type Held, inOrder, type OtherNode, PoolHeld } from './held.ts';
 import { LeftCopies } from './left-copies.ts';
 import { mayBeWhole, moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
 import { SnapshotSpace } from './snapshot-space.ts';
