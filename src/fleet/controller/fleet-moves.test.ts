@@ -2,9 +2,14 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { pino } from 'pino';
+import { contract, decode } from '../../csi/contract.ts';
+import type * as wire from '../../csi/generated/types.ts';
 import { volumeIdFor } from '../../volume/id.ts';
+import { makeAuthority, makeKey } from '../tls/certificate.ts';
 import { FleetMoves, type MoveShown } from './fleet-moves.ts';
 import { FleetState } from './fleet-state.ts';
+import type { Forward } from './forwarded-calls.ts';
+import { PassedOn } from './passed-on.ts';
 import type { Sessions } from './sessions.ts';
 
 const id = volumeIdFor('a', 'data', 'data');
@@ -78,3 +83,48 @@ test('a ticket of an earlier controller, which had no separate key, counts as lo
   };
   assert.deepEqual(['of moves', 'of the authority', 'of another'].map(listed), [1, 1, 0]);
 });
+
+/** A fleet whose node `a` has the volume, and in which that node is older. @returns the calls, and an order with snapshots */
+function withOlder(older: 'a' | 'b') {
+  const state = new FleetState();
+  state.expect(['a', 'b']);
+  for (const node of ['a', 'b']) {
+    const inventory = state.linked(node);
+    const volume = { id, name: 'data', pool: 'data', source_id: '', group_id: '', adopted: false };
+    const put = node === 'a' ? [{ ...volume, kind: 'VOLUME' as const }] : [];
+    inventory.apply({ revision: 1n, starts: true, complete: true, put, gone: [], pools: [] });
+    state.told(node, inventory);
+  }
+  const asked: string[] = [];
+  const call = async (node: string, { method, request }: Forward): Promise<Buffer> => {
+    const rpc = method.slice(method.lastIndexOf('/') + 1);
+    const { kind } = decode<wire.AdmitMoveRequest>(contract.lookupType('holdfast.fleet.v1.AdmitMoveRequest'), request);
+    asked.push(rpc === 'AdmitMove' ? `${node} ${rpc} ${kind}` : `${node} ${rpc}`);
+    if (node === older && rpc === 'AdmitMove' && kind.startsWith('snapshots')) throw new PassedOn(3, 'no kind');
+    if (node === older && rpc.endsWith('WithSnapshots')) throw new PassedOn(12, 'no such call');
+    return Buffer.alloc(0);
+  };
+  const sessions = { get: (node: string) => ({ calls: { call: (each: Forward) => call(node, each) } }) };
+  const { certificate, key } = makeAuthority('test', { from: new Date(Date.now() - 60_000), days: 1 });
+  const material = { 'ca.crt': certificate, 'ca.key': key, 'tls.crt': '', 'tls.key': '', 'move.key': 'of moves' };
+  const log = pino({ level: 'silent' });
+  const moves = new FleetMoves({ state, sessions: sessions as unknown as Sessions, log, material: () => material });
+  moves.certify('a', { address: ':9445', public_key: makeKey().publicKey }, '127.0.0.1');
+  const order = { volumeId: id, toNode: 'b', toPool: undefined, limitBytesPerSecond: undefined, withSnapshots: true };
+  return { asked, start: () => moves.start(order) };
+}
+
+for (const older of ['a', 'b'] as const) {
+  test(`an order with snapshots is refused before it changes anything if the driver of ${older} is older`, async () => {
+    const { asked, start } = withOlder(older);
+    await assert.rejects(start(), {
+      name: 'FailedPrecondition',
+      message: new RegExp(`The driver of node ${older} takes no snapshots along .* Nothing was changed`),
+    });
+    const plans = ['a AdmitMove snapshots-plan', 'a AdmitMove plan', 'b ConnectMove', 'b PlanMoveWithSnapshots'];
+    assert.deepEqual(
+      asked.filter((each) => !plans.includes(each)),
+      [],
+    );
+  });
+}

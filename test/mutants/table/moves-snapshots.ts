@@ -90,6 +90,14 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     only: 'cannot arrive',
   },
   {
+    name: 'an order that an older driver would carry out without the snapshots changes nothing',
+    file: 'src/fleet/controller/fleet-moves.ts',
+    killer: 'src/fleet/controller/fleet-moves.test.ts',
+    text: 'if (order.withSnapshots) await this.plan(order);',
+    replacement: '',
+    only: 'if the driver of b is older',
+  },
+  {
     name: 'a snapshot that has just moved is not called missing by the node that it has left',
     ...stillThere,
     text: '        await refuseGone(parts, snapshotId, route.node);\n',
