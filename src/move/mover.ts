@@ -622,7 +622,12 @@ export class Mover {
       if (job.state === 'done' || job.state === 'cancelled') return job;
     }
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
-      return (await this.#snapshots.cancel(id, lost)) ?? this.#cancelLeaving(id, order);
+      const { waitsFor } = order;
+      order.waitsFor = 'not all of its snapshots are where they were';
+      const snapshots = await this.#snapshots.cancel(id, lost);
+      if (snapshots !== undefined) return snapshots;
+      order.waitsFor = waitsFor;
+      return this.#cancelLeaving(id, order);
     }
     const isNodeLost = lost !== undefined && lost.lostNode === job.node;
     return this.#endByHand(job, 'the move was cancelled.', async () => {

@@ -123,7 +123,11 @@ export class SnapshotMover {
 
   /** Reads the notes of a driver before this one. A pool that is not open must not keep that back. */
   learn(): Promise<void> {
-    this.#learning ??= this.#learn();
+    this.#learning ??= this.#learn().catch((error: unknown) => {
+      // The next call tries again.
+      this.#learning = undefined;
+      throw error;
+    });
     return this.#learning;
   }
 
