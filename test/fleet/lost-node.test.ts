@@ -273,7 +273,14 @@ describe('a node that is installed again between the hand-over of a volume and i
     await fleet.startNode('node-b');
     // It may have lost the note that the volume has gone on.
     fleet.api.known.volumes.set(id, 'node-c');
-    await eventually(async () => assert.match((await cancel()).problems, /is on node node-c, as its Persist/), 30_000);
+    await eventually(
+      async () =>
+        assert.match(
+          (await cancel()).problems,
+          /may be on node node-c, which its PersistentVolume names, and which is not there/,
+        ),
+      30_000,
+    );
     fleet.api.known.volumes.set(id, 'node-b');
     await eventually(async () => {
       const { problems, status } = await cancel();

@@ -8,7 +8,7 @@ import { changeFleet } from '../../src/cli/fleet/change.ts';
 import type { Output } from '../../src/cli/output/output.ts';
 import { contract, decode, encode } from '../../src/csi/contract.ts';
 import type * as wire from '../../src/csi/generated/types.ts';
-import type { FleetMoves } from '../../src/fleet/controller/fleet-moves.ts';
+import type { FleetMoves, HandedOver } from '../../src/fleet/controller/fleet-moves.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { TakenBackKeeper, type TakenBackKeeperOptions } from '../../src/fleet/controller/keepers/taken-back-keeper.ts';
 import { LinkLost, PassedOn, TooLate } from '../../src/fleet/controller/passed-on.ts';
@@ -27,6 +27,7 @@ import type { ChangeWishes } from '../../src/fleet/view/request.ts';
 import type { CopySight } from '../../src/move/mover.ts';
 import { FailedPrecondition, Unavailable } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
+import { topologyKey } from '../../src/volume/topology.ts';
 import { Broker, blockSpec, filled, MovingNode, moveAlong, order } from '../move/two-nodes.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -42,6 +43,15 @@ const usual: Omit<ChangeWishes, 'change' | 'node' | 'volume'> = {
   withSnapshots: false,
   ...{ json: true, progress: false, dryRun: false, evenSo: false, undo: false },
 };
+
+/** The PersistentVolume of the volume, which names that node. */
+function pvOn(node: string): object {
+  const expression = { key: topologyKey, operator: 'In', values: [node] };
+  return {
+    csi: { driver: 'holdfast.csi.dev', volumeHandle: volumeId },
+    nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [expression] }] } },
+  };
+}
 
 /** Node a takes the volume back from node b, and the controller has not heard of the end of that. */
 describe('a note that a volume may have been taken back', () => {
@@ -506,6 +516,54 @@ describe('a note that a volume may have been taken back', () => {
     known.forget(['b', 'c']);
     await assert.rejects(restore(), /it is used/);
     assert.deepEqual([asked, orders.map(({ words }) => words)], [['c', 'a'], [1]]);
+  });
+
+  test('is made although the PersistentVolume is behind, if the node that it names has handed over this very copy', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'b', 'c']);
+    for (const node of ['a', 'b', 'c']) tell(known, node, []);
+    const copy: CopySight = { generation: 1, isVolume: false, isHere: true, elsewhere: 'b', createdAt };
+    let handed: HandedOver | undefined = { to: 'a', generation: 1 };
+    let told: object[] = [];
+    const sent = new FailedPrecondition('it was sent.');
+    const calls = {
+      call: () => Promise.reject(sent),
+      async *stream() {
+        yield Buffer.alloc(0);
+      },
+    };
+    const items = [{ metadata: { name: 'pv' }, spec: pvOn('c') }];
+    double.known.answers.set('/persistentvolumes', [200, { metadata: {}, items }]);
+    const cancel = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: {
+            ...{ list: () => told, copyAt: async () => copy, disclaim: async () => 4 },
+            handedOverBy: async () => handed,
+          } as unknown as FleetMoves,
+          sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'cancel', node: 'a', volume: volumeId },
+        {} as Output,
+        new AbortController().signal,
+      );
+    await assert.rejects(cancel(), sent);
+    const refused = { name: 'FailedPrecondition', message: /may be on node c, which its PersistentVolume names/ };
+    // It has got the volume again.
+    told = [{ node: 'c', moveId: 'm', move: { id: volumeId, fromNode: 'd', state: 'done', startedAt: createdAt } }];
+    await assert.rejects(cancel(), refused);
+    told = [];
+    for (const other of [
+      undefined,
+      { to: 'b', generation: 1 },
+      { to: 'a', generation: 0 },
+      { to: 'a', generation: 2 },
+    ]) {
+      handed = other;
+      await assert.rejects(cancel(), refused);
+    }
+    double.known.answers.delete('/persistentvolumes');
   });
 
   test('is made for the source of an older driver, which does not say whether it has a copy, once all nodes are there', async () => {

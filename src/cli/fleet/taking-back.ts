@@ -13,13 +13,38 @@ import { FailedPrecondition, HoldfastError } from '../../volume/errors.ts';
 import type { LostNode } from '../../volume/move/rule.ts';
 
 /** Checks that no other node may have the volume that a copy becomes. @throws FailedPrecondition, Unavailable */
-export async function requireAlone({ api, driverName, moves, state }: ChangedFleet, copy: WishedCopy): Promise<void> {
+export async function requireAlone(fleet: ChangedFleet, copy: WishedCopy): Promise<void> {
+  const { api, driverName, moves, state } = fleet;
   const { volumeId } = copy;
   const recordedOn: string[] = [];
   for await (const { handle, node } of persistentVolumes(api, driverName)) {
     if (handle === volumeId && node !== undefined) recordedOn.push(node);
   }
-  requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn });
+  const others = recordedOn.filter((node) => node !== copy.node && node !== copy.otherNode);
+  const before = others.length === 0 ? [] : await thoseBefore(fleet, copy, others);
+  requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before });
+}
+
+/** Finds the nodes among these that have handed over the very copy which is wished, and have not got the volume again. */
+async function thoseBefore(
+  { moves }: ChangedFleet,
+  { node, volumeId }: WishedCopy,
+  names: readonly string[],
+): Promise<string[]> {
+  const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
+  const left = seen?.isHere === true ? seen : seen?.trashed;
+  const came = (name: string) =>
+    moves.list(volumeId).some((told) => {
+      const { fromNode, state } = told.move;
+      return told.node === name && fromNode !== undefined && (state === 'running' || state === 'done');
+    });
+  const found: string[] = [];
+  for (const name of new Set(names)) {
+    const handed = await moves.handedOverBy(name, volumeId).catch(() => undefined);
+    const isThis = handed?.to === node && handed.generation === left?.generation;
+    if (isThis && !came(name)) found.push(name);
+  }
+  return found;
 }
 
 /**

@@ -49,6 +49,14 @@ export interface TakenBackCopy {
   readonly createdAt?: string | undefined;
 }
 
+/** The note of a node that it has handed a volume over. */
+export interface HandedOver {
+  /** The other node. */
+  readonly to: string;
+  /** The generation of the copy there. */
+  readonly generation: number;
+}
+
 export interface FleetMovesOptions {
   readonly state: FleetState;
   readonly sessions: Sessions;
@@ -226,11 +234,16 @@ export class FleetMoves {
    * @throws HoldfastError
    */
   async wentTo(node: string, id: string): Promise<string | undefined> {
+    return (await this.handedOverBy(node, id))?.to;
+  }
+
+  /** The same, with the generation that it has had there. @throws HoldfastError */
+  async handedOverBy(node: string, id: string): Promise<HandedOver | undefined> {
     // One that moves nothing between nodes has no note.
     if (!this.#addresses.has(node)) return undefined;
     try {
       const told = decode<wire.NoteTold>(noteType, await this.#send(node, 'ReadNote', { volume_id: id }));
-      return told.node === '' ? undefined : told.node;
+      return told.node === '' ? undefined : { to: told.node, generation: Number(told.generation) };
     } catch (error) {
       // Its driver is older.
       if (isRefusal(error) || (parseSnapshotId(id) !== undefined && isUnknown(error))) return undefined;

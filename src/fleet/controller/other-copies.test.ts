@@ -83,7 +83,7 @@ test('a volume is not taken back that moves on to a third node, or is there by i
   requireNoOther(state, fromLost, { ...nothing, moves: [{ node: 'a', moveId: 'm', move }] });
   assert.throws(
     () => requireNoOther(state, fromLost, { ...nothing, recordedOn: ['b', 'd'] }),
-    /is on node d, as its Persist/,
+    /may be on node d, which its PersistentVolume names, and which is not there.*move --resume CLAIM/,
   );
 });
 
@@ -143,7 +143,7 @@ test('a copy that a pool of its node had is the volume only if all other nodes a
   requireNoOther(state, alone, { moves: [], recordedOn: ['a'] });
   assert.throws(
     () => requireNoOther(state, alone, { moves: [], recordedOn: ['b'] }),
-    /is on node b, as its Persistent/,
+    /may be on node b, which its PersistentVolume names, and which does not say that it has handed over the copy on node a/,
   );
   state.away('b');
   assert.throws(() => requireNoOther(state, alone, { moves: [], recordedOn: ['a'] }), {
@@ -162,4 +162,16 @@ test('the move that is cancelled does not stand against the copy that it has lef
   });
   requireNoOther(state, copy, { ...nothing, moves: [told('b')] });
   assert.throws(() => requireNoOther(state, copy, { ...nothing, moves: [told('c')] }), /moves to node c: cancel/);
+});
+
+test('a node that a PersistentVolume names stands against a copy which it has not handed over, and one that has is only behind', () => {
+  const state = fleet();
+  tell(state, 'b', []);
+  const behind = { moves: [], recordedOn: ['b', 'c'] };
+  assert.throws(() => requireNoOther(state, copy, behind), /may be on node c, .* does not say that it has handed over/);
+  requireNoOther(state, copy, { ...behind, before: ['c'] });
+  tell(state, 'c', [id]);
+  assert.throws(() => requireNoOther(state, copy, { ...behind, before: ['c'] }), /is on node c by now/);
+  state.away('c');
+  assert.throws(() => requireNoOther(state, copy, { ...behind, before: ['c'] }), { message: /is on node c by now/ });
 });

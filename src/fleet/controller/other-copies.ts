@@ -19,6 +19,8 @@ export interface VolumeFacts {
   readonly moves: readonly ToldMove[];
   /** The nodes that its PersistentVolumes name. */
   readonly recordedOn: readonly string[];
+  /** The nodes among them that have handed the wished copy over, as they have noted: the PersistentVolume is behind. */
+  readonly before?: readonly string[];
 }
 
 /**
@@ -29,15 +31,11 @@ export interface VolumeFacts {
 export function requireNoOther(
   state: FleetState,
   { isOtherLost = false, node, otherNode, volumeId }: WishedCopy,
-  { moves, recordedOn }: VolumeFacts,
+  { before = [], moves, recordedOn }: VolumeFacts,
 ): void {
   if (isOtherLost && otherNode !== undefined) requireLost(state, otherNode);
   requireOnlyAt(state, volumeId, [node]);
   const ends = [node, otherNode];
-  const recorded = recordedOn.find((name) => !ends.includes(name));
-  if (recorded !== undefined) {
-    throw new FailedPrecondition(`volume ${volumeId} is on node ${recorded}, as its PersistentVolume says.`);
-  }
   const from = otherNode === undefined ? '' : ` from node ${otherNode}`;
   if (!state.areNodesKnown) {
     throw new Unavailable(
@@ -48,6 +46,17 @@ export function requireNoOther(
   if (missing.length > 0) {
     throw new Unavailable(
       `volume ${volumeId} may have moved on${from} to another node, by its disk too: no node that is there has it, and ${describe(missing)}. Try again when all are there; kubectl holdfast forget-node NODE, if one never comes back.`,
+    );
+  }
+  // One that has nothing of the volume may have lost the disk with it.
+  const recorded = recordedOn.find((name) => !ends.includes(name) && !before.includes(name));
+  if (recorded !== undefined) {
+    const why =
+      state.node(recorded) === undefined
+        ? 'is not there'
+        : `does not say that it has handed over the copy on node ${node}`;
+    throw new FailedPrecondition(
+      `volume ${volumeId} may be on node ${recorded}, which its PersistentVolume names, and which ${why}. If the PersistentVolume is wrong: kubectl holdfast move --resume CLAIM makes it say where the copy is.`,
     );
   }
   // One that is away has not said how its move has gone on.
