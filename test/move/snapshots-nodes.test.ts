@@ -170,6 +170,31 @@ describe('snapshots that follow their volume to another node', () => {
     await requireDigests(a, digests);
   });
 
+  test('whose first node is lost are ended by that word: a part goes, and one that may be the last copy stays until it is deleted', async () => {
+    for (const isWhole of [false, true]) {
+      using scratch = new Scratch('snapshots-nodes');
+      await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+      const b = nodes.get('b');
+      const { snapshots } = movesOf(b.pool);
+      await withSnapshots(nodes.get('a'));
+      if (isWhole) refuseCommits(b.pool);
+      await nodes.order('a', 'b', isWhole ? undefined : 2n << 20n);
+      await eventually(() => {
+        const { progress, trouble } = followed(b) ?? assert.fail();
+        if (isWhole) assert.equal(trouble, 'pool data is full.');
+        else assert.ok((progress?.doneBytes ?? 0n) > 0n);
+      });
+      await nodes.stop('a');
+      await assert.rejects(b.mover.cancel(id, { lostNode: 'c' }));
+      assert.equal((await b.mover.cancel(id, { lostNode: 'a' })).state, 'cancelled');
+      const left = isWhole ? [idOf('young')] : [];
+      await eventually(async () => assert.deepEqual(await snapshots.arriving(), left));
+      assert.deepEqual(await listed(b), []);
+      await remove(b, 'young');
+      assert.deepEqual(await snapshots.arriving(), []);
+    }
+  });
+
   test('that are left, or were taken back, follow by the same order, where the volume is already', async () => {
     using scratch = new Scratch('snapshots-nodes');
     await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
