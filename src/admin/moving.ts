@@ -51,7 +51,8 @@ export async function cancelMove(
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);
   const ended = { progress: undefined, trouble: undefined, isUnconnected: false };
-  return showMove(isOfSnapshots(job) ? { ...sight, snapshots: { ...ended, job } } : sight);
+  const shown = showMove(isOfSnapshots(job) ? { ...sight, snapshots: { ...ended, job } } : sight);
+  return { ...shown, ...(job.isUncommitted && { isUncommitted: true }) };
 }
 
 /** Makes the copy of a volume that is moving here the volume, as its source is lost. */

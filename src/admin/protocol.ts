@@ -179,6 +179,10 @@ export const moving = z.object({
     .describe(
       'RFC 3339, UTC: it could be used again where it comes from; nothing that was written there since is in that copy',
     ),
+  isUncommitted: z
+    .literal(true)
+    .optional()
+    .describe('of a cancel: all of the copy was still there, so no disk has ever had it as the volume'),
   snapshots: movingSnapshots.optional().describe('its snapshots, if they follow it'),
 });
 

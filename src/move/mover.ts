@@ -180,6 +180,12 @@ interface Order {
   readonly withSnapshots: boolean;
 }
 
+/** A move that was given up. */
+export interface CancelledMove extends MoveJob {
+  /** All of the copy still waited at its target: it has never become the volume, on no disk. */
+  readonly isUncommitted?: true | undefined;
+}
+
 /** The order to give a move up. */
 interface Cancelling {
   readonly lost: LostOrder | undefined;
@@ -187,6 +193,7 @@ interface Cancelling {
   readonly deadline: Deadline;
   /** The facts that are known, and the answer that it waits for. */
   waitsFor: string;
+  isUncommitted?: true;
 }
 
 interface Run {
@@ -595,7 +602,7 @@ export class Mover {
    * @param until its caller waits no longer
    * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool or a node has not answered: says how far it has come
    */
-  async cancel(id: VolumeId, lost?: LostOrder, until?: Deadline): Promise<MoveJob> {
+  async cancel(id: VolumeId, lost?: LostOrder, until?: Deadline): Promise<CancelledMove> {
     const deadline = deadlineWithin(cancelMs, until ?? lost?.deadline);
     const order: Cancelling = { lost, deadline, waitsFor: 'the copy has not stopped yet, and nothing has changed' };
     const work = this.#options.objects.run(
@@ -604,7 +611,8 @@ export class Mover {
       `${lost?.lostNode} ${lost?.isComing}`,
       async () => {
         this.#cancelling.set(id, order);
-        return this.#cancel(id, order).finally(() => this.#cancelling.delete(id));
+        const job = await this.#cancel(id, order).finally(() => this.#cancelling.delete(id));
+        return { ...job, ...(order.isUncommitted && { isUncommitted: order.isUncommitted }) };
       },
     );
     const ended = await withTimeout(deadline.endMs - performance.now() + wordsMs, work);
@@ -1281,7 +1289,12 @@ export class Mover {
       if ((await pools.find(id)) !== undefined) throw arrived(job);
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
-      if (asking !== undefined) await this.#askForUndo(job, node, target, asking);
+      if (asking !== undefined) {
+        // The commit takes it away, and from then on a disk may have the volume.
+        const isWaiting = target !== undefined && readUnderBy(await target.comingNote(id)) !== undefined;
+        await this.#askForUndo(job, node, target, asking);
+        if (isWaiting) asking.isUncommitted = true;
+      }
       await target?.discard(id);
     });
   }

@@ -518,6 +518,48 @@ describe('a note that a volume may have been taken back', () => {
     assert.deepEqual([asked, orders.map(({ words }) => words)], [['c', 'a'], [1]]);
   });
 
+  test('goes at once if the copy still waited at its target, and the one before it stands again', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'b']);
+    for (const node of ['a', 'b']) tell(known, node, []);
+    const moving = { id: volumeId, from: 'data', to: 'data', fromNode: 'a', state: 'failed', startedAt: createdAt };
+    const part = contract.lookupType('holdfast.fleet.v1.LookPart');
+    const answer = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
+    let isUncommitted: true | undefined = true;
+    const calls = {
+      call: async () => encode(answer, { result: JSON.stringify({ ...moving, state: 'cancelled', isUncommitted }) }),
+      async *stream() {
+        yield encode(part, { items: [JSON.stringify(moving)] });
+      },
+    };
+    const copies: CopySight[] = [];
+    const cancel = async () => {
+      copies.push({ generation: 7, isVolume: false, isHere: true, elsewhere: 'b', createdAt });
+      copies.push({ generation: 9, isVolume: true, isHere: true, createdAt });
+      await changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: {
+            ...{ list: () => [], beforeCancel: async () => undefined, copyAt: async () => copies.shift() },
+          } as unknown as FleetMoves,
+          sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'cancel', node: 'b', volume: volumeId },
+        { line: () => undefined } as unknown as Output,
+        new AbortController().signal,
+      );
+    };
+    await cancel();
+    assert.equal(await noted(), undefined);
+    const { at } = await noteNow();
+    await confirmTakenBack(api, place, volumeId, { at, generation: 5, createdAt });
+    await cancel();
+    assert.deepEqual(await noted(), { node: 'a', lostNode: 'b', at, generation: 5, createdAt });
+    isUncommitted = undefined;
+    await cancel();
+    assert.equal((await noted())?.generation, 9);
+  });
+
   test('is made although the PersistentVolume is behind, if the node that it names has handed over this very copy', async () => {
     const known = new FleetState();
     known.expect(['a', 'b', 'c']);

@@ -514,6 +514,21 @@ describe('a cancel after the hand-over', () => {
     await assert.rejects(b.mover.cancel(id), /is not moving; its last move was cancelled at 2/);
   });
 
+  test('says whether the copy still waited at its target: else a disk may have it as the volume', async () => {
+    for (const isThere of [true, false]) {
+      using scratch = new Scratch('nodes');
+      const broker = new Broker();
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await handedOver(a, b);
+      const note = mock.method(movesOf(b.pool), 'comingNote', async () => undefined);
+      if (isThere) note.mock.restore();
+      const { isUncommitted, state } = await b.mover.cancel(id);
+      assert.deepEqual([state, isUncommitted], ['cancelled', isThere ? true : undefined]);
+      await using _usable = await deviceOf(a, id);
+    }
+  });
+
   test('because the first node is lost ends the move, also twice, and makes no copy the volume', async () => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();

@@ -5,7 +5,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import { requireLost, requireOnlyAt } from '../../fleet/controller/other-copies.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
-import { readTakenBack } from '../../fleet/kubernetes/taken-back.ts';
+import { readTakenBack, type TakenBack } from '../../fleet/kubernetes/taken-back.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
@@ -83,7 +83,7 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   await requireAlone(fleet, { volumeId: id, node: source, otherNode });
   if (otherNode === undefined) return order();
   const copy = { volumeId: id, node: source, lostNode: otherNode, generation, createdAt };
-  return takeBack(fleet, copy, async ({ earlier, words }) => {
+  const cancel = async ({ earlier, words }: TakenBack) => {
     if (otherNode !== node) {
       const disclaimed = await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
       // It was installed again, and knows nothing of its time before: it may have moved the volume on, as a lost one may have.
@@ -91,7 +91,9 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     }
     await fleet.moves.beforeCancel(node, id);
     return order();
-  });
+  };
+  // All of the copy that its target could commit was still there: no disk has a later one.
+  return takeBack(fleet, copy, cancel, (move) => otherNode === node && move.isUncommitted === true);
 }
 
 /**

@@ -66,12 +66,14 @@ export async function takeFromLost<T>(
 /**
  * Has an order carried out by which a copy becomes the volume again, although another node may have a disk with a later one, or get it.
  * That is noted before; then the note gets the generation by which each other copy is known to be an earlier one.
+ * @param isNeedless true if there is no other copy, on no disk: the note goes then, and the one before it stands again
  * @throws HoldfastError
  */
 export async function takeBack<T>(
   { api, moves, place, state }: ChangedFleet,
   copy: Omit<TakingBack, 'asked'>,
   order: (note: TakenBack) => Promise<T>,
+  isNeedless: (result: T) => boolean = () => false,
 ): Promise<T> {
   const { lostNode, node, volumeId } = copy;
   const before = (await readTakenBack(api, place)).get(volumeId);
@@ -84,10 +86,11 @@ export async function takeBack<T>(
     asked = before.at;
   }
   const note = await noteTakingBack(api, place, { ...copy, asked });
-  let [isDone, isRefused] = [false, false];
+  let [isDone, isRefused, isAlone] = [false, false, false];
   try {
     const result = await order(note);
     isDone = true;
+    isAlone = isNeedless(result);
     return result;
   } catch (error) {
     isRefused = isRefusal(error);
@@ -97,7 +100,8 @@ export async function takeBack<T>(
     const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
     // An answer may be lost, or the order given twice. Where it has failed, it may yet be carried out: the note stays.
     const isSure = seen !== undefined && (isDone || (seen.isVolume && seen.generation > 0));
-    if (isSure) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
+    if (isAlone && note.isRenewed !== true) await dropTakenBack(api, place, volumeId, note).catch(() => undefined);
+    else if (isSure) await settleTakenBack(api, place, volumeId, { note, seen }).catch(() => undefined);
     else if (isRefused && seen !== undefined && note.isRenewed !== true)
       await dropTakenBack(api, place, volumeId, note).catch(() => undefined);
   }

@@ -204,6 +204,22 @@ export const takenBackMutants: readonly Mutant[] = [
     only: 'although the PersistentVolume is behind',
   },
   {
+    name: 'a cancel whose copy still waited at its target leaves no note',
+    file: 'src/cli/fleet/taking-back.ts',
+    text: 'if (isAlone && note.isRenewed !== true)',
+    replacement: 'if (isAlone && note.isRenewed === true)',
+    killer: 'test/fleet/taken-back.test.ts',
+    only: 'goes at once if the copy',
+  },
+  {
+    name: 'a copy that is not there any more may have become the volume on its disk',
+    file: 'src/move/mover.ts',
+    text: 'target !== undefined && readUnderBy(await target.comingNote(id)) !== undefined;',
+    replacement: 'target !== undefined;',
+    killer: 'test/move/nodes-lost.test.ts',
+    only: 'says whether the copy still waited',
+  },
+  {
     name: 'a node whose Kubernetes has not said which others there are takes nothing back',
     ...others,
     text: 'if (!state.areNodesKnown) {',
@@ -242,9 +258,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that is the volume again after a hand-over is noted, as a disk with a later one may come',
     file: 'src/cli/fleet/change.ts',
-    text: 'return takeBack(fleet, copy, async ({ earlier, words }) => {',
-    replacement:
-      'return ((order: (note: Partial<TakenBack>) => Promise<Moving>) => order({}))(async ({ earlier, words }) => {',
+    text: 'return takeBack(fleet, copy, cancel, (move) =>',
+    replacement: 'return ((...[, , order]: readonly unknown[]) => order({}))(fleet, copy, cancel, (move) =>',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'gives the volume up',
   },
@@ -318,8 +333,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a refused order leaves the note of one before it that may be carried out yet',
     file: 'src/cli/fleet/taking-back.ts',
-    text: ' && note.isRenewed !== true)',
-    replacement: ')',
+    text: 'seen !== undefined && note.isRenewed !== true)',
+    replacement: 'seen !== undefined)',
     killer: 'test/fleet/taken-back.test.ts',
     only: 'that is given again and again',
   },
