@@ -175,8 +175,6 @@ export interface PoolSnapshotMoves {
   notedOf(id: SnapshotId): Promise<string | undefined>;
   /** Gives up what an earlier `receive` has left of a snapshot that is not here. */
   discard(id: SnapshotId): Promise<void>;
-  /** The same, if it was for that move. */
-  discardOf(id: SnapshotId, moveId: string): Promise<void>;
 }
 
 export interface SnapshotArrival {

@@ -183,10 +183,15 @@ export class Pools {
     return [...this.#supervisors.values()].flatMap(({ state }) => (state.state === 'open' ? [state.pool] : []));
   }
 
-  /** The name of a pool that is not open: it may have what no other has; undefined: all are. */
+  /** The pools that are not open: they may have what no other has. Asked before the others are looked at, as one may open meanwhile. */
+  closed(): string[] {
+    const open = new Set(this.all().map(({ name }) => name));
+    return this.names().filter((name) => !open.has(name));
+  }
+
+  /** The first of them. */
   firstClosed(): string | undefined {
-    const open = this.all().map(({ name }) => name);
-    return this.names().find((name) => !open.includes(name));
+    return this.closed()[0];
   }
 
   isOpen(name: string): boolean {
@@ -288,34 +293,36 @@ export class Pools {
   }
 
   async #search<Kind extends FoundRecord>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
+    // In a pool that is in quarantine too: a call that was cut short may have made it.
+    const [closed, isSettled] = [this.firstClosed(), this.#isSettled];
     const found = await this.#searchKnown(what, lookUp);
     if (found !== undefined) return found;
-    // In a pool that is in quarantine too: a call that was cut short may have made it.
-    const closed = this.firstClosed();
     if (closed !== undefined) {
       throw new Unavailable(`${what} is in no open pool, and pool ${closed} is not open; try again later.`);
     }
-    this.#requireFound();
+    if (!isSettled) throw lookingForDisks();
     return undefined;
   }
 
-  /** @throws Unavailable while disks are still being looked for: one may have what no pool has */
-  #requireFound(): void {
-    if (this.#isSettled) return;
-    throw new Unavailable('the disks of this node are still being looked for; try again.');
-  }
-
   async #searchMade<Kind extends FoundRecord>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
+    const why = this.#whyUnsettled(this.names());
     const found = await this.#searchKnown(what, lookUp);
-    if (found === undefined) this.requireSettled(this.names());
+    if (found === undefined && why !== undefined) throw why;
     return found;
   }
 
   /** @throws Unavailable while one of these is being opened, or others are being looked for: they may have the object */
   requireSettled(names: readonly string[]): void {
-    const opening = names.find((name) => !this.#supervisor(name).isSettled);
-    if (opening !== undefined) this.get(opening);
-    this.#requireFound();
+    const why = this.#whyUnsettled(names);
+    if (why !== undefined) throw why;
+  }
+
+  #whyUnsettled(names: readonly string[]): Unavailable | undefined {
+    for (const name of names) {
+      const { isSettled, state } = this.#supervisor(name);
+      if (!isSettled && state.state !== 'open') return this.#closed(name, state);
+    }
+    return this.#isSettled ? undefined : lookingForDisks();
   }
 
   /** @throws FailedPrecondition if two pools have it: whatever is done could be done to the wrong one */
@@ -437,4 +444,9 @@ async function stateOfCopy({ moves }: Pool, text: string): Promise<CopyState | u
   const [volumeId, snapshotId] = [parseVolumeId(text), parseSnapshotId(text)];
   if (volumeId !== undefined) return moves?.stateOf(volumeId);
   return snapshotId && moves?.snapshots.stateOf(snapshotId);
+}
+
+/** One of them may have what no pool has. */
+function lookingForDisks(): Unavailable {
+  return new Unavailable('the disks of this node are still being looked for; try again.');
 }

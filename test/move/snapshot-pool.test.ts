@@ -191,9 +191,8 @@ describe('a snapshot that follows its volume', () => {
       await using incoming = await movesOf(two).snapshots.receive(record, arrivalOf('some'));
       await incoming.note('{}');
     }
-    await movesOf(two).snapshots.discardOf(id, 'another');
     assert.deepEqual(await movesOf(two).snapshots.arriving(), [id]);
-    await movesOf(two).snapshots.discardOf(id, 'some');
+    await movesOf(two).snapshots.discard(id);
     assert.deepEqual(await movesOf(two).snapshots.arriving(), []);
     await two.close();
     const again = await open(scratch, 'two');

@@ -5,15 +5,15 @@ import { parseSnapshotId, type SnapshotId } from '../../volume/id.ts';
 import { parseStored, unreadable } from '../../volume/stored-json.ts';
 import { NoteFiles } from '../note-files.ts';
 
-/** A snapshot that was deleted where it had moved, or was about to leave, while a pool was not open that may have a copy. */
+/** A snapshot that was deleted where it had moved, or was about to leave, while pools were not open that may have a copy. */
 export interface DeletedSnapshot {
   readonly id: SnapshotId;
   /** Another one may be taken under its name. */
   readonly createdAt: string;
   /** The generation of the copy that was deleted: each copy of an older one is removed when its pool is open. */
   readonly generation: number;
-  /** Its fence had this id, and it is gone: a copy that was on its way by that never arrives. */
-  readonly moveId?: string | undefined;
+  /** The pools that were not open: nothing was removed there. */
+  readonly pools: readonly string[];
 }
 
 const stored = z.strictObject({
@@ -21,7 +21,7 @@ const stored = z.strictObject({
   id: z.string(),
   createdAt: z.iso.datetime(),
   generation: z.int().nonnegative(),
-  moveId: z.string().optional(),
+  pools: z.array(z.string()),
 });
 
 /** The notes of those, on the node's own disk. */
@@ -44,6 +44,11 @@ export class DeletedSnapshots {
     return [...this.#known.values()];
   }
 
+  /** False if another look has removed what there was of it meanwhile. */
+  has(deleted: DeletedSnapshot): boolean {
+    return this.#known.get(nameOf(deleted)) === deleted;
+  }
+
   /** Durable when it returns. */
   async write(deleted: DeletedSnapshot): Promise<void> {
     const name = nameOf(deleted);
@@ -51,8 +56,14 @@ export class DeletedSnapshots {
     this.#known.set(name, deleted);
   }
 
-  async forget(deleted: DeletedSnapshot): Promise<void> {
+  /** Nothing of it is left in these pools. */
+  async removedFrom(deleted: DeletedSnapshot, pools: readonly string[]): Promise<void> {
     const name = nameOf(deleted);
+    const left = deleted.pools.filter((pool) => !pools.includes(pool));
+    if (left.length > 0) {
+      if (left.length < deleted.pools.length) await this.write({ ...deleted, pools: left });
+      return;
+    }
     await this.#files.remove(name);
     this.#known.delete(name);
   }
@@ -63,8 +74,8 @@ function nameOf({ createdAt, id }: DeletedSnapshot): string {
 }
 
 function parse(text: string, where: string): DeletedSnapshot {
-  const { createdAt, generation, id: idText, moveId } = parseStored(stored, text, where);
+  const { createdAt, generation, id: idText, pools } = parseStored(stored, text, where);
   const id = parseSnapshotId(idText);
   if (id === undefined) throw unreadable(where, 'its id has the wrong shape');
-  return { id, createdAt, generation, ...(moveId !== undefined && { moveId }) };
+  return { id, createdAt, generation, pools };
 }

@@ -47,26 +47,28 @@ export class LeftCopies {
    * @returns the ones that have failed
    */
   async removeDeleted(): Promise<ReadonlySet<SnapshotId>> {
-    const { deleted, pools } = this.#options;
-    // Asked together: a pool that opens later was not looked at.
-    const open = pools.all();
-    const isEach = this.#options.pools.areAllOpen();
     const failed = new Set<SnapshotId>();
-    for (const each of deleted.all()) {
-      const tried = await this.#try(`deleted/${each.id}`, async () => {
-        for (const { moves } of open) await this.#removeOlder(moves, each);
-        if (isEach) await deleted.forget(each);
-      });
-      if (!tried) failed.add(each.id);
+    for (const each of this.#options.deleted.all()) {
+      if (!(await this.#try(`deleted/${each.id}`, () => this.#removeAllOf(each)))) failed.add(each.id);
     }
     return failed;
   }
 
-  #removeOlder(moves: Pool['moves'], { createdAt, generation, id, moveId }: DeletedSnapshot): Promise<void> {
-    const { objects } = this.#options;
+  /** A pool is looked at once: a later snapshot with that id may have a copy on its way there then. */
+  #removeAllOf(note: DeletedSnapshot): Promise<void> {
+    const { deleted, objects, pools } = this.#options;
+    const { createdAt, generation, id } = note;
     return patiently({ objects, signal: this.#removal.signal }, [id], async () => {
-      await moves?.snapshots.removeOlder(id, createdAt, generation);
-      if (moveId !== undefined) await moves?.snapshots.discardOf(id, moveId);
+      if (!deleted.has(note)) return;
+      const open = pools.all().filter(({ name }) => note.pools.includes(name));
+      for (const { moves } of open) {
+        await moves?.snapshots.removeOlder(id, createdAt, generation);
+        await moves?.snapshots.discard(id);
+      }
+      await deleted.removedFrom(
+        note,
+        open.map(({ name }) => name),
+      );
     });
   }
 
@@ -76,8 +78,8 @@ export class LeftCopies {
 
   /** @returns false if something has failed, and is tried again. Never throws. */
   async #removeAll(): Promise<boolean> {
-    if (!this.#options.pools.areAllOpen()) return false;
     let isDone = (await this.removeDeleted()).size === 0;
+    if (!this.#options.pools.areAllOpen()) return false;
     for (const pool of this.#options.pools.all()) {
       if (pool.moves === undefined) continue;
       const { snapshots } = movesOf(pool);

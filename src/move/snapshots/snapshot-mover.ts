@@ -196,9 +196,11 @@ export class SnapshotMover {
    */
   async plan(id: VolumeId, to: Pool, from?: OtherNode): Promise<SnapshotsPlan> {
     await this.#requireFree(id);
+    // Snapshots of the volume may be in a pool that is not open.
+    if (from === undefined) for (const name of this.#options.pools.closed()) this.#requireKnown(name);
     const there = from === undefined ? this.#held(id, to.name) : await from.all();
     // One that has arrived, and whose source has not heard of it, takes nothing more.
-    const held = from === undefined ? there : there.filter(({ record }) => !this.#isHere(to, record.id));
+    const held = there.filter(({ record }) => !this.#isHere(to, record.id));
     const [moving, staying] = [[] as Held[], [] as LeftSnapshot[]];
     for (const each of held) {
       if (each.whyStays === undefined) moving.push(each);
@@ -242,7 +244,9 @@ export class SnapshotMover {
     // The order before this one may have left copies in a pool that is not open now.
     const before = (running?.job ?? this.#ended.get(id))?.snapshots.pools ?? [];
     const here = node === undefined ? this.#held(id, to) : [];
-    const pools = [...new Set([...here.map(({ pool }) => pool), ...before])];
+    // They wait for pools that are not open, too: snapshots may be there.
+    const closed = node === undefined ? this.#options.pools.closed() : [];
+    const pools = [...new Set([...here.map(({ pool }) => pool), ...closed, ...before])];
     const job: SnapshotsJob = {
       ...{ moveId, id, from: node === undefined ? pools.join(', ') : from, to },
       ...{ startedAt: new Date().toISOString(), state: 'running' },
@@ -270,14 +274,16 @@ export class SnapshotMover {
     const job = run?.job ?? this.#ended.get(id);
     if (run !== undefined && run.job.node !== undefined) return this.#cancelFrom(run, run.job.node, lost);
     await this.#removeDeleted(id);
-    const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
-    const leaving = await this.#cancelLeaving(open, id, lost);
-    const fenced = await fencedIn(open, id);
+    const { pools } = this.#options;
+    const leaving = await this.#cancelLeaving(pools.all(), id, lost);
+    const fenced = await fencedIn(pools.all(), id);
     if (run === undefined && leaving === undefined && fenced.length === 0) return undefined;
     run?.ending.abort(new Aborted('the move was cancelled.'));
     await run?.done;
     try {
+      // Both at once: a pool that opens later was not looked at.
       for (const name of job?.snapshots.pools ?? []) this.#requireKnown(name);
+      const open = pools.all();
       for (const each of await fencedIn(open, id)) await this.#undo(each, lost);
       const startedAt = new Date().toISOString();
       // The run may have noted more of them that have moved.
@@ -388,10 +394,12 @@ export class SnapshotMover {
         `snapshot ${id} is coming here from node ${node}, which has not heard yet that it is here; try again (see holdfast move status).`,
       );
     }
-    const copies = await copiesOf(pools.all(), id);
+    // Asked together: a pool that opens later was not looked at.
+    const [open, closed] = [pools.all(), pools.closed()];
+    const copies = await copiesOf(open, id);
     const [first] = copies;
     if (first === undefined) {
-      await this.#discardLast(id);
+      if (closed.length === 0) await this.#discardLast(open, id);
       return nothingLeft;
     }
     const valid = copies.find(({ state }) => isUsable(state));
@@ -404,9 +412,12 @@ export class SnapshotMover {
     const run = this.#runs.get(sourceId);
     const { createdAt } = valid.record;
     const { fence, generation } = valid.state.mark;
-    const closed = pools.firstClosed();
-    // A copy that was left there must not be the snapshot again.
-    if (closed !== undefined && generation > 0) await this.#deleted.write({ id, createdAt, generation });
+    const job = run?.job ?? this.#ended.get(sourceId);
+    const isMoved = job !== undefined || fence !== undefined || generation > 0;
+    // A pool that the configuration has no more may come back, too.
+    const unseen = [...new Set([...closed, ...poolsOf(job).filter((name) => !pools.names().includes(name))])];
+    // A copy there must neither be the snapshot again nor stay.
+    if (isMoved && unseen.length > 0) await this.#deleted.write({ id, createdAt, generation, pools: unseen });
     for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);
     const isLeaving = fence?.to !== undefined;
     if (isLeaving) await peers?.leavingSnapshots.endReads(id);
@@ -421,21 +432,12 @@ export class SnapshotMover {
         );
       }
     }
-    if (run === undefined && !this.#ended.has(sourceId) && fence === undefined && generation === 0) return nothingLeft;
-    // It has moved, or was about to: nothing that was copied of it stays readable.
-    const done = new Set([valid.pool.name]);
-    for (const pool of pools.all()) {
-      if (pool !== valid.pool) await pool.moves?.snapshots.discard(id);
-      done.add(pool.name);
-    }
-    if (closed !== undefined) void this.#leftCopies.remove();
-    const moveId = fence?.moveId;
-    if (moveId === undefined || pools.names().every((name) => done.has(name))) return tellOther;
+    if (!isMoved) return nothingLeft;
+    // Nothing that was copied of it stays readable.
+    for (const pool of open) if (pool !== valid.pool) await pool.moves?.snapshots.discard(id);
     return async () => {
       await tellOther();
-      // Before that it could still be handed over, to the copy in a pool that was not open.
-      await this.#deleted.write({ id, createdAt, generation, moveId });
-      void this.#leftCopies.remove();
+      if (unseen.length > 0) void this.#leftCopies.remove();
     };
   }
 
@@ -452,10 +454,8 @@ export class SnapshotMover {
   }
 
   /** The pool that has handed it over may be no pool of the node any more: the copy that has not arrived is all there is. */
-  async #discardLast(id: SnapshotId): Promise<void> {
-    const { pools } = this.#options;
-    if (pools.firstClosed() !== undefined) return;
-    for (const { moves } of pools.all()) {
+  async #discardLast(open: readonly Pool[], id: SnapshotId): Promise<void> {
+    for (const { moves } of open) {
       if ((await moves?.snapshots.arriving())?.includes(id) === true) await moves?.snapshots.discard(id);
     }
   }
@@ -671,44 +671,50 @@ export class SnapshotMover {
 
   /**
    * Ends the rest of an order that sent them elsewhere: fenced copies in the pool that they go to now, and ones that were handed
-   * over and have arrived in a third pool.
+   * over and have arrived in a third pool. Earlier copies go that have no fence, as a disk has come back as it was before.
    */
   async #resolve(to: Pool, id: VolumeId): Promise<void> {
-    const open = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
-    for (const each of await fencedIn(open, id)) {
-      if ((await each.look())?.mark.fence?.to !== undefined) continue;
-      const third = open.filter(({ name }) => name !== to.name && name !== each.pool);
-      const isElsewhere = (await copiesOf(third, each.record.id)).some(({ state }) => isUsable(state));
-      if (each.pool === to.name || isElsewhere) await this.#undo(each);
+    const open = this.#options.pools.all();
+    for (const each of PoolHeld.all(open, id)) {
+      // One whose mark cannot be read stays.
+      const state = await each.look().catch(() => undefined);
+      const isOld = state?.why === 'old' && state.mark.fence === undefined;
+      if (!isOld && (state?.mark.fence === undefined || state.mark.fence.to !== undefined)) continue;
+      const others = open.filter(({ name }) => name !== each.pool && (isOld || name !== to.name));
+      const isElsewhere = (await copiesOf(others, each.record.id)).some((copy) => isUsable(copy.state));
+      if (isOld && isElsewhere) await this.#removeOld(each);
+      else if (!isOld && (each.pool === to.name || isElsewhere)) await this.#undo(each);
     }
+  }
+
+  #removeOld({ pool, record: { id } }: PoolHeld): Promise<void> {
+    const { objects, pools } = this.#options;
+    const { snapshots } = movesOf(pools.get(pool));
+    return patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], () => snapshots.removeLeft(id));
   }
 
   #undo(held: Held, lost?: LostOrder): Promise<void> {
     const { objects, pools } = this.#options;
     const { id } = held.record;
     return patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
+      // Asked together: a pool that opens later was not looked at.
+      const [open, [closed]] = [pools.all(), pools.closed()];
+      const others = open.filter(({ name }) => name !== held.pool);
       const { mark, why } = (await held.look()) ?? {};
-      const others = pools.all().filter((other) => other.name !== held.pool && other.moves !== undefined);
-      for (const other of others) {
-        const there = movesOf(other).snapshots;
-        if ((await there.settled(id)) === undefined) {
-          await there.discard(id);
-          continue;
-        }
-        if (!(await held.settle((await there.stateOf(id)).mark.generation))) {
-          throw new FailedPrecondition(
-            `snapshot ${id} is in pool ${other.name} and in pool ${held.pool}: look at both.`,
-          );
-        }
-        return;
+      const [there] = await copiesOf(others, id);
+      if (there !== undefined && !(await held.settle(there.state.mark.generation))) {
+        throw new FailedPrecondition(
+          `snapshot ${id} is in pool ${there.pool.name} and in pool ${held.pool}: look at both.`,
+        );
       }
-      if (why === 'given') {
+      if (there === undefined && why === 'given') {
         // A pool that is not open may have it.
-        const closed = pools.firstClosed();
         if (closed !== undefined) this.#requireKnown(closed);
         requireInTime(id, lost?.deadline);
         await held.takeBack(lost);
-      } else if (mark?.fence !== undefined) await held.open();
+      } else if (there === undefined && mark?.fence !== undefined) await held.open();
+      // The last thing: a refusal leaves the bytes that have come.
+      for (const { moves } of others) await moves?.snapshots.discard(id);
     });
   }
 
@@ -761,6 +767,11 @@ export class SnapshotMover {
     const { pools } = this.#options;
     if (pools.names().includes(name)) pools.get(name);
   }
+}
+
+/** The pools of an order. */
+function poolsOf(job: SnapshotsJob | undefined): string[] {
+  return job === undefined ? [] : [job.to, ...job.snapshots.pools];
 }
 
 /** Work for when a snapshot is gone. */

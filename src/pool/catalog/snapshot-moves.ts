@@ -195,7 +195,8 @@ export class SnapshotMoves implements PoolSnapshotMoves {
 
   requireRoomFor({ blockSizeBytes, content, encryption, id }: SnapshotRecord): void {
     const { backend, name, snapshotIndex } = this.#parts;
-    if (snapshotIndex.get(id) !== undefined) {
+    // An earlier copy goes before it comes.
+    if (snapshotIndex.get(id) !== undefined && !this.isLeft(id)) {
       throw new AlreadyExists(`snapshot ${id} cannot move to pool ${name}: a copy of it is there already.`);
     }
     if (backend.snapshotter === undefined || this.#transfer.incomingSnapshot === undefined) {
@@ -281,12 +282,6 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     await step('move/discard', async () => {
       for (const ref of await this.#draft(id).discard()) this.#parts.trash.destroy(ref);
     });
-  }
-
-  async discardOf(id: SnapshotId, moveId: string): Promise<void> {
-    if (this.#transfer.incomingSnapshot === undefined) return;
-    const note = await this.#draft(id).readNote();
-    if (note !== undefined && isOfMove(note, moveId)) await this.discard(id);
   }
 
   /** The volume or the snapshot of it that is here and has the content of the nearest time. */

@@ -43,9 +43,15 @@ abstract class IncomingFiles<Parts extends FileParts, Made extends SnapshotFileD
     await reserve.withReserve(queue, () => this.draft.commit());
   }
 
-  /** The name is free at once: the next move must not meet the data of this one. */
+  /**
+   * The name is free at once: the next move must not meet the data of this one. Durably, as a note that it must go may be removed
+   * after that.
+   */
   async discard(): Promise<TrashRef[]> {
-    return this.#drafts.discardDrafts(new Set([this.draft.id]));
+    const { layout, order } = this.parts;
+    const refs = await this.#drafts.discardDrafts(new Set([this.draft.id]));
+    if (refs.length > 0) await order.moved(layout.drafts, layout.trash);
+    return refs;
   }
 
   async forgetNote(): Promise<void> {

@@ -21,6 +21,11 @@ const snapshotMoves = {
 
 const snapshots = { file: 'src/move/snapshots/snapshot-mover.ts', killer: 'test/move/snapshots.test.ts' } as const;
 
+const opening = {
+  file: 'src/move/snapshots/snapshot-mover.ts',
+  killer: 'test/move/snapshots-opening.test.ts',
+} as const;
+
 const space = { file: 'src/move/snapshots/snapshot-space.ts', killer: 'test/move/snapshots-space.test.ts' } as const;
 
 const answers = { killer: 'test/move/snapshots-answers.test.ts' } as const;
@@ -327,16 +332,9 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a snapshot that was deleted leaves no whole copy in a pool that was not open',
     ...left,
     file: 'src/move/snapshots/snapshot-mover.ts',
-    text: 'await this.#deleted.write({ id, createdAt, generation, moveId });',
-    replacement: '',
+    text: 'if (isMoved && unseen.length > 0) await',
+    replacement: 'if (isMoved && unseen.length > 0 && generation > 0) await',
     only: 'also if all bytes had come',
-  },
-  {
-    name: 'the copy of another move of a snapshot stays',
-    ...snapshotMoves,
-    text: 'if (note !== undefined && isOfMove(note, moveId)) await this.discard(id);',
-    replacement: 'await this.discard(id);',
-    only: 'does not go to a pool of copies',
   },
   {
     name: 'parts of snapshots that may still come are not removed',
@@ -434,8 +432,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a deletion is noted while a pool is not open that may have a copy that was left',
     ...left,
     file: 'src/move/snapshots/snapshot-mover.ts',
-    text: 'if (closed !== undefined && generation > 0) await',
-    replacement: 'if (false) await',
+    text: 'if (isMoved && unseen.length > 0) await',
+    replacement: 'if (isMoved && unseen.length > 0 && generation === 0) await',
     only: 'does not come back with it, with the same driver',
   },
   {
@@ -1720,6 +1718,45 @@ export const moveMutants: readonly Mutant[] = [
     text: '        if (closed !== undefined) this.#requireKnown(closed);\n',
     replacement: '',
     only: 'in a pool which is away',
+  },
+  {
+    name: 'a pool that opens while a snapshot is deleted counts as one that was not looked at',
+    ...opening,
+    text: '    const [open, closed] = [pools.all(), pools.closed()];\n    const copies = await copiesOf(open, id);\n',
+    replacement:
+      '    const copies = await copiesOf(pools.all(), id);\n    const [open, closed] = [pools.all(), pools.closed()];\n',
+    only: 'opens while it is deleted',
+  },
+  {
+    name: 'a deletion that was noted is carried out though another pool is not open',
+    ...opening,
+    file: 'src/move/snapshots/left-copies.ts',
+    text: '    let isDone = (await this.removeDeleted()).size === 0;\n    if (!this.#options.pools.areAllOpen()) return false;\n',
+    replacement:
+      '    if (!this.#options.pools.areAllOpen()) return false;\n    let isDone = (await this.removeDeleted()).size === 0;\n',
+    only: 'while a third pool is away',
+  },
+  {
+    name: 'no snapshots are said to have followed while a pool is not open that may have more',
+    ...opening,
+    text: 'if (from === undefined) for (const name of this.#options.pools.closed()) this.#requireKnown(name);',
+    replacement: '',
+    only: 'only once that pool is there',
+  },
+  {
+    name: 'a cancel that is refused leaves what was copied of a snapshot',
+    ...opening,
+    text: '      const { mark, why } = (await held.look()) ?? {};\n      const [there]',
+    replacement:
+      '      for (const { moves } of others) await moves?.snapshots.discard(id);\n      const { mark, why } = (await held.look()) ?? {};\n      const [there]',
+    only: 'where a cancel is refused',
+  },
+  {
+    name: 'earlier copies of snapshots on a disk that is as it was before go',
+    ...opening,
+    text: 'if (isOld && isElsewhere) await this.#removeOld(each);\n      else if',
+    replacement: 'if',
+    only: 'go with the next order',
   },
   {
     name: 'copies that were ordered elsewhere before are resolved first',
