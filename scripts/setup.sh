@@ -19,8 +19,9 @@ needed_packages() {
   command -v mkfs.btrfs >/dev/null || echo btrfs-progs
   command -v mount >/dev/null || echo mount
   command -v losetup >/dev/null && command -v flock >/dev/null || echo util-linux
-  # The tests' own: test/durability looks at what the kernel is told.
+  # The tests' own: test/durability looks at what the kernel is told, test/cli/doctor.test.ts whether disks could be encrypted.
   command -v strace >/dev/null || echo strace
+  command -v cryptsetup >/dev/null || echo cryptsetup-bin
   compgen -G '/usr/lib/*/libblkid.so.1' >/dev/null || compgen -G '/lib*/*/libblkid.so.1' >/dev/null ||
     compgen -G '/usr/lib*/libblkid.so.1' >/dev/null || echo libblkid1
 }
