@@ -887,14 +887,21 @@ export class Mover {
         const nothing = await withTimeout(deletedMs, requireNothing(pools, id));
         if (nothing === 'late')
           throw new Unavailable(`a disk of this node does not answer, and may have volume ${id}.`);
-        if (lostPool !== undefined && (await this.#options.isStaged?.(id)) === true) {
-          throw new FailedPrecondition(
-            `volume ${id} is still staged on this node, from pool ${lostPool}: end its pods here first; if that does not unmount it, restart the node.`,
-          );
-        }
+        await this.#requireNotStaged(id);
         return this.#anyMoves().disclaim(id, { generation }, source, lostPool !== undefined);
       });
     });
+  }
+
+  /**
+   * Asked before this node gives up a copy that no open pool has: a pod may still use it.
+   * @throws FailedPrecondition
+   */
+  async #requireNotStaged(id: VolumeId): Promise<void> {
+    if ((await this.#options.isStaged?.(id)) !== true) return;
+    throw new FailedPrecondition(
+      `volume ${id} is still staged on this node, from a pool that is not open any more: end its pods here first; if that does not unmount it, restart the node.`,
+    );
   }
 
   /**
@@ -1309,6 +1316,7 @@ export class Mover {
     if (state?.mark.fence?.moveId === moveId) {
       if (state.why === 'given') {
         requireInTime(id, asking.deadline);
+        await this.#requireNotStaged(id);
         const word = await (target ?? this.#anyMoves()).disclaim(id, state.mark, node);
         asking.waitsFor = `this node has given up its copy, and node ${node} has not said that the volume is there again`;
         await source.takeBack(word);

@@ -455,6 +455,12 @@ describe('a move whose target has no pool for it any more, between hand-over and
       moveId = await handedOver(a, b);
     }
     {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['other'], staged: [id] });
+      await introduce(a, b, { id, moveId });
+      await assert.rejects(b.mover.cancel(id), /is still staged on this node/);
+      assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+    }
+    {
       await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['other'] });
       await introduce(a, b, { id, moveId });
       assert.equal((await b.mover.cancel(id)).state, 'cancelled');

@@ -119,10 +119,18 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a node gives up a copy on a disk that is lost only if no pod of it may use that',
     file: 'src/move/mover.ts',
-    text: 'if (lostPool !== undefined && (await this.#options.isStaged?.(id)) === true) {',
-    replacement: 'if (lostPool === undefined && (await this.#options.isStaged?.(id)) === true) {',
+    text: '        await this.#requireNotStaged(id);\n        return',
+    replacement: '        return',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'gives the volume up, so that the first',
+  },
+  {
+    name: 'a cancel gives up no copy that a pod of the node may use',
+    file: 'src/move/mover.ts',
+    text: '        await this.#requireNotStaged(id);\n        const word',
+    replacement: '        const word',
+    killer: 'test/move/nodes-lost.test.ts',
+    only: 'is cancelled once that pool is out',
   },
   {
     name: 'a node gives up a copy of the pool that is named, and of no other one',
