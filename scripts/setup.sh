@@ -19,7 +19,7 @@ needed_packages() {
   command -v mkfs.btrfs >/dev/null || echo btrfs-progs
   command -v mount >/dev/null || echo mount
   command -v losetup >/dev/null && command -v flock >/dev/null || echo util-linux
-  # The tests' own: test/durability looks at what the kernel is told, test/cli/doctor.test.ts whether disks could be encrypted.
+  # For tests alone: test/durability reads the system calls, test/cli/doctor.test.ts asks whether disks could be encrypted.
   command -v strace >/dev/null || echo strace
   command -v cryptsetup >/dev/null || echo cryptsetup-bin
   compgen -G '/usr/lib/*/libblkid.so.1' >/dev/null || compgen -G '/lib*/*/libblkid.so.1' >/dev/null ||

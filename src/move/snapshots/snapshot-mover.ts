@@ -650,7 +650,9 @@ export class SnapshotMover {
     const { objects, pools } = this.#options;
     const { id } = held.record;
     return patiently({ objects, signal: AbortSignal.timeout(undoneMs) }, [id], async () => {
-      const here = (await copiesOf(pools.all(), id)).find(({ state }) => isUsable(state));
+      // Asked together: a pool that opens later was not looked at.
+      const [open, [closed]] = [pools.all(), pools.closed()];
+      const here = (await copiesOf(open, id)).find(({ state }) => isUsable(state));
       const state = await held.look();
       if (here !== undefined) {
         if (state === undefined || (await held.settle(here.state.mark.generation))) return;
@@ -660,8 +662,7 @@ export class SnapshotMover {
       }
       if (state?.mark.fence === undefined) return;
       // A pool that is not open may have it.
-      const closed = pools.firstClosed();
-      if (state.why === 'given' && closed !== undefined) this.#requireKnown(closed);
+      if (state.why === 'given') this.#requireLooked(closed);
       if (state.why !== 'given') await held.open();
       for (const pool of pools.all()) await pool.moves?.snapshots.discard(id);
       if (state.why !== 'given' || held.node === undefined) return;
@@ -709,7 +710,7 @@ export class SnapshotMover {
       }
       if (there === undefined && why === 'given') {
         // A pool that is not open may have it.
-        if (closed !== undefined) this.#requireKnown(closed);
+        this.#requireLooked(closed);
         requireInTime(id, lost?.deadline);
         await held.takeBack(lost);
       } else if (there === undefined && mark?.fence !== undefined) await held.open();
@@ -760,6 +761,13 @@ export class SnapshotMover {
   #held(id: VolumeId, to: string): Held[] {
     const others = this.#options.pools.all().filter(({ name }) => name !== to);
     return inOrder(PoolHeld.all(others, id));
+  }
+
+  /** @param closed a pool that was not open when the others were looked at @throws Unavailable, also if it has opened since */
+  #requireLooked(closed: string | undefined): void {
+    if (closed === undefined) return;
+    this.#requireKnown(closed);
+    throw new Unavailable(`pool ${closed} has opened just now, and was not looked at; try again.`);
   }
 
   /** @throws Unavailable while the pool is not open; one that is not in the configuration any more has nothing */

@@ -1715,8 +1715,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a snapshot is not taken back while a pool is away that may have it',
     file: 'src/move/snapshots/snapshot-mover.ts',
     killer: 'test/move/snapshots-doubt.test.ts',
-    text: '        if (closed !== undefined) this.#requireKnown(closed);\n',
-    replacement: '',
+    text: '        this.#requireLooked(closed);\n        requireInTime',
+    replacement: '        requireInTime',
     only: 'in a pool which is away',
   },
   {
