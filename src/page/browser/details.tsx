@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { poolChip, volumeChip } from './chips.tsx';
 import { ask } from './client.ts';
-import { bytesText, claimOr, nameText, numberOf, percentText, spanText } from './format.ts';
-import { contentOf, poolChip, volumeChip } from './lists.tsx';
+import { bytesText, claimOr, contentOf, nameText, numberOf, percentText, spanText } from './format.ts';
 import { Bar, Command, History, Legend, Name } from './parts.tsx';
 import { filterBy, linkTo } from './route.ts';
 import { spaceOf, trashBytes } from './space.ts';

@@ -1,4 +1,5 @@
 import { printable } from '../../cli/output/text.ts';
+import type { Volume } from './types.ts';
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'] as const;
 
@@ -58,4 +59,9 @@ export function counted(number: number, word: string, many = `${word}s`): string
 export function someOf(names: readonly string[], max = 4): string {
   const shown = names.slice(0, max).map(nameText).join(', ');
   return names.length > max ? `${shown} and ${names.length - max} more` : shown;
+}
+
+/** `ext4`, or the way in which pods see a volume that is no filesystem. */
+export function contentOf({ content }: Pick<Volume, 'content'>): string {
+  return content.type === 'mount' ? content.fsType : content.type;
 }

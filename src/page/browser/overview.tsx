@@ -1,12 +1,12 @@
 import { findingsOf } from './findings.ts';
 import { bytesText, counted, percentText } from './format.ts';
-import { poolChip } from './lists.tsx';
-import { Bar, Legend, Name } from './parts.tsx';
+import type { ViewProps } from './lists/list.tsx';
+import { poolColumn } from './lists/pools.tsx';
+import { type Column, Table } from './lists/table.tsx';
+import { Bar, Legend } from './parts.tsx';
 import { filterBy, linkTo } from './route.ts';
 import { fullness, sumOf } from './space.ts';
-import { type Column, Table } from './table.tsx';
-import { useMade, usePools } from './use-store.ts';
-import type { ViewProps } from './views.tsx';
+import { type PoolRow, useMade, usePools } from './use-store.ts';
 
 const maxFindings = 20;
 
@@ -20,55 +20,17 @@ export function Overview({ route, store }: ViewProps) {
   const rows = usePools(store);
   const total = useMade(store, ['pools', 'trash'], () => sumOf(rows.flatMap(({ space }) => space ?? [])));
   const away = [...nodes.values()].filter(({ state }) => state === 'away').length;
-  type Row = (typeof rows)[number];
-  const columns: Column<Row>[] = [
+  const columns: Column<PoolRow>[] = [
+    poolColumn.node,
+    poolColumn.pool,
+    poolColumn.health,
+    { ...poolColumn.space, width: 'minmax(7rem, 3fr)' },
     {
-      id: 'node',
-      title: 'Node',
-      width: 'minmax(6rem, 1fr)',
-      by: ({ pool }) => pool.node,
-      cell: ({ pool }) => <Name>{pool.node}</Name>,
-    },
-    {
-      id: 'pool',
-      title: 'Pool',
-      width: 'minmax(5rem, 1fr)',
-      by: ({ pool }) => pool.name,
-      cell: ({ pool }) => <Name>{pool.name}</Name>,
-    },
-    {
-      id: 'health',
-      title: 'Health',
-      width: '7rem',
-      from: 560,
-      by: ({ pool }) => pool.state,
-      cell: ({ pool }) => poolChip(pool),
-    },
-    {
-      id: 'full',
-      title: 'Space',
-      width: 'minmax(7rem, 3fr)',
-      by: ({ space }) => (space === undefined ? 2 : fullness(space)),
-      cell: ({ space }) => <Bar space={space} />,
-    },
-    {
-      id: 'used',
-      title: 'Full',
-      width: '4rem',
-      isNumber: true,
-      from: 420,
-      by: ({ space }) => (space === undefined ? 2 : fullness(space)),
+      ...{ id: 'used', title: 'Full', width: '4rem', isNumber: true, from: 420 },
+      by: poolColumn.space.by,
       cell: ({ space }) => (space === undefined ? '–' : percentText(fullness(space), 1)),
     },
-    {
-      id: 'free',
-      title: 'Free',
-      width: '6rem',
-      from: 640,
-      isNumber: true,
-      by: ({ space }) => space?.free ?? -1,
-      cell: ({ space }) => (space === undefined ? '–' : bytesText(space.free)),
-    },
+    { ...poolColumn.free, from: 640 },
   ];
   const figures: readonly (readonly [string, string, string, string])[] = [
     ...(scope === 'fleet'

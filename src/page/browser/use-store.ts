@@ -1,7 +1,8 @@
 import { useLayoutEffect, useMemo, useReducer } from 'preact/hooks';
 import type { BoardList } from '../messages.ts';
-import { spaceOf, trashBytes } from './space.ts';
+import { type Space, spaceOf, trashBytes } from './space.ts';
 import type { Store } from './store.ts';
+import type { Pool } from './types.ts';
 
 /** Draws again after each change of the store. */
 export function useStore(store: Store): void {
@@ -24,8 +25,15 @@ export function useMade<T>(
   return useMemo(make, [...lists.map((list) => store.versions[list]), ...inputs]);
 }
 
+/** A pool, and its space if it is known. */
+export interface PoolRow {
+  readonly key: string;
+  readonly pool: Pool;
+  readonly space: Space | undefined;
+}
+
 /** All pools, each with its space. */
-export function usePools(store: Store) {
+export function usePools(store: Store): readonly PoolRow[] {
   return useMade(store, ['pools', 'trash'], () => {
     const { pools, trash } = store.tables;
     const trashed = trashBytes(trash.values());
