@@ -9,7 +9,7 @@ import { type SnapshotItem, snapshotColumns, snapshotRow } from './output/tables
 export async function snapshotsCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
   const pools = await lookAtPools(config, 'records');
   const problems = pools.flatMap(problemsOf);
-  const snapshots = pools.flatMap(snapshotsIn);
+  const snapshots = snapshotsIn(pools);
   if (options.json) {
     output.line(toJson<'snapshots'>({ snapshots, problems }));
   } else {
@@ -21,7 +21,13 @@ export async function snapshotsCommand(config: Config, output: Output, options: 
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
-/** The snapshots of a pool that was looked at. */
-export function snapshotsIn({ config, contents }: SeenPool): SnapshotItem[] {
-  return (contents?.snapshots ?? []).map((record) => ({ pool: config.name, ...record }));
+/** The snapshots of pools that were looked at. A copy that was left is shown only if no pool has the snapshot. */
+export function snapshotsIn(pools: readonly SeenPool[]): SnapshotItem[] {
+  const copies = pools.flatMap(({ config, contents }) =>
+    (contents?.snapshots ?? []).map(({ left, ...record }) => ({ pool: config.name, ...record, movingTo: left })),
+  );
+  return [...Map.groupBy(copies, ({ id }) => id).values()].flatMap((each) => {
+    const current = each.filter(({ movingTo }) => movingTo === undefined);
+    return current.length > 0 ? current : each.slice(0, 1);
+  });
 }

@@ -82,7 +82,9 @@ export function volumesIn(
       condition: conditions.get(record.id),
       undeleteSeconds: record.undeleteSeconds ?? config.undeleteSeconds,
       // The oldest first.
-      snapshots: (contents?.snapshots ?? []).filter(({ sourceId }) => sourceId === record.id),
+      snapshots: (contents?.snapshots ?? []).filter(
+        ({ left, sourceId }) => sourceId === record.id && left === undefined,
+      ),
     };
   });
 }

@@ -1,6 +1,7 @@
 import type * as wire from '../csi/generated/types.ts';
 import type { Draft } from '../csi/handler.ts';
 import type { TopologySegments } from '../csi/parse.ts';
+import type { ListedSnapshot } from '../pool/pool.ts';
 import type { Found, FoundVolume } from '../pool/pools.ts';
 import { contextOf } from '../pool/volume-context.ts';
 import type { VolumeSource } from '../volume/record.ts';
@@ -23,7 +24,7 @@ export function presentVolume({ pool, record }: FoundVolume, here: TopologySegme
   };
 }
 
-type FoundSnapshot = Found<SnapshotRecord>;
+type FoundSnapshot = Found<ListedSnapshot>;
 
 function presentSource({ id, type }: VolumeSource): Draft<wire.VolumeContentSource> {
   return type === 'snapshot' ? { snapshot: { snapshot_id: id } } : { volume: { volume_id: id } };
@@ -31,11 +32,11 @@ function presentSource({ id, type }: VolumeSource): Draft<wire.VolumeContentSour
 
 /**
  * A snapshot as every RPC shows it, always the same (CS04) but for this: where nothing is copied behind the answer, one that
- * exists is ready (CS08).
+ * exists is ready (CS08), unless it waits between two pools.
  */
 export async function presentSnapshot({ pool, record }: FoundSnapshot): Promise<Draft<wire.Snapshot>> {
   const { isSnapshotReady } = pool.cluster ?? {};
-  return presentReadySnapshot(record, (await isSnapshotReady?.(record.id)) ?? true);
+  return presentReadySnapshot(record, record.isLeft !== true && ((await isSnapshotReady?.(record.id)) ?? true));
 }
 
 export function presentReadySnapshot(record: SnapshotRecord, isReady = true): Draft<wire.Snapshot> {

@@ -122,6 +122,8 @@ export interface PoolSnapshotMoves {
   all(sourceId: VolumeId): SnapshotRecord[];
   /** True if there is a copy here that is the snapshot no more: it was handed over, or is an old one. */
   isLeft(id: SnapshotId): boolean;
+  /** True if it is such a copy, and no other node may have the snapshot: if no pool has it, it waits for the end of its move. */
+  waits(id: SnapshotId): boolean;
   /** The copy here, if there is one, also if it was handed over. */
   find(id: SnapshotId): SnapshotRecord | undefined;
   /** The same, as it is on the disk, durably. @throws what keeps that from being known */

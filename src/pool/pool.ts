@@ -215,6 +215,11 @@ export interface SnapshotSpec {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
+export interface ListedSnapshot extends SnapshotRecord {
+  /** The copy is the snapshot no more, and no other node may have that. */
+  readonly isLeft?: true;
+}
+
 /** The identity of a group of snapshots. */
 export interface GroupSpec {
   readonly id: GroupId;
@@ -465,12 +470,16 @@ export interface Pool {
    */
   takeSnapshots(specs: readonly SnapshotSpec[], group?: GroupSpec): Promise<SnapshotRecord[]>;
   findSnapshot(id: SnapshotId): Promise<SnapshotRecord | undefined>;
-  /** Like `list`, for snapshots; those of one volume if `sourceId` is given. */
+  /**
+   * Like `list`, for snapshots; those of one volume if `sourceId` is given.
+   * @param withLeft also the copies that were left: as long as no pool has the snapshot, it waits for the end of its move
+   */
   listSnapshots(
     after: SnapshotId | undefined,
     limit: number | undefined,
     sourceId?: VolumeId,
-  ): Promise<SnapshotRecord[]>;
+    withLeft?: boolean,
+  ): Promise<ListedSnapshot[]>;
   /** Durably gone when it returns; unknown ids are fine. Not for members of a group. */
   removeSnapshot(id: SnapshotId): Promise<void>;
   /**

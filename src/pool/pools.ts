@@ -9,7 +9,7 @@ import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import { volumeByName } from './kinds.ts';
 import type { CopyState } from './moves.ts';
-import type { Pool, Seen, SeenVolume } from './pool.ts';
+import type { ListedSnapshot, Pool, Seen, SeenVolume } from './pool.ts';
 import { type PoolOpener, type PoolState, PoolSupervisor, type SupervisorLog } from './supervisor/supervisor.ts';
 
 export type { PoolOpener } from './supervisor/supervisor.ts';
@@ -61,7 +61,7 @@ export interface OwnedVolume extends SeenVolume {
   readonly pool: Pool | undefined;
 }
 
-type FoundRecord = VolumeRecord | SnapshotRecord | GroupRecord;
+type FoundRecord = VolumeRecord | ListedSnapshot | GroupRecord;
 
 type LookUp<Kind> = (pool: Pool) => Promise<Kind | undefined>;
 
@@ -343,10 +343,13 @@ export class Pools {
     return found[0];
   }
 
-  /** Leaves out the copies that a volume has left, and which are not in the trash yet. */
+  /** Leaves out the copies that a volume has left, and which are not in the trash yet, and those that a snapshot has left. */
   async withoutLeft<Kind extends FoundRecord>(found: readonly Found<Kind>[]): Promise<Found<Kind>[]> {
     const kept: Found<Kind>[] = [];
-    for (const copies of Map.groupBy(found, ({ record }) => record.id).values()) {
+    for (const all of Map.groupBy(found, ({ record }) => record.id).values()) {
+      const current = all.filter(({ record }) => !isLeft(record));
+      // One that no pool has waits for the end of its move.
+      const copies = current.length > 0 ? current : all.slice(0, 1);
       const valid = copies.length > 1 ? await this.#validCopy(copies) : undefined;
       kept.push(...(valid === undefined ? copies : [valid]));
     }
@@ -437,6 +440,10 @@ export class Pools {
   #all(): PoolSupervisor[] {
     return [...this.#supervisors.values(), ...this.#added];
   }
+}
+
+function isLeft(record: object): boolean {
+  return 'isLeft' in record && record.isLeft === true;
 }
 
 /** undefined: it does not move. */

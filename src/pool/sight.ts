@@ -40,7 +40,7 @@ export interface LocationSight extends PoolPlace {
 
 export interface PoolContents {
   readonly records: readonly VolumeRecord[];
-  readonly snapshots: readonly SnapshotRecord[];
+  readonly snapshots: readonly SeenSnapshot[];
   readonly damaged: readonly DamagedRecord[];
   /** If wanted. */
   readonly capacity: PoolCapacity | undefined;
@@ -53,6 +53,11 @@ export interface PoolContents {
   readonly findings: readonly Finding[];
   /** If wanted: through what volumes can be reached on this node now; those that are not in use may be left out. */
   readonly shown: ReadonlyMap<VolumeId, readonly Shown[]>;
+}
+
+export interface SeenSnapshot extends SnapshotRecord {
+  /** Set for a copy that is the snapshot no more: the pool that it was handed over to, and the other node of that, as far as that is known. */
+  readonly left?: { readonly pool?: string | undefined; readonly node?: string | undefined } | undefined;
 }
 
 export interface DamagedRecord {

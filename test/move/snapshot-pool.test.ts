@@ -100,6 +100,24 @@ describe('a snapshot that follows its volume', () => {
     await again.close();
   });
 
+  test('waits where it was once it was handed over to another pool, and not if another node may have it', async () => {
+    using scratch = new Scratch('snapshot');
+    for (const node of [undefined, 'other']) {
+      const name = `to-${node}`;
+      const one = await open(scratch, name);
+      await one.create(spec);
+      await one.takeSnapshots([taken]);
+      const listed = async () =>
+        (await one.listSnapshots(undefined, undefined, undefined, true)).map((each) => each.isLeft);
+      const fence = await movesOf(one).snapshots.close(id, 'two', node);
+      assert.deepEqual(await listed(), [undefined]);
+      await movesOf(one).snapshots.give(id, fence);
+      assert.deepEqual(await listed(), node === undefined ? [true] : []);
+      await one.close();
+      rmSync(scratch.join('data', 'moved'), { recursive: true });
+    }
+  });
+
   test('is taken for handed over if it is not known whether the disk has that', async () => {
     using scratch = new Scratch('snapshot');
     const one = await withSnapshot(scratch);

@@ -3,10 +3,13 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { groupControllerService } from '../../src/controller/snapshots/group-service.ts';
+import { InventoryTeller } from '../../src/fleet/node/inventory-teller.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { snapshotMetadataService } from '../../src/snapshot-metadata/service.ts';
-import { NotFound } from '../../src/volume/errors.ts';
+import { NotFound, Unavailable } from '../../src/volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../src/volume/id.ts';
+import { holdfast } from '../support/command.ts';
+import { environmentFor } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf } from './devices.ts';
@@ -51,6 +54,23 @@ async function moveAll(node: Node, to: string): Promise<void> {
   await node.ended();
 }
 
+/** What `holdfast snapshots` shows: names and pools. */
+async function shown(scratch: Scratch): Promise<string[]> {
+  const poolLines = ['one', 'two'].map((name) => `  ${name}: { file: ${scratch.join(`${name}.img`)}, size: 1Gi }`);
+  const config = ['defaultPool: one', 'pools:', ...poolLines, ''].join('\n');
+  const { code, stderr, stdout } = await holdfast(['snapshots'], environmentFor(scratch, { config }));
+  assert.deepEqual([code, stderr], [0, '']);
+  const [, ...lines] = stdout.trimEnd().split('\n');
+  return lines.map((line) => line.split(/ {2,}/).slice(1, 3).join(' ')).sort();
+}
+
+/** The ids that the node reports to its controller. */
+async function reported(node: Node): Promise<string[]> {
+  const ids: string[] = [];
+  await new InventoryTeller(node.pools, ({ put }) => ids.push(...(put ?? []).map(({ id: each }) => each ?? ''))).tell();
+  return ids;
+}
+
 /** From now on the first look of a pool for a snapshot waits for something. */
 function beforeLook(pool: Pool, work: () => Promise<void>): void {
   const findSnapshot = pool.findSnapshot.bind(pool);
@@ -90,6 +110,49 @@ describe('the answers of a node while snapshots follow their volume', () => {
     for (const [name, ask] of Object.entries(asked)) {
       await assert.rejects(async () => ask(), { code: 'UNAVAILABLE', message: /see holdfast move status/ }, name);
     }
+  });
+
+  test('list it, once and as not ready, and every other one; so does what the node reports', async () => {
+    using scratch = new Scratch('answers');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const commitAgain = refuseCommits(node.pools.get('two'));
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
+    const names = new Map(['old', 'middle', 'young'].map((name) => [idOf(name) as string, name]));
+    const list = async (source_volume_id: string, max_entries: number) => {
+      const seen: string[] = [];
+      for (let starting_token = ''; ; ) {
+        const request = { snapshot_id: '', source_volume_id, starting_token, max_entries, secrets: {} };
+        const page = (await node.controller.ListSnapshots?.(request, call)) ?? assert.fail();
+        for (const { snapshot } of page.entries ?? []) {
+          seen.push(`${names.get(snapshot?.snapshot_id ?? '')}${snapshot?.ready_to_use === true ? '' : ' not ready'}`);
+        }
+        starting_token = page.next_token ?? '';
+        if (starting_token === '') return seen.sort();
+      }
+    };
+    for (const [source, size] of [
+      ['', 0],
+      [id, 0],
+      ['', 1],
+      ['', 2],
+    ] as const) {
+      assert.deepEqual(await list(source, size), ['middle', 'old', 'young not ready']);
+    }
+    assert.deepEqual(await list('vol-00000000-0000-4000-8000-000000000000', 0), []);
+    assert.ok((await reported(node)).includes(idOf('young')));
+    assert.deepEqual(await shown(scratch), ['middle one', 'old one', 'young one, moving to two']);
+    // Between its commit and the end of the copy that it has left, it is in both.
+    const settle = mock.method(movesOf(node.pools.get('one')).snapshots, 'settle', async () => {
+      throw new Unavailable('pool one does not answer.');
+    });
+    commitAgain();
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool one does not answer.'));
+    assert.deepEqual(await list('', 0), ['middle', 'old', 'young']);
+    assert.deepEqual(await shown(scratch), ['middle one', 'old one', 'young two']);
+    settle.mock.restore();
   });
 
   test('find one that moves while the pools are asked for it: never twice, and never not at all', async () => {

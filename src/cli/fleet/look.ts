@@ -26,7 +26,7 @@ export function lookFor(config: Config): Look {
       }
       case 'snapshots': {
         const pools = await lookAtPools(config, 'records');
-        return answer(pools.flatMap(snapshotsIn), pools.flatMap(problemsOf));
+        return answer(snapshotsIn(pools), pools.flatMap(problemsOf));
       }
       case 'trash': {
         const { problems, volumes } = await new AdminClient(config.adminSocketPath).listTrash();
@@ -72,7 +72,7 @@ async function lookAtAll(config: Config): Promise<Looked> {
   const items: readonly Readonly<Record<string, object>>[] = [
     ...pools.map((pool) => ({ pools: poolOf(pool, config) })),
     ...pools.flatMap((pool) => volumesIn(pool, conditions)).map((volumes) => ({ volumes })),
-    ...pools.flatMap(snapshotsIn).map((snapshots) => ({ snapshots })),
+    ...snapshotsIn(pools).map((snapshots) => ({ snapshots })),
     ...trash.volumes.map((volume) => ({ trash: volume })),
     ...moves.moves.map((move) => ({ moves: move })),
   ];

@@ -64,6 +64,10 @@ const snapshot = z.object({
   encryption: encryption.optional(),
 });
 
+const movingTo = z
+  .object({ pool: z.string().optional(), node: z.string().optional().describe('of that pool, if it is another one') })
+  .describe('where it was handed over to, if that is known: it cannot be used until it is there');
+
 const volume = z.object({
   id: z.string(),
   name: z.string().describe('as CreateVolume had it: the name of the PersistentVolume, most often'),
@@ -234,7 +238,10 @@ export const shapes = {
     problems,
   }),
   disks: z.object({ disks: z.array(disk) }),
-  snapshots: z.object({ snapshots: z.array(snapshot.extend({ pool: z.string() })), problems }),
+  snapshots: z.object({
+    snapshots: z.array(snapshot.extend({ pool: z.string(), movingTo: movingTo.optional() })),
+    problems,
+  }),
   trash: trashList,
   'trash restore': restored,
   'trash purge': purged,

@@ -25,7 +25,7 @@ export async function listSnapshots(
   const sourceId = parseVolumeId(filter.source_volume_id);
   if (sourceId === undefined && filter.source_volume_id !== '') return {};
   const { entries, nextToken } = await readPage(pools, page, (pool, after, limit) =>
-    pool.listSnapshots(after, limit, sourceId),
+    pool.listSnapshots(after, limit, sourceId, true),
   );
   return { entries: await entriesOf(entries), next_token: nextToken };
 }

@@ -87,7 +87,8 @@ export class InventoryTeller {
     const records = new Map<string, Pick<Told, 'pool' | 'record'>>();
     for (const pool of this.#pools.known()) {
       for (const record of await pool.list(undefined, undefined)) records.set(record.id, { pool: pool.name, record });
-      for (const record of await pool.listSnapshots(undefined, undefined)) {
+      for (const record of await pool.listSnapshots(undefined, undefined, undefined, true)) {
+        if (record.isLeft === true && records.has(record.id)) continue;
         records.set(record.id, { pool: pool.name, record });
         if (record.groupId !== undefined) records.set(record.groupId, { pool: pool.name, record });
       }

@@ -20,6 +20,7 @@ import type {
   Condition,
   GroupSpec,
   HealthWatch,
+  ListedSnapshot,
   Pool,
   PoolCapacity,
   PoolUsage,
@@ -212,10 +213,13 @@ export class Catalog implements Pool {
     after: SnapshotId | undefined,
     limit: number | undefined,
     sourceId?: VolumeId,
-  ): Promise<SnapshotRecord[]> {
-    const isWanted = (record: SnapshotRecord) =>
-      (sourceId === undefined || record.sourceId === sourceId) && !this.#isLeft(record.id);
-    return this.#parts.snapshotIndex.list(after, limit, isWanted);
+    withLeft = false,
+  ): Promise<ListedSnapshot[]> {
+    const isShown = (id: SnapshotId) => !this.#isLeft(id) || (withLeft && this.moves?.snapshots.waits(id) === true);
+    const isWanted = ({ id, sourceId: source }: SnapshotRecord) =>
+      (sourceId === undefined || source === sourceId) && isShown(id);
+    const records = this.#parts.snapshotIndex.list(after, limit, isWanted);
+    return records.map((record) => (this.#isLeft(record.id) ? { ...record, isLeft: true } : record));
   }
 
   async removeSnapshot(id: SnapshotId): Promise<void> {

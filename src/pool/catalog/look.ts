@@ -1,5 +1,7 @@
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
+import { targetOf, whyUnusable } from '../../volume/move/rule.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { RecordReader, SpaceSource } from '../backend.ts';
@@ -7,19 +9,31 @@ import { RecordIndex } from '../indexes/record-index.ts';
 import { SnapshotIndex } from '../indexes/snapshot-index.ts';
 import { isOriginal } from '../indexes/trash-entry.ts';
 import type { PoolSettings } from '../settings.ts';
-import { type PoolContents, type Wanted, wantsAttachments, wantsCapacity } from '../sight.ts';
+import { type PoolContents, type SeenSnapshot, type Wanted, wantsAttachments, wantsCapacity } from '../sight.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
+import { Generations } from './generations.ts';
+import { markIn } from './move-mark.ts';
 
 export interface RecordsLook {
   readonly reader: RecordReader;
   readonly source: SpaceSource;
   readonly wanted: Wanted;
+  /** undefined: its snapshots never move. */
+  readonly marks?: Marks | undefined;
+}
+
+/** The copies that are a snapshot no more are known by these. */
+interface Marks {
+  readonly readMark: (id: SnapshotId) => Promise<string | undefined>;
+  readonly queue: DiskQueue;
+  /** The directory of the node's driver, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
 }
 
 /** Reads a pool's records, of any kind. Changes nothing, so no driver needs to run. */
 export async function lookAtRecords(
   pool: PoolSettings,
-  { reader, source, wanted }: RecordsLook,
+  { marks, reader, source, wanted }: RecordsLook,
 ): Promise<Pick<PoolContents, 'records' | 'snapshots' | 'damaged' | 'capacity' | 'disk' | 'usedBytes'>> {
   const { groups, snapshots, volumes } = await reader.read();
   const snapshotIndex = new SnapshotIndex(snapshots, groups);
@@ -45,12 +59,39 @@ export async function lookAtRecords(
   return {
     records: volumes.records.toSorted(byAge),
     // A snapshot without the group that it names was never taken.
-    snapshots: snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
+    snapshots: await withMoves(
+      snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
+      marks,
+    ),
     damaged: [...volumes.damaged, ...snapshots.damaged, ...groups.damaged],
     capacity: survey?.capacity,
     disk: survey?.disk,
     usedBytes: wantsAttachments(wanted) ? await usedBytesOf(source, volumes.records) : new Map(),
   };
+}
+
+async function withMoves(records: readonly SnapshotRecord[], marks: Marks | undefined): Promise<SeenSnapshot[]> {
+  if (marks === undefined || records.length === 0) return [...records];
+  const { dataDirectory, queue, readMark } = marks;
+  const generations = await Generations.open(dataDirectory, '', queue);
+  return Promise.all(
+    records.map(async (record) => {
+      const left = await leftIn(record.id, readMark, generations).catch(() => ({}));
+      return left === undefined ? record : { ...record, left };
+    }),
+  );
+}
+
+async function leftIn(
+  id: SnapshotId,
+  readMark: Marks['readMark'],
+  generations: Generations,
+): Promise<SeenSnapshot['left']> {
+  const mark = markIn(await readMark(id), id);
+  const why = whyUnusable(mark, await generations.read(id));
+  if (why === undefined || why === 'closed') return undefined;
+  const { fence } = mark;
+  return { pool: fence && targetOf(fence.moveId), node: fence?.to };
 }
 
 /** A directory without quota is counted file by file, which a list of volumes does not wait for. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { CopyMark } from '../../volume/move/rule.ts';
+import { kindOf, type SnapshotId, type VolumeId } from '../../volume/id.ts';
+import { type CopyMark, unmarked } from '../../volume/move/rule.ts';
 import { parseStored } from '../../volume/stored-json.ts';
 
 /** A mark on disk. Drivers that know of no moves leave it alone where it is a file. */
@@ -30,4 +31,8 @@ export function serializeMark(mark: CopyMark): string {
 export function parseMark(text: string, where: string): CopyMark {
   const { fence, generation } = parseStored(storedMark, text, where);
   return { generation, ...(fence !== undefined && { fence }) };
+}
+
+export function markIn(text: string | undefined, id: SnapshotId | VolumeId): CopyMark {
+  return text === undefined ? unmarked : parseMark(text, `of the move of ${kindOf(id)} ${id}`);
 }

@@ -48,7 +48,7 @@ import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '..
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { explainFull } from './full.ts';
 import { refuseInUse, refuseProcessesIn } from './in-use.ts';
-import { isOfMove, parseMark, serializeMark } from './move-mark.ts';
+import { isOfMove, markIn, serializeMark } from './move-mark.ts';
 import type { CatalogParts } from './parts.ts';
 import { SnapshotMoves } from './snapshot-moves.ts';
 
@@ -447,10 +447,6 @@ export class Moves implements PoolMoves {
 }
 
 type MarkStep = 'move/fence' | 'move/give' | 'move/open' | 'move/take-back';
-
-function markIn(text: string | undefined, id: SnapshotId | VolumeId): CopyMark {
-  return text === undefined ? unmarked : parseMark(text, `of the move of ${kindOf(id)} ${id}`);
-}
 
 interface IncomingParts extends Pick<Incoming, 'isNew' | 'noted'>, Pick<VolumeRecord, 'provisioning'> {
   readonly draft: IncomingDraft;

@@ -18,6 +18,7 @@ import {
   type Request,
   settlesCopy,
   snapshotMoveId,
+  whereElse,
 } from '../../volume/move/rule.ts';
 import { granularityBytes, larger } from '../../volume/size.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
@@ -31,6 +32,13 @@ import { explainFull } from './full.ts';
 import { isOfMove, serializeMark } from './move-mark.ts';
 import type { CatalogParts } from './parts.ts';
 import { destroyUnreadable } from './unreadable.ts';
+
+interface Left {
+  /** The time of the snapshot. */
+  readonly createdAt: string;
+  /** Another node may have the snapshot. */
+  readonly mayBeElsewhere: boolean;
+}
 
 /** The marks of all copies, and their content (`moves.ts`). */
 export interface Copies
@@ -49,8 +57,8 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   readonly #parts: CatalogParts;
   readonly #transfer: Transfer;
   readonly #copies: Copies;
-  /** Copies that are the snapshot no more, as they were handed over, or are old ones, each with the time of the snapshot. */
-  readonly #left = new Map<SnapshotId, string>();
+  /** Copies that are the snapshot no more, as they were handed over, or are old ones. */
+  readonly #left = new Map<SnapshotId, Left>();
 
   constructor(parts: CatalogParts, transfer: Transfer, copies: Copies) {
     this.#parts = parts;
@@ -73,9 +81,13 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   }
 
   isLeft(id: SnapshotId): boolean {
-    const createdAt = this.#left.get(id);
+    const left = this.#left.get(id);
     // A copy that is gone may have been forgotten late: another snapshot of that name is a later one.
-    return createdAt !== undefined && this.#parts.snapshotIndex.get(id)?.createdAt === createdAt;
+    return left !== undefined && this.#parts.snapshotIndex.get(id)?.createdAt === left.createdAt;
+  }
+
+  waits(id: SnapshotId): boolean {
+    return this.isLeft(id) && this.#left.get(id)?.mayBeElsewhere === false;
   }
 
   /** @throws Unavailable if the copy was handed over */
@@ -124,10 +136,11 @@ export class SnapshotMoves implements PoolSnapshotMoves {
 
   async give(id: SnapshotId, request: Request): Promise<Answer> {
     this.#require(id);
+    const { fence } = (await this.stateOf(id)).mark;
     try {
       return await this.#copies.give(id, request);
     } finally {
-      await this.#note(id).catch(() => undefined);
+      await this.#note(id, fence?.to !== undefined).catch(() => undefined);
     }
   }
 
@@ -314,13 +327,15 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     throw new FailedPrecondition(`pool ${this.#parts.name} receives no snapshots.`);
   }
 
-  async #note(id: SnapshotId): Promise<void> {
+  async #note(id: SnapshotId, mayBeElsewhere = true): Promise<void> {
     // Until its mark can be read, it may be that.
     const record = this.find(id);
     if (record === undefined) return;
-    this.#left.set(id, record.createdAt);
-    const { why } = await this.#copies.stateOf(id);
+    const { createdAt } = record;
+    this.#left.set(id, { createdAt, mayBeElsewhere });
+    const { mark, why } = await this.#copies.stateOf(id);
     if (why !== 'given' && why !== 'old') this.#left.delete(id);
+    else this.#left.set(id, { createdAt, mayBeElsewhere: whereElse(mark, await this.noted(id)) !== undefined });
   }
 
   #require(id: SnapshotId): SnapshotRecord {

@@ -10,6 +10,16 @@ import type { FileParts } from './file-store.ts';
 /** Lies beside the record of a volume or snapshot that has moved, or is about to. */
 export const moveMarkName = 'move.json';
 
+/** @returns undefined if there is none */
+export async function readMark(
+  { layout, queue }: Pick<FileParts, 'layout' | 'queue'>,
+  id: SnapshotId | VolumeId,
+): Promise<string | undefined> {
+  const path = join(layout.directoryOf(id), moveMarkName);
+  if (queue.closedFor === undefined && isMissingByCache(path)) return undefined;
+  return queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+}
+
 /** Marks as files beside the records, for every kind whose volumes lie on a filesystem. They go into the trash with them. */
 export class FileMarks {
   readonly #parts: FileParts;
@@ -18,11 +28,8 @@ export class FileMarks {
     this.#parts = parts;
   }
 
-  async readMark(id: SnapshotId | VolumeId): Promise<string | undefined> {
-    const { layout, queue } = this.#parts;
-    const path = join(layout.directoryOf(id), moveMarkName);
-    if (queue.closedFor === undefined && isMissingByCache(path)) return undefined;
-    return queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+  readMark(id: SnapshotId | VolumeId): Promise<string | undefined> {
+    return readMark(this.#parts, id);
   }
 
   async writeMark(id: SnapshotId | VolumeId, text: string): Promise<void> {

@@ -112,14 +112,19 @@ export function snapshotMoveId(random: string, to: string): string {
   return `${random} ${to}`;
 }
 
+/** The pool that it goes to. Earlier drivers did not say. */
+export function targetOf(snapshotMove: string): string | undefined {
+  const space = snapshotMove.indexOf(' ');
+  return space < 0 ? undefined : snapshotMove.slice(space + 1);
+}
+
 /**
  * True if the fence of a snapshot is for its move to that pool. Earlier drivers did not say where it goes.
  * @param node of that pool; undefined: this one
  */
 export function isFenceFor({ moveId, to: toNode }: Fence, to: string, node?: string): boolean {
   if (toNode !== node) return false;
-  const [random = '', ...pool] = moveId.split(' ');
-  return pool.length === 0 || moveId === snapshotMoveId(random, to);
+  return (targetOf(moveId) ?? to) === to;
 }
 
 /** Ends the fence of a move that was given up; undefined: it cannot be, as the copy may have been handed over. */

@@ -95,8 +95,35 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a snapshot that was handed over is not listed where it was',
     file: 'src/pool/catalog/catalog.ts',
     killer: 'test/move/snapshot-pool.test.ts',
-    text: '(sourceId === undefined || record.sourceId === sourceId) && !this.#isLeft(record.id);',
-    replacement: '(sourceId === undefined || record.sourceId === sourceId);',
+    text: '!this.#isLeft(id) || (withLeft && this.moves?.snapshots.waits(id) === true);',
+    replacement: 'true;',
+  },
+  {
+    name: 'a snapshot that waits between two pools is listed',
+    file: 'src/pool/pools.ts',
+    ...answers,
+    text: 'current.length > 0 ? current : all.slice(0, 1);',
+    replacement: 'current;',
+  },
+  {
+    name: 'a node that has one that waits between two pools reports it',
+    file: 'src/fleet/node/inventory-teller.ts',
+    ...answers,
+    text: 'pool.listSnapshots(undefined, undefined, undefined, true)',
+    replacement: 'pool.listSnapshots(undefined, undefined)',
+  },
+  {
+    name: 'a snapshot that was handed over to another node is not listed where it was',
+    ...snapshotMoves,
+    text: 'mayBeElsewhere: whereElse(mark, await this.noted(id)) !== undefined',
+    replacement: 'mayBeElsewhere: false',
+  },
+  {
+    name: 'a copy that was left is not shown as a snapshot',
+    file: 'src/cli/snapshots.ts',
+    ...answers,
+    text: 'current.length > 0 ? current : each.slice(0, 1);',
+    replacement: 'each;',
   },
   {
     name: 'a snapshot that is on its way to another pool is not said to be gone',
@@ -143,7 +170,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot is taken for handed over if it is not known whether the disk has that',
     ...snapshotMoves,
-    text: '      await this.#note(id).catch(() => undefined);',
+    text: '      await this.#note(id, fence?.to !== undefined).catch(() => undefined);',
     replacement: '',
   },
   {

@@ -16,15 +16,21 @@ export const snapshotColumns = [
 ] as const;
 
 export function snapshotRow(snapshot: SnapshotItem, now: Date): string[] {
-  const { createdAt, encryption, groupId, id, name, pool, sizeBytes, sourceId } = snapshot;
+  const { createdAt, encryption, groupId, id, name, sizeBytes, sourceId } = snapshot;
   return [
     id,
     shortened(printable(name), 44),
-    pool,
+    placeOf(snapshot),
     sourceId,
     formatBytes(BigInt(sizeBytes)),
     groupId ?? '-',
     encryption?.keyId ?? '-',
     age(createdAt, now),
   ];
+}
+
+function placeOf({ movingTo, pool }: SnapshotItem): string {
+  if (movingTo === undefined) return pool;
+  const { node, pool: target = 'another pool' } = movingTo;
+  return `${pool}, moving to ${target}${node === undefined ? '' : ` of ${node}`}`;
 }

@@ -4,7 +4,7 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { sameDevice } from '../../../kernel/device.ts';
 import { seesReflink } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
-import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
+import { type SnapshotId, type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { TemplateSpace } from '../../backend.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
@@ -14,6 +14,7 @@ import { lookInLocation } from '../../location/look.ts';
 import { mountOf } from '../../location/mount-of.ts';
 import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
+import { readMark } from '../../records/move-marks.ts';
 import { hostReservePath } from '../../records/reserved-space.ts';
 import {
   type Finding,
@@ -37,7 +38,7 @@ export function lookAtImagePool(pool: Configured<ImageOptions>, request: LookReq
 
 async function readContents(
   pool: Configured<ImageOptions>,
-  { queue, wanted }: LookRequest,
+  { dataDirectory, queue, wanted }: LookRequest,
   location: FoundLocation,
 ): Promise<PoolContents> {
   const layout = new Layout(location.root);
@@ -50,7 +51,8 @@ async function readContents(
     hostBytes: backingFile === undefined ? 0n : await allocatedBytes(queue, hostReservePath(backingFile)),
   };
   const source = new ImageSpace({ queue, layout, cloning, backingFile, reserve, templates: onlySeen(templates) });
-  const held = await lookAtRecords(pool, { reader: new FileRecords({ queue, layout }), source, wanted });
+  const marks = { readMark: (id: SnapshotId) => readMark({ layout, queue }, id), queue, dataDirectory };
+  const held = await lookAtRecords(pool, { reader: new FileRecords({ queue, layout }), source, wanted, marks });
   const changedBlocks = await changedBlocksIn(queue, layout, cloning);
   return {
     ...held,

@@ -3,7 +3,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { type LockHolder, lockHolders } from '../../../kernel/process/lock.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
-import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
+import { parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import type { RecordReader } from '../../backend.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
@@ -26,6 +26,7 @@ import { lookAtThinPool, thinFinding } from './thin/look.ts';
 import { ThinSpace } from './thin/space.ts';
 import { thinTraits } from './thin/traits.ts';
 import { linearTraits } from './traits.ts';
+import { markIn } from './transfer.ts';
 
 /** Looks at a volume group by one report of LVM. */
 export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookRequest): Promise<PoolSight> {
@@ -58,7 +59,7 @@ export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookR
 
 async function readContents(
   pool: Configured<LvmOptions>,
-  { queue, wanted }: LookRequest,
+  { dataDirectory, queue, wanted }: LookRequest,
   state: GroupState,
   mapper: DeviceMapper,
 ): Promise<PoolContents> {
@@ -77,7 +78,8 @@ async function readContents(
   const overcommit = pool.own.thinPool?.overcommit ?? 1;
   const space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, { overcommit });
   const reader: RecordReader = { read: async () => readRecords(source), readTrash: async () => readLvTrash(source) };
-  const contents = await lookAtRecords(pool, { reader, source: space, wanted });
+  const marks = { readMark: async (id: SnapshotId) => markIn(group.find(id)), queue, dataDirectory };
+  const contents = await lookAtRecords(pool, { reader, source: space, wanted, marks });
   const shown = source.inState('volume').flatMap((lv): [VolumeId, Shown[]][] => {
     const id = parseVolumeId(lv.id ?? '');
     const mapped = findDevice(mapper, state, lv.name);

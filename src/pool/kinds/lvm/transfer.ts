@@ -85,7 +85,7 @@ export class LvmTransfer implements Transfer {
 }
 
 /** Null, a document that is not whole, is no mark that can be read. */
-function markIn(lv: OwnLv | undefined): string | undefined {
+export function markIn(lv: OwnLv | undefined): string | undefined {
   const text = lv && readDocument(moveDocument, lv.tags);
   return text === null ? '' : text;
 }
