@@ -1,5 +1,6 @@
 import { deadlineOf } from '../move/in-time.ts';
-import { type MovePlan, type Mover, type MoveSight, sightWithout } from '../move/mover.ts';
+import { type Mover, type MoveSight, sightWithout } from '../move/mover.ts';
+import type { MovePlan } from '../move/planner.ts';
 import { isOfSnapshots, type SnapshotsSight } from '../move/snapshots/snapshot-mover.ts';
 import { claimOf } from '../volume/claim.ts';
 import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';

@@ -3,39 +3,32 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
 import { type CopyState, type LaterCopy, type PoolMoves, VolumeWentOn } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
-import type { FoundVolume, Pools } from '../pool/pools.ts';
-import { storedBytes } from '../volume/encryption.ts';
-import {
-  Aborted,
-  AlreadyExists,
-  FailedPrecondition,
-  InvalidArgument,
-  NotFound,
-  Unavailable,
-} from '../volume/errors.ts';
+import type { Pools } from '../pool/pools.ts';
+import { Aborted, FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { isVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import type { Noted } from '../volume/move/rule.ts';
-import type { VolumeRecord } from '../volume/record.ts';
-import { smaller } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import { finishCopy, requireNothing } from './finish.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, type LostPool, requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, type MoveProgress, Moving, readUnderBy } from './moving.ts';
-import type { SnapshotLeavings } from './nodes/snapshot-leavings.ts';
 import { BytesPerSecond } from './pace.ts';
-import { Sickness } from './sickness.ts';
-import type { OtherNode } from './snapshots/held.ts';
 import {
-  type AfterRemoval,
-  SnapshotMover,
-  type SnapshotsPlan,
-  type SnapshotsSight,
-} from './snapshots/snapshot-mover.ts';
+  type CopySight,
+  type PeerOrder,
+  type Peers,
+  planMs,
+  requirePeers,
+  snapshotsAt,
+  type TrashedCopy,
+} from './peers.ts';
+import { type MovePlan, Planner } from './planner.ts';
+import { Sickness } from './sickness.ts';
+import { type AfterRemoval, SnapshotMover, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
 import {
   leftPool,
   MoveEnded,
@@ -45,13 +38,11 @@ import {
   NotConnected,
   PoolSource,
   removeSnapshots,
-  type SourcePlan,
   type SourceSight,
 } from './source.ts';
 import { switched } from './switched.ts';
 import { latestTrashed } from './trashed-copy.ts';
 import { Reached } from './tree/progress.ts';
-import { hasMoreThanItsSize, moreThanItsSize } from './tree/room.ts';
 
 export interface MoverOptions {
   readonly pools: Pools;
@@ -73,86 +64,6 @@ export interface MoverOptions {
   readonly peers?: Peers | undefined;
   /** True if a pod of this node may use the volume, also one of a pool that is not there any more. */
   readonly isStaged?: ((id: VolumeId) => Promise<boolean>) | undefined;
-}
-
-/** The other nodes that volumes come from, and go to. */
-export interface Peers {
-  /** @throws NotConnected */
-  source(from: PeerMove, signal: AbortSignal): MoveSource;
-  /** The snapshots of a volume there. @throws NotConnected */
-  snapshots(from: PeerMove, signal: AbortSignal): OtherNode;
-  /** The snapshots that follow their volume to other nodes. */
-  readonly leavingSnapshots: Pick<SnapshotLeavings, 'cancel' | 'endReads' | 'nodeFor' | 'removed'>;
-  /** The node that the volume is being moved to; undefined: none. */
-  leavingFor(id: VolumeId): string | undefined;
-  /** The moves to other nodes, running and ended. */
-  leaving(): readonly MoveJob[];
-  /** @returns undefined if it is moving to no other node. @throws FailedPrecondition once it was handed over */
-  cancelLeaving(id: VolumeId): Promise<MoveJob | undefined>;
-  /** The node that it was handed over to is lost, and the copy was taken back. */
-  takenBack(id: VolumeId): Promise<void>;
-  /** The node that it was handed over to has it. */
-  arrived(id: VolumeId, node: string): Promise<void>;
-  /** Ends the move of a volume that was deleted here. */
-  forgetDeleted(id: VolumeId): Promise<void>;
-}
-
-/** A move from another node. */
-export interface PeerMove {
-  readonly id: VolumeId;
-  readonly moveId: string;
-  readonly node: string;
-}
-
-/** The order of a move from another node. */
-export interface PeerOrder extends PeerMove {
-  readonly ticket: string;
-  /** undefined: the pool of the same name, else the default one, else any that can have it. */
-  readonly to: string | undefined;
-  readonly limitBytesPerSecond: bigint | undefined;
-  /** Its snapshots there follow it. If the volume is here already, those alone. */
-  readonly withSnapshots?: boolean | undefined;
-}
-
-/** The copy of a volume that a node has. */
-export interface CopySight {
-  /** Every copy of an earlier one is an earlier copy, also where there is none here by now. 0: nothing is known of any. */
-  readonly generation: number;
-  /** It is the volume, fenced or not. */
-  readonly isVolume: boolean;
-  /** False: no pool has a copy. undefined: the driver is older, and does not say it. */
-  readonly isHere?: boolean | undefined;
-  /** The other node that may have the volume, if there is no copy here, or none that is the volume. */
-  readonly elsewhere?: string | undefined;
-  /** When the volume was made, in RFC 3339: copies of one volume say the same. */
-  readonly createdAt?: string | undefined;
-  /** The copy in the trash that a restore takes; undefined: there is none, or the driver is older, and does not say it. */
-  readonly trashed?: TrashedCopy | undefined;
-}
-
-export interface TrashedCopy extends Pick<CopySight, 'createdAt' | 'generation'> {
-  /** The other node that may have the volume. */
-  readonly elsewhere?: string | undefined;
-}
-
-/** A move before it starts. */
-export interface MovePlan {
-  readonly record: VolumeRecord;
-  /** The pool that it leaves, and its node if that is another one. */
-  readonly from: string;
-  readonly node: string | undefined;
-  readonly to: string;
-  /** The record that it would have there. */
-  readonly arrival: VolumeRecord;
-  /** The bytes that it takes now: about what the first round copies. */
-  readonly usedBytes: bigint;
-  /** False: its pool cannot tell changed blocks, and it is copied while it is not in use. */
-  readonly isCopiedInUse: boolean;
-  readonly isInUse: boolean;
-  /** The number of its snapshots in the pool that it leaves. */
-  readonly snapshots: number;
-  /** Set if its snapshots follow it. */
-  readonly following?: SnapshotsPlan | undefined;
 }
 
 /** A move, and how far it has come; undefined: it does not run. */
@@ -223,9 +134,6 @@ const forgetEveryMs = 600_000;
 /** The time for which a deletion waits until the moves are known that an earlier driver has left. */
 const readyMs = 5_000;
 
-/** The time for a few short calls at the source. */
-const planMs = 30_000;
-
 /** The time within which a move is given up, or stays. The controller waits a little longer for the answer. */
 const cancelMs = 20_000;
 
@@ -243,6 +151,7 @@ export class Mover {
   readonly #options: MoverOptions;
   readonly #jobs: MoveJobs;
   readonly #snapshots: SnapshotMover;
+  readonly #planner: Planner;
   readonly #leftVolumes: LeftVolumes;
   readonly #runs = new Map<VolumeId, Run>();
   /** Moves that have ended, one for each volume. */
@@ -263,6 +172,8 @@ export class Mover {
     this.#options = options;
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue);
     this.#snapshots = new SnapshotMover(options);
+    const running = (id: VolumeId) => this.#runs.get(id)?.job;
+    this.#planner = new Planner({ ...options, snapshots: this.#snapshots, running });
     const jobOf = (id: VolumeId) => {
       const running = this.#runs.get(id)?.job ?? this.#left.get(id);
       const job = running ?? this.#ended.get(id);
@@ -365,119 +276,14 @@ export class Mover {
   }
 
   /** @throws NotFound, FailedPrecondition, InvalidArgument: why it cannot move there; nothing is changed */
-  async plan(id: VolumeId, to: string, withSnapshots = false): Promise<MovePlan> {
-    const { movesSnapshots, pools } = this.#options;
-    const running = this.#runs.get(id);
-    if (running !== undefined) throw alreadyMoving(running.job);
-    if (withSnapshots && movesSnapshots !== true) throw movesNone();
-    const { pool: from, record } = await pools.require(id);
-    const target = pools.get(to);
-    const following = withSnapshots ? await this.#snapshots.plan(id, target) : undefined;
-    if (target.name === from.name) {
-      if (following === undefined || following.moving.length === 0) {
-        const rest = following === undefined ? '' : ', and no other pool has a snapshot of it that can move';
-        throw new InvalidArgument(`volume ${id} is in pool ${to} already${rest}.`);
-      }
-      await requireRoom(target, following, undefined);
-      return restOf(record, from.name, following);
-    }
-    const { why } = await movesOf(from).stateOf(id);
-    // The fence of a move that failed, whose end this one does.
-    if (why !== undefined)
-      throw new FailedPrecondition(
-        `volume ${id} of pool ${from.name} waits for the end of another move: see holdfast move status.`,
-      );
-    const leaving = this.#options.peers?.leavingFor(id);
-    if (leaving !== undefined)
-      throw new FailedPrecondition(`volume ${id} is moving to node ${leaving}: see holdfast move status.`);
-    const arrival = await movesOf(target).recordFor(record);
-    await requireRoom(target, following, arrival);
-    const plan = await this.#poolSource(from, { id, moveId: '' }).describe();
-    if (plan === undefined) throw new NotFound(`volume ${id} is not in pool ${from.name} any more.`);
-    requireItsSize(plan);
-    return { ...planOf(plan, { node: undefined, to: target, arrival }), following };
+  plan(id: VolumeId, to: string, withSnapshots = false): Promise<MovePlan> {
+    return this.#planner.plan(id, to, withSnapshots);
   }
 
   /** Plans a move from another node. Nothing is changed. */
   async planFrom(order: Omit<PeerOrder, 'limitBytesPerSecond' | 'ticket'>): Promise<MovePlan> {
-    const { id, moveId, node, to, withSnapshots } = order;
     this.#requireReady();
-    const running = this.#runs.get(id);
-    if (running !== undefined) throw alreadyMoving(running.job);
-    if (withSnapshots === true && this.#options.movesSnapshots !== true) throw movesNone();
-    const snapshots = withSnapshots === true ? this.#snapshotsAt(order) : undefined;
-    const here = snapshots && (await this.#options.pools.find(id));
-    if (here !== undefined && snapshots !== undefined) return this.#planRest(here, snapshots, to);
-    const plan = await this.#peers.source({ id, moveId, node }, AbortSignal.timeout(planMs)).describe();
-    if (plan === undefined) throw new NotFound(`There is no volume ${id} on node ${node}.`);
-    if (plan.state.why !== undefined && plan.state.mark.fence?.moveId !== moveId) {
-      throw new FailedPrecondition(
-        `volume ${id} of node ${node} is not the valid copy, or waits for the end of another move.`,
-      );
-    }
-    requireItsSize(plan);
-    const { arrival, following, pool } = await this.#roomFor(plan, to, snapshots);
-    await movesOf(pool).requireNotPast(id, plan.state.mark);
-    return { ...planOf(plan, { node, to: pool, arrival }), following };
-  }
-
-  #snapshotsAt({ id, moveId, node }: PeerMove): OtherNode {
-    return this.#peers.snapshots({ id, moveId, node }, AbortSignal.timeout(planMs));
-  }
-
-  /** The volume is here already, and its snapshots on another node are not. */
-  async #planRest({ pool, record }: FoundVolume, from: OtherNode, to: string | undefined): Promise<MovePlan> {
-    const { id } = record;
-    if (to !== undefined && to !== pool.name) {
-      throw new FailedPrecondition(
-        `volume ${id} is in pool ${pool.name} of this node: its snapshots follow it there, and not to pool ${to}.`,
-      );
-    }
-    const following = await this.#snapshots.plan(id, pool, from);
-    if (following.moving.length === 0) {
-      throw new InvalidArgument(
-        `volume ${id} is on this node, and node ${from.node} has no snapshot of it that can move.`,
-      );
-    }
-    await requireRoom(pool, following, undefined);
-    return { ...restOf(record, pool.name, following), node: from.node };
-  }
-
-  /** The pool that a volume from another node goes to. */
-  async #roomFor(
-    { pool: from, record }: SourcePlan,
-    to: string | undefined,
-    snapshots: OtherNode | undefined,
-  ): Promise<{ pool: Pool; arrival: VolumeRecord; following: SnapshotsPlan | undefined }> {
-    const { pools } = this.#options;
-    if ((await pools.find(record.id)) !== undefined)
-      throw new AlreadyExists(`volume ${record.id} is on this node already.`);
-    const usual = [from, pools.defaultName, ...pools.names()].filter((name) => pools.names().includes(name));
-    let problem: unknown;
-    for (const name of to === undefined ? new Set(usual) : [to]) {
-      try {
-        const pool = pools.get(name);
-        if (to === undefined && name !== from && pool.traits.isOneVolume === true) {
-          problem ??= new FailedPrecondition(
-            `pool ${name} is a whole disk: a volume moves there if its name is given (--to-pool).`,
-          );
-          continue;
-        }
-        const arrival = await movesOf(pool).recordFor(record);
-        const following = snapshots && (await this.#snapshots.plan(record.id, pool, snapshots));
-        await requireRoom(pool, following, arrival);
-        return { pool, arrival, following };
-      } catch (error) {
-        problem = error;
-      }
-    }
-    throw problem ?? new FailedPrecondition('this node has no pool.');
-  }
-
-  get #peers(): Peers {
-    const { peers } = this.#options;
-    if (peers !== undefined) return peers;
-    throw new FailedPrecondition('this node moves no volumes from other nodes: HOLDFAST_MOVE_ADDRESS is not set.');
+    return await this.#planner.planFrom(order);
   }
 
   /** Starts a move from another node, or resumes it. */
@@ -485,17 +291,18 @@ export class Mover {
     const { id, moveId } = order;
     return this.#options.objects.run(turnOf(id), 'the start of a move', moveId, async () => {
       const { limitBytesPerSecond, node, ticket, withSnapshots } = order;
+      const { peers, pools } = this.#options;
       const plan = await this.planFrom(order);
       // The snapshots may be taken from there, also after a restart of either.
-      if (withSnapshots === true) await this.#snapshotsAt(order).begin();
-      if (withSnapshots === true && (await this.#options.pools.find(id)) !== undefined) {
+      if (withSnapshots === true) await snapshotsAt(peers, order).begin();
+      if (withSnapshots === true && (await pools.find(id)) !== undefined) {
         const startedAt = new Date().toISOString();
         const rest = { ...{ moveId, id, from: plan.from, to: plan.to, node, ticket, startedAt }, limitBytesPerSecond };
         const snapshots = await this.#snapshots.launch({ ...rest, state: 'running' });
         return { plan, sight: { ...sightWithout(endedOf(snapshots)), snapshots } };
       }
       // Its source notes that it has begun, so that the move goes on after a restart of either of them.
-      const sight = await this.#peers.source({ id, moveId, node }, AbortSignal.timeout(planMs)).look();
+      const sight = await requirePeers(peers).source({ id, moveId, node }, AbortSignal.timeout(planMs)).look();
       const before = this.#ended.get(id);
       if (before?.state === 'failed' && before.moveId !== moveId) await this.#discard(before);
       else if (before?.state === 'failed' && before.to !== plan.to) {
@@ -1174,20 +981,17 @@ export class Mover {
   }
 
   #sourceOf(job: MoveJob, signal: AbortSignal): MoveSource {
+    const { objects, peers, pools } = this.#options;
     const { id, moveId, node } = job;
-    if (node !== undefined) return this.#peers.source({ id, moveId, node }, signal);
-    return this.#poolSource(leftPool(this.#options.pools, job), { id, moveId }, signal);
-  }
-
-  #poolSource(pool: Pool, { id, moveId }: Omit<PeerMove, 'node'>, signal = AbortSignal.timeout(planMs)): PoolSource {
-    return new PoolSource({ pool, id, moveId, objects: this.#options.objects, signal });
+    if (node !== undefined) return requirePeers(peers).source({ id, moveId, node }, signal);
+    return new PoolSource({ pool: leftPool(pools, job), id, moveId, objects, signal });
   }
 
   /** Another node hears that they do not follow a volume which stays. Never rejects. */
   async #leaveSnapshots({ id, moveId, node }: MoveJob): Promise<void> {
     if (node === undefined) return;
     try {
-      await this.#snapshotsAt({ id, moveId, node }).end('cancelled');
+      await snapshotsAt(this.#options.peers, { id, moveId, node }).end('cancelled');
     } catch {
       // An order that has left nothing else there keeps no other one back.
     }
@@ -1413,37 +1217,6 @@ export function sightWithout(job: MoveJob): MoveSight {
   return { job, progress: undefined, trouble: undefined, isUnconnected: false };
 }
 
-interface Arrival {
-  readonly node: string | undefined;
-  readonly to: Pool;
-  readonly arrival: VolumeRecord;
-}
-
-function planOf(
-  { hasChanges, isUsed, pool, record, snapshots, usedBytes }: SourcePlan,
-  { arrival, node, to }: Arrival,
-): MovePlan {
-  return {
-    ...{ record, from: pool, node, to: to.name, arrival, usedBytes, snapshots },
-    ...{ isCopiedInUse: hasChanges, isInUse: isUsed },
-  };
-}
-
-/** The copy of a directory would end above its size, when all of it but a little has been copied. @throws FailedPrecondition */
-function requireItsSize({ record, state, usedBytes }: SourcePlan): void {
-  // One that is fenced is on its way.
-  if (state.why !== undefined) return;
-  if (hasMoreThanItsSize(record, usedBytes)) throw new FailedPrecondition(moreThanItsSize);
-}
-
-/** The plan of a volume that is there, and some of whose snapshots are not. */
-function restOf(record: VolumeRecord, pool: string, following: SnapshotsPlan): MovePlan {
-  return {
-    ...{ record, from: pool, node: undefined, to: pool, arrival: record, usedBytes: 0n },
-    ...{ isCopiedInUse: true, isInUse: false, snapshots: 0, following },
-  };
-}
-
 /** True if these are snapshots of the volume that followed it then, or later. Those from another node were ordered with that move. */
 function isAfter({ job }: SnapshotsSight, move: MoveSight): boolean {
   if (job.id !== move.job.id) return false;
@@ -1466,35 +1239,9 @@ function endedOf({ job }: SnapshotsSight): MoveJob {
   return rest;
 }
 
-/** @param arrival undefined: the volume is there @throws FailedPrecondition */
-async function requireRoom(
-  target: Pool,
-  following: SnapshotsPlan | undefined,
-  arrival: VolumeRecord | undefined,
-): Promise<void> {
-  const { availableBytes: freeBytes } = await target.capacity();
-  const [volumeBytes, snapshotBytes] = [arrival ? storedBytes(arrival) : 0n, following?.neededBytes ?? 0n];
-  // The part that a failed move has left there is of this volume, too.
-  const thereBytes = arrival ? await movesOf(target).comingBytes(arrival.id) : 0n;
-  const availableBytes = freeBytes + smaller(thereBytes, volumeBytes);
-  if (volumeBytes + snapshotBytes <= availableBytes) return;
-  const snapshots = snapshotBytes === 0n ? '' : `, its snapshots up to ${snapshotBytes}`;
-  throw new FailedPrecondition(
-    arrival === undefined
-      ? `The snapshots do not fit into pool ${target.name}: they need up to ${snapshotBytes} bytes, and ${availableBytes} are available.`
-      : `volume ${arrival.id} does not fit into pool ${target.name}: it needs ${volumeBytes} bytes${snapshots}, and ${availableBytes} are available.`,
-  );
-}
-
 /** The copies of a volume in these pools. */
 function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool: Pool; readonly state: CopyState }[]> {
   return Promise.all(pools.map(async (pool) => ({ pool, state: await movesOf(pool).stateOf(id) })));
-}
-
-function movesNone(): FailedPrecondition {
-  return new FailedPrecondition(
-    'Snapshots follow a volume only where the driver has HOLDFAST_MOVE_SNAPSHOTS=true: this is not finished, and can lose them.',
-  );
 }
 
 function waitsForTurn({ title }: MoveSource): string {
@@ -1515,10 +1262,6 @@ function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable {
 
 function starting(): Unavailable {
   return new Unavailable('the driver is starting, and its moves are not known yet; try again.');
-}
-
-function alreadyMoving({ id, to }: MoveJob): FailedPrecondition {
-  return new FailedPrecondition(`volume ${id} is moving to pool ${to} already: see holdfast move status.`);
 }
 
 function handedOverTo({ id, to }: MoveJob): FailedPrecondition {

@@ -24,7 +24,7 @@ import {
   takingBackMs,
 } from '../../src/fleet/kubernetes/taken-back.ts';
 import type { ChangeWishes } from '../../src/fleet/view/request.ts';
-import type { CopySight } from '../../src/move/mover.ts';
+import type { CopySight } from '../../src/move/peers.ts';
 import { FailedPrecondition, Unavailable } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { topologyKey } from '../../src/volume/topology.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { Mover, type MoveSight, type Peers } from '../../src/move/mover.ts';
+import { Mover, type MoveSight } from '../../src/move/mover.ts';
+import type { Peers } from '../../src/move/peers.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';

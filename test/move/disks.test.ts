@@ -6,7 +6,7 @@ import { showPlan } from '../../src/admin/moving.ts';
 import { planLines } from '../../src/cli/move.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { writeAt } from '../../src/kernel/file/file.ts';
-import type { Peers } from '../../src/move/mover.ts';
+import type { Peers } from '../../src/move/peers.ts';
 import type { MoveSource } from '../../src/move/source.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { formatOf } from '../../src/pool/kinds/disk/label/payload.ts';

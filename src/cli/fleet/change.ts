@@ -9,7 +9,7 @@ import { readTakenBack, type TakenBack } from '../../fleet/kubernetes/taken-back
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
-import type { CopySight } from '../../move/mover.ts';
+import type { CopySight } from '../../move/peers.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
 import type { LostNode } from '../../volume/move/rule.ts';

@@ -9,7 +9,7 @@ import { TurnsByKey } from '../../volume/flow/turns.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs } from '../job.ts';
-import type { PeerMove } from '../mover.ts';
+import type { PeerMove } from '../peers.ts';
 import { leftPool, MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
 import { Reads } from './reads.ts';
 import { NotAdmitted, type Operation } from './wire.ts';

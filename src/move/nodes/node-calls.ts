@@ -8,7 +8,7 @@ import { readText } from '../../volume/flow/read-text.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import type { Piece } from '../copy.ts';
-import type { PeerMove } from '../mover.ts';
+import type { PeerMove } from '../peers.ts';
 import { NotConnected } from '../source.ts';
 import { type Frame, FramesAhead } from './frames.ts';
 import { ReadConnection } from './read-connection.ts';

@@ -4,7 +4,7 @@ import type { PoolLog } from '../../pool/log.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { MoveJob } from '../job.ts';
-import type { PeerMove, Peers } from '../mover.ts';
+import type { PeerMove, Peers } from '../peers.ts';
 import type { OtherNode } from '../snapshots/held.ts';
 import { type MoveSource, NotConnected } from '../source.ts';
 import type { Leavings } from './leavings.ts';

@@ -8,7 +8,7 @@ import { InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { readText } from '../../volume/flow/read-text.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
-import type { PeerMove } from '../mover.ts';
+import type { PeerMove } from '../peers.ts';
 import { MoveEnded, type ReadRequest } from '../source.ts';
 import { switched } from '../switched.ts';
 import type { Leavings } from './leavings.ts';

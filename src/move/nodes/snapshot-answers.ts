@@ -5,7 +5,7 @@ import { FailedPrecondition } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import { serializeSnapshot } from '../../volume/snapshot-record.ts';
-import type { PeerMove } from '../mover.ts';
+import type { PeerMove } from '../peers.ts';
 import type { PoolHeld } from '../snapshots/held.ts';
 import { patiently } from '../source.ts';
 import { type Heard, sendPieces } from './sending.ts';

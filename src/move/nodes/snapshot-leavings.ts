@@ -6,7 +6,7 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
-import type { PeerMove } from '../mover.ts';
+import type { PeerMove } from '../peers.ts';
 import { type CancelledLeaving, inOrder, PoolHeld } from '../snapshots/held.ts';
 import { MoveEnded, MoveForgotten } from '../source.ts';
 import { Reads } from './reads.ts';

@@ -20,8 +20,8 @@ import {
   type NamedSnapshot,
   type SnapshotsOfJob,
 } from '../job.ts';
-import type { Peers } from '../mover.ts';
 import { BytesPerSecond } from '../pace.ts';
+import type { Peers } from '../peers.ts';
 import { MoveEnded, movesOf, NotConnected, patiently } from '../source.ts';
 import { DeletedSnapshots } from './deleted-snapshots.ts';
 import { type CancelledLeaving, type Held, inOrder, type OtherNode, PoolHeld } from './held.ts';

@@ -127,7 +127,7 @@ export const moveRestMutants: readonly Mutant[] = [
   },
   {
     name: 'a volume moves to no node that has had a later copy with its id',
-    file: 'src/move/mover.ts',
+    file: 'src/move/planner.ts',
     text: 'await movesOf(pool).requireNotPast(id, plan.state.mark);',
     replacement: '',
     ...late,

@@ -239,7 +239,7 @@ export const moveMutants: readonly Mutant[] = [
   },
   {
     name: 'the plan of a move counts the space of the snapshots',
-    file: 'src/move/mover.ts',
+    file: 'src/move/planner.ts',
     killer: 'test/move/snapshots.test.ts',
     text: 'if (volumeBytes + snapshotBytes <= availableBytes) return;',
     replacement: 'if (volumeBytes <= availableBytes) return;',
@@ -1439,7 +1439,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a directory with more in it than its size is not begun to move',
     killer: 'test/move/directories.test.ts',
-    file: 'src/move/mover.ts',
+    file: 'src/move/planner.ts',
     text: 'if (hasMoreThanItsSize(record, usedBytes)) throw',
     replacement: 'if (usedBytes < 0n) throw',
     only: 'more in it than its size',
@@ -1716,10 +1716,10 @@ export const moveMutants: readonly Mutant[] = [
   },
   {
     name: 'snapshots follow only where that was turned on',
-    file: 'src/move/mover.ts',
+    file: 'src/move/planner.ts',
     killer: 'test/move/command.test.ts',
-    text: 'if (withSnapshots && movesSnapshots !== true) throw movesNone();',
-    replacement: '',
+    text: 'if (!withSnapshots || this.#options.movesSnapshots === true) return;',
+    replacement: 'return;',
     only: 'says why a volume cannot move',
   },
   {
@@ -2042,7 +2042,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'no whole disk is taken for a volume of another node unasked',
     ...disks,
-    file: 'src/move/mover.ts',
+    file: 'src/move/planner.ts',
     text: 'if (to === undefined && name !== from && pool.traits.isOneVolume === true) {',
     replacement: 'if (to === undefined && name === undefined) {',
     only: 'comes from another node',
@@ -2058,7 +2058,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a move to a disk that has failed finds room in what it has taken there',
     ...disks,
-    file: 'src/move/mover.ts',
+    file: 'src/move/planner.ts',
     text: 'const thereBytes = arrival ? await movesOf(target).comingBytes(arrival.id) : 0n;',
     replacement: 'const thereBytes = 0n;',
     only: 'goes on with the same command',
