@@ -9,7 +9,7 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { isVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
-import type { Noted } from '../volume/move/rule.ts';
+import { type CopyMark, mayHaveCommitted, type Noted } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
 import { finishCopy, requireNothing } from './finish.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, type LostPool, requireInTime } from './in-time.ts';
@@ -37,6 +37,7 @@ import {
   movesOf,
   NotConnected,
   PoolSource,
+  patiently,
   removeSnapshots,
   type SourceSight,
 } from './source.ts';
@@ -93,7 +94,7 @@ interface Order {
 
 /** A move that was given up. */
 export interface CancelledMove extends MoveJob {
-  /** All of the copy still waited at its target: it has never become the volume, on no disk. */
+  /** It has never become the volume at its target, on no disk. */
   readonly isUncommitted?: true | undefined;
 }
 
@@ -695,7 +696,8 @@ export class Mover {
         if (nothing === 'late')
           throw new Unavailable(`a disk of this node does not answer, and may have volume ${id}.`);
         await this.#requireNotStaged(id);
-        return this.#anyMoves().disclaim(id, { generation }, source, lostPool !== undefined);
+        const lost = lostPool === undefined ? 'node' : 'pool';
+        return this.#anyMoves().disclaim(id, { generation }, source, lost);
       });
     });
   }
@@ -987,6 +989,17 @@ export class Mover {
     return new PoolSource({ pool: leftPool(pools, job), id, moveId, objects, signal });
   }
 
+  /** A driver that was killed after the commit may not have noted that the volume is here. */
+  async #noteArrival({ id }: MoveJob): Promise<void> {
+    const { objects, pools } = this.#options;
+    if ((await this.noteOf(id))?.at === undefined) return;
+    await patiently({ objects, signal: this.#stopping.signal }, [id], async () => {
+      // Unless it was deleted meanwhile, or has gone on.
+      const here = await pools.find(id);
+      if (here !== undefined) await movesOf(here.pool).noteArrival(id);
+    });
+  }
+
   /** Another node hears that they do not follow a volume which stays. Never rejects. */
   async #leaveSnapshots({ id, moveId, node }: MoveJob): Promise<void> {
     if (node === undefined) return;
@@ -1007,6 +1020,7 @@ export class Mover {
     const { whole, ...rest } = job;
     const ended = endedJob(keepsWhole ? { ...rest, whole } : rest, state, reason);
     // Noted before the move has ended: a restart in between launches it again.
+    if (state === 'done' && job.node !== undefined) await this.#noteArrival(job);
     if (state === 'done' && job.withSnapshots === true) await this.#snapshots.launch(job);
     else if (job.withSnapshots === true) void this.#leaveSnapshots(job);
     await step('move/forget', () => this.#jobs.write(ended));
@@ -1100,12 +1114,7 @@ export class Mover {
       if ((await pools.find(id)) !== undefined) throw arrived(job);
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
-      if (asking !== undefined) {
-        // The commit takes it away, and from then on a disk may have the volume.
-        const isWaiting = target !== undefined && readUnderBy(await target.comingNote(id)) !== undefined;
-        await this.#askForUndo(job, node, target, asking);
-        if (isWaiting) asking.isUncommitted = true;
-      }
+      if (asking !== undefined) await this.#askForUndo(job, node, target, asking);
       await target?.discard(id);
     });
   }
@@ -1121,15 +1130,26 @@ export class Mover {
       if (state.why === 'given') {
         requireInTime(id, asking.deadline);
         await this.#requireNotStaged(id);
+        const isUncommitted = target !== undefined && (await this.#isUncommitted(target, id, state.mark));
         const word = await (target ?? this.#anyMoves()).disclaim(id, state.mark, node);
         asking.waitsFor = `this node has given up its copy, and node ${node} has not said that the volume is there again`;
         await source.takeBack(word);
+        if (isUncommitted) asking.isUncommitted = true;
       } else {
         asking.waitsFor = `node ${node}, which has the volume, has not ended its fence yet`;
         await source.open();
       }
     }
     await source.removeSnapshots();
+  }
+
+  /**
+   * True if no disk has the volume that was handed over with that mark: all of the copy still waits here, and this node has not noted, on
+   * another disk, that it may commit it. The disk here may be as it was before the commit.
+   */
+  async #isUncommitted(target: PoolMoves, id: VolumeId, given: CopyMark): Promise<boolean> {
+    const isWaiting = readUnderBy(await target.comingNote(id)) !== undefined;
+    return isWaiting && !mayHaveCommitted(given, await target.noted(id));
   }
 
   /** All pools of the node share its notes. @throws Unavailable */

@@ -402,7 +402,7 @@ export class Moving {
     const shape = await this.#to.recordFor(record);
     const { readUnder } = this.#content;
     await this.#source.handOver({ moveId, fenceId }, async (answer) => {
-      await incoming.commit(shape, { moveId, readUnder }, answer);
+      await incoming.commit(shape, { mark: { moveId, readUnder }, answer, from: this.#source.node });
       switched.publish({ volumeId: this.#parts.job.id });
       await incoming[Symbol.asyncDispose]();
     });

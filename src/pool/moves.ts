@@ -8,6 +8,7 @@ import type {
   CopyMark,
   DraftMark,
   Fence,
+  LostHere,
   LostNode,
   NewFence,
   Noted,
@@ -55,11 +56,13 @@ export interface PoolMoves {
   /**
    * Gives up the copy that could be committed here: the source takes it back. No pool of this node has the volume.
    * @param given the mark of the source
-   * @param isPoolLost the volume came here, and the disk of its pool is lost
+   * @param lost what is lost of this node: the volume may have come here, and moved on between its pools
    * @returns its word for the source
    * @throws VolumeWentOn
    */
-  disclaim(id: VolumeId, given: CopyMark, source: string, isPoolLost?: boolean): Promise<number>;
+  disclaim(id: VolumeId, given: CopyMark, source: string, lost?: LostHere): Promise<number>;
+  /** The volume is here, by a commit whose end may not have been noted. */
+  noteArrival(id: VolumeId): Promise<void>;
   /**
    * Asked before the source is fenced, and before it hands the volume over: what it gives can be committed here.
    * @param mark of the source
@@ -157,6 +160,8 @@ export interface PoolSnapshotMoves {
   takeBack(id: SnapshotId, word?: number | LostNode): Promise<void>;
   /** The note of this node, which all its pools share. */
   noted(id: SnapshotId): Promise<Noted>;
+  /** Like `PoolMoves.noteArrival`. */
+  noteArrival(id: SnapshotId): Promise<void>;
   /** Like `PoolMoves.requireNotPast`. */
   requireNotPast(id: SnapshotId, mark: CopyMark): Promise<void>;
   /** Like `PoolMoves.disclaim`. */
@@ -202,8 +207,12 @@ export interface IncomingSnapshot extends AsyncDisposable {
   wrote(range: ByteRange): void;
   /** Before it is handed over. @throws ResourceExhausted if what it shares leaves too little */
   confirm(): Promise<void>;
-  /** Its content is synced, and it becomes the snapshot, by one atomic step. @throws FailedPrecondition */
-  commit(draft: DraftMark, answer: Answer): Promise<void>;
+  /**
+   * Its content is synced, and it becomes the snapshot, by one atomic step.
+   * @param from the node that it comes from; undefined: a pool of this one
+   * @throws FailedPrecondition
+   */
+  commit(draft: DraftMark, answer: Answer, from: string | undefined): Promise<void>;
 }
 
 /** The copy of another node, by which one here is an earlier one. */
@@ -228,6 +237,14 @@ export interface CopyState {
   readonly why: Unusable | undefined;
 }
 
+/** The last step of a move at its target. */
+export interface Arrival {
+  readonly mark: DraftMark;
+  readonly answer: Answer;
+  /** The node that it comes from; undefined: a pool of this one. */
+  readonly from: string | undefined;
+}
+
 /** A volume on its way into a pool. Its space is held until it is disposed of. */
 export type Incoming = IncomingBytes | IncomingTree;
 
@@ -240,7 +257,7 @@ interface IncomingVolume extends AsyncDisposable {
   /** The volume may have grown meanwhile, or be thick by now. @throws ResourceExhausted */
   fit(record: VolumeRecord): Promise<void>;
   /** Its content is synced, and it becomes the volume, by one atomic step. @throws FailedPrecondition */
-  commit(record: VolumeRecord, draft: DraftMark, answer: Answer): Promise<void>;
+  commit(record: VolumeRecord, arrival: Arrival): Promise<void>;
   /**
    * The same by the word of an operator: its source is lost. All pools of this node are open, and none has the volume.
    * @param lost the node that was its source; undefined: a pool of this node

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
+import { z } from 'zod';
 import type { StepName } from '../../src/volume/step.ts';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { eventually } from '../support/eventually.ts';
@@ -21,8 +22,10 @@ describe('drivers and a controller that are killed while a volume moves between 
     ['target', 'move/progress', 1],
     ['target', 'move/progress', 2],
     ['target', 'move/progress', 4],
+    ['target', 'move/generation', 1],
     ['target', 'move/complete', 1],
     ['target', 'move/commit', 1],
+    ['target', 'move/generation', 2],
     ['target', 'move/forget', 1],
     ['source', 'move/note', 1],
     ['source', 'move/fence', 1],
@@ -37,6 +40,11 @@ describe('drivers and a controller that are killed while a volume moves between 
     const viewer = new Viewer(fleet.api, 'operator', everything);
     const id = await created(fleet);
     let [from, to] = ['node-a', 'node-b'];
+    /** The note of a node, by which it has the volume, or has handed it over. */
+    const noteOf = (name: string) => {
+      const path = `${fleet.node(name).driver.dataDirectory}/moved/${id}.json`;
+      return z.object({ generation: z.int(), at: z.string().optional() }).parse(JSON.parse(readFileSync(path, 'utf8')));
+    };
     for (const [end, step, pass] of points) {
       for (const when of ['before', 'after'] as const) {
         await t.test(`${when} ${step} ${pass} at the ${end}`, async () => {
@@ -65,6 +73,8 @@ describe('drivers and a controller that are killed while a volume moves between 
           assert.equal(await use(fleet, to, id, false), digest);
           const left = readdirSync(fleet.node(from).scratch.join('pool', 'volumes'));
           assert.ok(!left.includes(id), 'the source still has it');
+          assert.deepEqual([noteOf(to).at, noteOf(from).at], [undefined, to]);
+          assert.equal(noteOf(to).generation, noteOf(from).generation);
           await assert.rejects(use(fleet, from, id, false), /There is no volume/);
           [from, to] = [to, from];
         });

@@ -45,10 +45,10 @@ const usual: Omit<ChangeWishes, 'change' | 'node' | 'volume'> = {
 };
 
 /** The PersistentVolume of the volume, which names that node. */
-function pvOn(node: string): object {
+function pvOn(node: string, volumeHandle: string = volumeId): object {
   const expression = { key: topologyKey, operator: 'In', values: [node] };
   return {
-    csi: { driver: 'holdfast.csi.dev', volumeHandle: volumeId },
+    csi: { driver: 'holdfast.csi.dev', volumeHandle },
     nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [expression] }] } },
   };
 }
@@ -515,7 +515,7 @@ describe('a note that a volume may have been taken back', () => {
     known.away('c');
     known.forget(['b', 'c']);
     await assert.rejects(restore(), /it is used/);
-    assert.deepEqual([asked, orders.map(({ words }) => words)], [['c', 'a'], [1]]);
+    assert.deepEqual([asked, orders.map(({ words }) => words)], [['a', 'c', 'a', 'a'], [1]]);
   });
 
   test('goes at once if the copy still waited at its target, and the one before it stands again', async () => {
@@ -565,8 +565,7 @@ describe('a note that a volume may have been taken back', () => {
     known.expect(['a', 'b', 'c']);
     for (const node of ['a', 'b', 'c']) tell(known, node, []);
     const copy: CopySight = { generation: 1, isVolume: false, isHere: true, elsewhere: 'b', createdAt };
-    let handed: HandedOver | undefined = { to: 'a', generation: 1 };
-    let told: object[] = [];
+    let handed: HandedOver | undefined = { at: 'a', generation: 1 };
     const sent = new FailedPrecondition('it was sent.');
     const calls = {
       call: () => Promise.reject(sent),
@@ -581,7 +580,7 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => told, copyAt: async () => copy, disclaim: async () => 4 },
+            ...{ list: () => [], copyAt: async () => copy, disclaim: async () => 4 },
             handedOverBy: async () => handed,
           } as unknown as FleetMoves,
           sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
@@ -592,19 +591,103 @@ describe('a note that a volume may have been taken back', () => {
       );
     await assert.rejects(cancel(), sent);
     const refused = { name: 'FailedPrecondition', message: /may be on node c, which its PersistentVolume names/ };
-    // It has got the volume again.
-    told = [{ node: 'c', moveId: 'm', move: { id: volumeId, fromNode: 'd', state: 'done', startedAt: createdAt } }];
-    await assert.rejects(cancel(), refused);
-    told = [];
     for (const other of [
       undefined,
-      { to: 'b', generation: 1 },
-      { to: 'a', generation: 0 },
-      { to: 'a', generation: 2 },
+      { at: 'b', generation: 1 },
+      { at: 'a', generation: 0 },
+      { at: 'a', generation: 2 },
     ]) {
       handed = other;
       await assert.rejects(cancel(), refused);
     }
+    double.known.answers.delete('/persistentvolumes');
+  });
+
+  test('of a third node, which is not lost, stands against each word of another one, unless the copy is later', async () => {
+    const fleet = (...lost: readonly string[]) => {
+      const state = new FleetState();
+      state.expect(['a', 'c', 'e']);
+      state.forget(lost);
+      for (const node of ['a', 'c', 'e']) if (!lost.includes(node)) tell(state, node, []);
+      return state;
+    };
+    let known = fleet();
+    let trashed = { generation: 2, elsewhere: 'c', createdAt };
+    const sent = new FailedPrecondition('it was sent.');
+    const call = () => Promise.reject(sent);
+    const restore = (changes: Partial<ChangeWishes>) =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: {
+            ...{ list: () => [], disclaim: async () => 5, handedOverBy: async () => undefined },
+            copyAt: async () => ({ generation: 1, isVolume: false, isHere: false, elsewhere: 'c', trashed }),
+          } as unknown as FleetMoves,
+          sessions: { get: () => ({ calls: { call } }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'restore', node: 'a', volume: volumeId, ...changes },
+        {} as Output,
+        new AbortController().signal,
+      );
+    const { at } = await noteTakingBack(api, place, { volumeId, node: 'e', lostNode: 'c' });
+    await confirmTakenBack(api, place, volumeId, { at, generation: 1_000_002, createdAt });
+    const withoutPool = { lostPool: 'data' };
+    const refused = { name: 'FailedPrecondition', message: /was taken back by node e, and the copy on node a is/ };
+    await assert.rejects(restore(withoutPool), refused);
+    assert.equal((await noted())?.node, 'e');
+    // It has come from there since.
+    trashed = { ...trashed, generation: 1_000_003 };
+    await assert.rejects(restore(withoutPool), sent);
+    trashed = { ...trashed, generation: 2 };
+    known = fleet('c');
+    await assert.rejects(restore({ lostNode: 'c' }), refused);
+    trashed = { ...trashed, createdAt: '2026-10-01T10:00:00.000Z' };
+    await assert.rejects(restore({ lostNode: 'c' }), /was made again since the one of this copy/);
+    trashed = { ...trashed, createdAt };
+    known = fleet('c', 'e');
+    await assert.rejects(restore({ lostNode: 'c' }), sent);
+  });
+
+  test('is not made over a node to which the volume has come back, also once its moves are forgotten', async () => {
+    using disks = new Scratch('came-back');
+    const broker = new Broker();
+    await using a = await MovingNode.open(disks, broker, 'a');
+    await using b = await MovingNode.open(disks, broker, 'b');
+    await using c = await MovingNode.open(disks, broker, 'c');
+    const { id } = blockSpec;
+    await filled(c);
+    await moveAlong(id, c, a, b, c);
+    // Node c has the volume, and its disk is away; node b is lost.
+    const known = new FleetState();
+    known.expect(['a', 'b', 'c']);
+    known.forget(['b']);
+    for (const node of ['a', 'c']) tell(known, node, []);
+    const items = [{ metadata: { name: 'pv' }, spec: pvOn('c', id) }];
+    double.known.answers.set('/persistentvolumes', [200, { metadata: {}, items }]);
+    const nodes: Readonly<Record<string, MovingNode>> = { a, b, c };
+    const sent = new FailedPrecondition('it was sent.');
+    const restore = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: {
+            ...{ list: () => [], copyAt: async () => a.mover.copyOf(id) },
+            async handedOverBy(node: string) {
+              const { at, generation = 0 } = (await nodes[node]?.mover.noteOf(id)) ?? {};
+              return at === undefined ? undefined : { at, generation };
+            },
+          } as unknown as FleetMoves,
+          sessions: { get: () => ({ calls: { call: () => Promise.reject(sent) } }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'restore', node: 'a', volume: id, lostNode: 'b' },
+        {} as Output,
+        new AbortController().signal,
+      );
+    await assert.rejects(restore(), {
+      name: 'FailedPrecondition',
+      message: /may be on node c, which its PersistentVolume names/,
+    });
+    assert.deepEqual(await c.mover.noteOf(id), { generation: 3, node: 'node' });
     double.known.answers.delete('/persistentvolumes');
   });
 

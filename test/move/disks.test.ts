@@ -285,7 +285,11 @@ describe('a volume that is a disk, or becomes one', () => {
     {
       await using incoming = await receive(again);
       assert.deepEqual([incoming.isNew, incoming.noted], [false, `${moveId}\nhalf`]);
-      await incoming.commit(spec as never, { moveId, readUnder: fence.fenceId }, { ...fence, generation: 1 });
+      await incoming.commit(spec as never, {
+        mark: { moveId, readUnder: fence.fenceId },
+        answer: { ...fence, generation: 1 },
+        from: undefined,
+      });
     }
     assert.equal((await again.find(id))?.id, id);
     await again.close();

@@ -386,7 +386,11 @@ describe('a move between two pools of a node', () => {
     await movesOf(pool).close(id, fence);
     {
       await using incoming = await other.receive(record, 'lost');
-      await incoming.commit(record, { moveId: 'lost', readUnder: 'fence' }, await movesOf(pool).give(id, fence));
+      await incoming.commit(record, {
+        mark: { moveId: 'lost', readUnder: 'fence' },
+        answer: await movesOf(pool).give(id, fence),
+        from: undefined,
+      });
     }
     assert.equal(await node.where(), 'xfs');
     await node.mover.cancel(id);

@@ -520,8 +520,12 @@ describe('a cancel after the hand-over', () => {
     await assert.rejects(b.mover.cancel(id), /is not moving; its last move was cancelled at 2/);
   });
 
-  test('says whether the copy still waited at its target: else a disk may have it as the volume', async () => {
-    for (const isThere of [true, false]) {
+  test('says whether the copy still waited at its target, and had not come: else a disk may have it as the volume', async () => {
+    for (const [isThere, hasCome] of [
+      [true, false],
+      [false, false],
+      [true, true],
+    ]) {
       using scratch = new Scratch('nodes');
       const broker = new Broker();
       await using a = await MovingNode.open(scratch, broker, 'a');
@@ -529,8 +533,10 @@ describe('a cancel after the hand-over', () => {
       await handedOver(a, b);
       const note = mock.method(movesOf(b.pool), 'comingNote', async () => undefined);
       if (isThere) note.mock.restore();
+      // The disk of its pool is as it was before the commit.
+      if (hasCome) mock.method(movesOf(b.pool), 'noted', async () => ({ generation: 1, at: 'a', node: 'node' }));
       const { isUncommitted, state } = await b.mover.cancel(id);
-      assert.deepEqual([state, isUncommitted], ['cancelled', isThere ? true : undefined]);
+      assert.deepEqual([state, isUncommitted], ['cancelled', isThere && !hasCome ? true : undefined]);
       await using _usable = await deviceOf(a, id);
     }
   });
@@ -706,13 +712,16 @@ describe('a node that has lost its pool after a volume has come to it', () => {
       await assert.rejects(b.mover.disclaim(id, generation, 'a'), /knows of the move of volume .*, which is done/);
       await assert.rejects(b.mover.disclaim(id, generation, 'a', 'x'), /came to pool data of this node, and not to/);
       await assert.rejects(b.mover.disclaim(id, generation, 'a', 'data'), /is still staged on this node/);
-      assert.equal((await movesOf(b.pool).noted(id)).generation, 0);
+      const { at, generation: noted } = await movesOf(b.pool).noted(id);
+      assert.deepEqual([at, noted], [undefined, 1]);
     }
     let word: number;
     {
       await using b = await MovingNode.open(scratch, broker, 'b');
       word = await b.mover.disclaim(id, generation, 'a', 'data');
       assert.equal(await b.mover.disclaim(id, generation, 'a', 'data'), word);
+      // Also if its notes are lost, and the disk has a copy that has moved on.
+      assert.ok(word > 1_000_000, `${word}`);
     }
     await restore(a, word);
     assert.equal(await digestIn(a), before);

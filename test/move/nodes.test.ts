@@ -380,7 +380,7 @@ describe('a move between two nodes', () => {
     const record = await movesOf(b.pool).recordFor((await a.pool.find(id)) ?? assert.fail());
     {
       await using incoming = await movesOf(b.pool).receive(record, moveId);
-      await incoming.commit(record, { moveId, readUnder: fence.fenceId }, answer);
+      await incoming.commit(record, { mark: { moveId, readUnder: fence.fenceId }, answer, from: 'a' });
     }
     assert.deepEqual(await b.mover.copyOf(id), {
       generation: 1,

@@ -36,7 +36,7 @@ async function requireRefused(pool: Catalog, words: RegExp): Promise<void> {
 async function arrive(moves: PoolMoves, pool: Catalog, answer: Answer): Promise<void> {
   const record = await movesOf(pool).recordFor(spec as never);
   await using incoming = await moves.receive(record, moveId);
-  await incoming.commit(record, { moveId, readUnder: fence.fenceId }, answer);
+  await incoming.commit(record, { mark: { moveId, readUnder: fence.fenceId }, answer, from: undefined });
 }
 
 describe('a volume that moves', () => {
@@ -93,6 +93,60 @@ describe('a volume that moves', () => {
     await requireRefused(pool, /was handed over by pool one/);
     // The move goes on.
     assert.deepEqual(await moves.give(id, fence), { ...fence, generation: 1 });
+    await pool.close();
+  });
+
+  test('from another node is noted before its commit, by which a disk may have it, and after it, as it is here', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    const moves = movesOf(pool);
+    const record = await moves.recordFor(spec as never);
+    const answer = { ...fence, generation: 3 };
+    {
+      await using incoming = await moves.receive(record, moveId);
+      const commit = () => incoming.commit(record, { mark: { moveId, readUnder: fence.fenceId }, answer, from: 'b' });
+      {
+        const [draft = assert.fail('no draft')] = readdirSync(scratch.join('one', 'tmp'));
+        using _sick = new FailingSync(scratch.join('one', 'tmp', draft));
+        await assert.rejects(commit(), /EIO/);
+      }
+      assert.equal(await pool.find(id), undefined);
+      assert.deepEqual(await moves.noted(id), { generation: 3, at: 'b', node: 'node' });
+      await commit();
+    }
+    assert.deepEqual(await moves.noted(id), { generation: 3, node: 'node' });
+    await moves.noteArrival(id);
+    assert.deepEqual(await moves.noted(id), { generation: 3, node: 'node' });
+    await pool.close();
+  });
+
+  test('is noted durably before its commit, and as here by its next try if that failed after it; no later note is replaced', async () => {
+    using scratch = new Scratch('move');
+    const pool = await openPool(scratch, 'one');
+    const moves = movesOf(pool);
+    const record = await moves.recordFor(spec as never);
+    {
+      await using incoming = await moves.receive(record, moveId);
+      const answer = { ...fence, generation: 3 };
+      const failed = async (times: number, worked: number) => {
+        using _sick = new FailingSync(scratch.join('data', 'moved'), times, worked);
+        for (let n = 0; n < times; n++) {
+          const commit = incoming.commit(record, { mark: { moveId, readUnder: fence.fenceId }, answer, from: 'b' });
+          await assert.rejects(commit, /EIO/);
+        }
+      };
+      // The first note may not be on the disk: it is written again.
+      await failed(2, 0);
+      assert.equal(await pool.find(id), undefined);
+      await failed(1, 1);
+    }
+    assert.deepEqual((await moves.stateOf(id)).mark, { generation: 3 });
+    await moves.noteArrival(id);
+    assert.deepEqual(await moves.noted(id), { generation: 3, node: 'node' });
+    await moves.close(id, { ...fence, to: 'c' });
+    await moves.give(id, fence);
+    await moves.noteArrival(id);
+    assert.deepEqual(await moves.noted(id), { generation: 4, at: 'c', node: 'node' });
     await pool.close();
   });
 

@@ -34,7 +34,7 @@ async function withSnapshot(scratch: Scratch): Promise<Catalog> {
 async function arrive(from: Catalog, to: Catalog, { fenceId, moveId }: Fence, answer: Answer): Promise<void> {
   const record = movesOf(from).snapshots.find(id) ?? assert.fail();
   await using incoming = await movesOf(to).snapshots.receive(record, arrivalOf(moveId));
-  await incoming.commit({ moveId, readUnder: fenceId }, answer);
+  await incoming.commit({ moveId, readUnder: fenceId }, answer, undefined);
 }
 
 const names = async (pool: Catalog) => (await pool.listSnapshots(undefined, undefined)).map(({ name }) => name);
@@ -186,7 +186,7 @@ describe('a snapshot that follows its volume', () => {
     {
       await using incoming = await movesOf(two).snapshots.receive(record, arrivalOf(moveId));
       for (const readUnder of [undefined, 'another']) {
-        await assert.rejects(incoming.commit({ moveId, readUnder }, answer), /does not arrive in pool two/);
+        await assert.rejects(incoming.commit({ moveId, readUnder }, answer, undefined), /does not arrive in pool two/);
       }
       await incoming.note('some');
     }

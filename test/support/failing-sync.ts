@@ -6,11 +6,12 @@ export class FailingSync implements Disposable {
   readonly #working = DirectorySync.prototype.sync;
   #left: number;
 
-  /** @param times how many fail */
-  constructor(directory: string, times = 1) {
+  /** @param times how many fail, after that many have worked */
+  constructor(directory: string, times = 1, worked = 0) {
+    let passing = worked;
     this.#left = times;
     const working = this.#working;
-    const fails = (path: string) => path === directory && this.#left-- > 0;
+    const fails = (path: string) => path === directory && passing-- <= 0 && this.#left-- > 0;
     DirectorySync.prototype.sync = function sync(queue, path) {
       if (fails(path)) return Promise.reject(new KernelError({ syscall: 'fsync', errno: 5, path }));
       return working.call(this, queue, path);

@@ -9,7 +9,7 @@ import { readTakenBack, type TakenBack } from '../../fleet/kubernetes/taken-back
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
-import type { CopySight } from '../../move/peers.ts';
+import type { CopySight, TrashedCopy } from '../../move/peers.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
 import type { LostNode } from '../../volume/move/rule.ts';
@@ -22,7 +22,7 @@ import { printPurged, printRestored } from '../trash.ts';
 import { forget } from './forget-node.ts';
 import { moveVolume } from './move.ts';
 import { itemShapes } from './shapes.ts';
-import { requireAlone, takeBack, takeFromLost } from './taking-back.ts';
+import { leftAt, requireAlone, takeBack, takeFromLost } from './taking-back.ts';
 
 const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
 const answerType = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
@@ -71,7 +71,7 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   if (lostNode !== undefined) {
     const given = await giveUp(fleet, { id, node, lostNode }, signal);
     // A node that is lost hears of nothing.
-    return given ?? takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+    return given ?? takeFromLost(fleet, { ...(await leftCopyOf(fleet, { id, node })), lostNode }, order);
   }
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
@@ -137,14 +137,13 @@ async function restoreTrashed(
   { id, node }: Found,
 ): Promise<Restored> {
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
-  if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+  if (lostNode !== undefined)
+    return takeFromLost(fleet, { ...(await leftCopyOf(fleet, { id, node })), lostNode }, order);
   if (lostPool !== undefined) {
-    const copy = await fleet.moves.copyAt(node, id);
-    // One that came out of the trash too late is not the volume yet.
-    const left = copy.isHere === true && !copy.isVolume ? copy : copy.trashed;
+    const left = await leftAt(fleet.moves, node, id);
     if (left?.elsewhere !== undefined) {
-      const { elsewhere, generation } = left;
-      return restoreWithoutPool(fleet, { id, node, elsewhere, generation, lostPool });
+      const { createdAt, elsewhere, generation } = left;
+      return restoreWithoutPool(fleet, { createdAt, elsewhere, generation, id, lostPool, node });
     }
   }
   // Without a word its node restores a volume only if it was deleted there.
@@ -160,24 +159,26 @@ async function restoreTrashed(
  */
 async function restoreWithoutPool(
   fleet: ChangedFleet,
-  {
-    elsewhere,
-    generation,
-    id,
-    lostPool,
-    node,
-  }: Found & {
-    readonly elsewhere: string;
-    readonly generation: number;
-    readonly lostPool: string;
-  },
+  { createdAt, elsewhere, generation, id, lostPool, node }: GoneElsewhere,
 ): Promise<Restored> {
   await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere });
-  return takeBack(fleet, { volumeId: id, node, lostNode: elsewhere }, async ({ earlier, words }) => {
+  const copy = { volumeId: id, node, lostNode: elsewhere, leftGeneration: generation, createdAt };
+  return takeBack(fleet, copy, async ({ earlier, words }) => {
     const disclaimed = await fleet.moves.disclaim(elsewhere, { volumeId: id, generation, source: node, lostPool });
     const lost = { lostNode: elsewhere, disclaimed, laterThan: earlier?.generation, words };
     return send(fleet, { node, id, lost, rpc: 'RestoreTrashed' }, restored);
   });
+}
+
+interface GoneElsewhere extends Found, TrashedCopy {
+  readonly elsewhere: string;
+  readonly lostPool: string;
+}
+
+/** The copy that an order makes the volume, as it is noted. */
+async function leftCopyOf({ moves }: ChangedFleet, { id, node }: Found) {
+  const { createdAt, generation: leftGeneration } = (await leftAt(moves, node, id)) ?? {};
+  return { volumeId: id, node, leftGeneration, createdAt };
 }
 
 /** The copy that the end of a move makes the volume again. */

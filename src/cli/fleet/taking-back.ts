@@ -9,8 +9,9 @@ import {
   type TakingBack,
 } from '../../fleet/kubernetes/taken-back.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
+import type { TrashedCopy } from '../../move/peers.ts';
 import { FailedPrecondition, HoldfastError } from '../../volume/errors.ts';
-import type { LostNode } from '../../volume/move/rule.ts';
+import { isBehind, type LostNode } from '../../volume/move/rule.ts';
 
 /** Checks that no other node may have the volume that a copy becomes. @throws FailedPrecondition, Unavailable */
 export async function requireAlone(fleet: ChangedFleet, copy: WishedCopy): Promise<void> {
@@ -25,24 +26,31 @@ export async function requireAlone(fleet: ChangedFleet, copy: WishedCopy): Promi
   requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before });
 }
 
+/**
+ * The copy that a volume has left on a node, in a pool or in the trash. One that came out of the trash too late is not the volume yet.
+ * @returns undefined if there is none, or the driver is older, and does not say it
+ * @throws HoldfastError
+ */
+export async function leftAt(
+  moves: ChangedFleet['moves'],
+  node: string,
+  volumeId: string,
+): Promise<TrashedCopy | undefined> {
+  const seen = await moves.copyAt(node, volumeId);
+  return seen.isHere === true && !seen.isVolume ? seen : seen.trashed;
+}
+
 /** Finds the nodes among these that have handed over the very copy which is wished, and have not got the volume again. */
 async function thoseBefore(
   { moves }: ChangedFleet,
   { node, volumeId }: WishedCopy,
   names: readonly string[],
 ): Promise<string[]> {
-  const seen = await moves.copyAt(node, volumeId).catch(() => undefined);
-  const left = seen?.isHere === true ? seen : seen?.trashed;
-  const came = (name: string) =>
-    moves.list(volumeId).some((told) => {
-      const { fromNode, state } = told.move;
-      return told.node === name && fromNode !== undefined && (state === 'running' || state === 'done');
-    });
+  const left = await leftAt(moves, node, volumeId).catch(() => undefined);
   const found: string[] = [];
   for (const name of new Set(names)) {
     const handed = await moves.handedOverBy(name, volumeId).catch(() => undefined);
-    const isThis = handed?.to === node && handed.generation === left?.generation;
-    if (isThis && !came(name)) found.push(name);
+    if (handed !== undefined && left !== undefined && isBehind(handed, node, left)) found.push(name);
   }
   return found;
 }
@@ -54,7 +62,7 @@ async function thoseBefore(
  */
 export async function takeFromLost<T>(
   fleet: ChangedFleet,
-  copy: Omit<TakingBack, 'asked' | 'generation'>,
+  copy: Omit<TakingBack, 'asked' | 'generation' | 'isLost'>,
   order: (lost: LostNode) => Promise<T>,
 ): Promise<T> {
   const { lostNode, node, volumeId } = copy;
@@ -71,7 +79,7 @@ export async function takeFromLost<T>(
  */
 export async function takeBack<T>(
   { api, moves, place, state }: ChangedFleet,
-  copy: Omit<TakingBack, 'asked'>,
+  copy: Omit<TakingBack, 'asked' | 'isLost'>,
   order: (note: TakenBack) => Promise<T>,
   isNeedless: (result: T) => boolean = () => false,
 ): Promise<T> {
@@ -85,7 +93,7 @@ export async function takeBack<T>(
     }
     asked = before.at;
   }
-  const note = await noteTakingBack(api, place, { ...copy, asked });
+  const note = await noteTakingBack(api, place, { ...copy, asked, isLost: (name) => state.isForgotten(name) });
   let [isDone, isRefused, isAlone] = [false, false, false];
   try {
     const result = await order(note);

@@ -9,6 +9,7 @@ import { peerName } from '../../move/nodes/names.ts';
 import type { CopySight } from '../../move/peers.ts';
 import { FailedPrecondition, HoldfastError, InternalError, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseSnapshotId } from '../../volume/id.ts';
+import type { Noted } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { routeById } from '../routing/by-id.ts';
 import { certifyNode } from '../tls/certificate.ts';
@@ -50,11 +51,9 @@ export interface TakenBackCopy {
 }
 
 /** The note of a node that it has handed a volume over. */
-export interface HandedOver {
+export interface HandedOver extends Pick<Noted, 'generation'> {
   /** The other node. */
-  readonly to: string;
-  /** The generation of the copy there. */
-  readonly generation: number;
+  readonly at: string;
 }
 
 export interface FleetMovesOptions {
@@ -234,7 +233,7 @@ export class FleetMoves {
    * @throws HoldfastError
    */
   async wentTo(node: string, id: string): Promise<string | undefined> {
-    return (await this.handedOverBy(node, id))?.to;
+    return (await this.handedOverBy(node, id))?.at;
   }
 
   /** The same, with the generation that it has had there. @throws HoldfastError */
@@ -243,7 +242,7 @@ export class FleetMoves {
     if (!this.#addresses.has(node)) return undefined;
     try {
       const told = decode<wire.NoteTold>(noteType, await this.#send(node, 'ReadNote', { volume_id: id }));
-      return told.node === '' ? undefined : { to: told.node, generation: Number(told.generation) };
+      return told.node === '' ? undefined : { at: told.node, generation: Number(told.generation) };
     } catch (error) {
       // Its driver is older.
       if (isRefusal(error) || (parseSnapshotId(id) !== undefined && isUnknown(error))) return undefined;

@@ -73,6 +73,10 @@ export interface TakingBack extends Pick<TakenBack, 'lostNode' | 'node'> {
   readonly asked?: string | undefined;
   /** The copy's, if it becomes later than itself alone; undefined: later than each of which there is a note. */
   readonly generation?: number | undefined;
+  /** The copy's, if it becomes later than each of which there is a note: of the nodes that are not lost, none may have taken back a later one. */
+  readonly leftGeneration?: number | undefined;
+  /** True for a node that never comes back. */
+  readonly isLost?: ((node: string) => boolean) | undefined;
   /** When the volume of that copy was made, in RFC 3339; undefined: a driver that is older has not said it. */
   readonly createdAt?: string | undefined;
 }
@@ -85,7 +89,7 @@ export interface TakingBack extends Pick<TakenBack, 'lostNode' | 'node'> {
 export async function noteTakingBack(
   api: KubernetesApi,
   place: ObjectPlace,
-  { asked, createdAt, generation, lostNode, node, volumeId }: TakingBack,
+  { asked, createdAt, generation, isLost, leftGeneration, lostNode, node, volumeId }: TakingBack,
 ): Promise<TakenBack> {
   const nowMs = Date.now();
   let note: TakenBack = { node, lostNode, at: new Date(nowMs).toISOString() };
@@ -105,7 +109,7 @@ export async function noteTakingBack(
         `Node ${before.node} may be taking volume ${volumeId} back just now: try again in a minute.`,
       );
     }
-    if (generation !== undefined) requireLatest(volumeId, note, { createdAt, generation });
+    requireLatest(volumeId, note, { createdAt, generation, isLost, leftGeneration });
     if ((note.replaced?.length ?? 0) > maxReplaced) {
       throw new Unavailable(
         `Nodes were ordered ${maxReplaced} times to take volume ${volumeId} back, and have not said how that has ended: try again in some minutes.`,
@@ -137,18 +141,33 @@ function renewing({ replaced, words }: TakenBack): Pick<TakenBack, 'isRenewed' |
 function requireLatest(
   volumeId: string,
   { earlier, lostNode, node, replaced = [], words = 0 }: TakenBack,
-  { createdAt, generation }: Pick<TakingBack, 'createdAt'> & Pick<ConfirmedTakenBack, 'generation'>,
+  {
+    createdAt,
+    generation,
+    isLost = () => false,
+    leftGeneration,
+  }: Pick<TakingBack, 'createdAt' | 'generation' | 'isLost' | 'leftGeneration'>,
 ): void {
+  const own = generation ?? leftGeneration;
+  if (own === undefined) return;
   if (earlier !== undefined && isOfLaterVolume(earlier, createdAt)) {
     throw new FailedPrecondition(
       `volume ${volumeId} was made again since the one of this copy, and node ${earlier.node} has taken that back: the copy on node ${node} is of a volume that was deleted.`,
     );
   }
-  if (earlier !== undefined && isOfSameVolume(earlier, createdAt) && earlier.generation > generation) {
+  const isEarlier = earlier !== undefined && isOfSameVolume(earlier, createdAt) && earlier.generation > own;
+  if (generation !== undefined && isEarlier) {
     throw new FailedPrecondition(
       `volume ${volumeId} was taken back by node ${earlier.node}: the copy on node ${node} is an earlier one.`,
     );
   }
+  // The word makes that copy later than all which the node has that is named in it, and no other one.
+  if (isEarlier && earlier.node !== node && earlier.node !== lostNode && !isLost(earlier.node)) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} was taken back by node ${earlier.node}, and the copy on node ${node} is an earlier one. Have the disk of node ${earlier.node} there again. If that node never comes back: kubectl holdfast forget-node ${earlier.node}, and then this command again.`,
+    );
+  }
+  if (generation === undefined) return;
   const other = replaced.find((each) => each.node !== node);
   if (other === undefined && words <= replaced.length) return;
   throw new Unavailable(

@@ -72,7 +72,7 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
   if (!isGiven) await incoming.confirm();
   await patiently({ objects, signal }, [id], async () => {
     const answer = await held.give(fence);
-    await incoming.commit({ moveId, readUnder: fence.fenceId }, answer);
+    await incoming.commit({ moveId, readUnder: fence.fenceId }, answer, held.node);
     await held.settle(answer.generation);
   });
 }
@@ -93,6 +93,8 @@ async function settleArrived(
   await patiently({ objects, signal }, [id], async () => {
     // Its commit may have been in doubt, and may not have come to the disk.
     if ((await target.settled(id)) === undefined) throw new Unavailable(`snapshot ${id} has not arrived yet.`);
+    // A driver that was killed after the commit may not have noted it.
+    await target.noteArrival(id);
     const { generation } = (await target.stateOf(id)).mark;
     if (await held.settle(generation)) return;
     throw new AlreadyExists(

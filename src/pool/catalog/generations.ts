@@ -6,7 +6,8 @@ import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { DirectorySync } from '../../kernel/file/file.ts';
 import { AlreadyExists, InternalError } from '../../volume/errors.ts';
 import { kindOf, type SnapshotId, type VolumeId } from '../../volume/id.ts';
-import type { Noted } from '../../volume/move/rule.ts';
+import type { CopyMark, Noted } from '../../volume/move/rule.ts';
+import { step } from '../../volume/step.ts';
 import { parseStored } from '../../volume/stored-json.ts';
 import { replaceFile } from '../records/durable-file.ts';
 
@@ -83,6 +84,31 @@ export class Generations {
       // A write that failed may be on the disk: the copy is not used as if it were not.
       (await this.#texts()).set(fileNameOf(id), text);
     }
+  }
+
+  /**
+   * Notes what arrives in a pool of this node. Before the commit, by which a disk may have it that goes away and comes back later. After it, as
+   * an earlier note may say that it has gone from here.
+   * @param from the node that it comes from; undefined: a pool of this one
+   */
+  async arrive(
+    id: SnapshotId | VolumeId,
+    { commit, from, mark }: { readonly mark: CopyMark; readonly from: string | undefined; commit(): Promise<void> },
+  ): Promise<void> {
+    const { at, generation } = await this.noted(id);
+    // Within a node that was noted when it was handed over. Otherwise it is written again: an earlier try may have failed to.
+    if (from !== undefined || at !== undefined || generation !== mark.generation) {
+      await step('move/generation', () => this.write(id, mark.generation, from));
+    }
+    await commit();
+    await this.arrived(id, mark);
+  }
+
+  /** Notes that it is on this node, if that is not noted yet. The caller has claimed it, and has its mark. */
+  async arrived(id: SnapshotId | VolumeId, mark: CopyMark): Promise<void> {
+    const { at, generation } = await this.noted(id);
+    if (at === undefined || generation > mark.generation) return;
+    await step('move/generation', () => this.write(id, mark.generation));
   }
 
   /** @throws AlreadyExists if the object is in another pool, which may not be open: no second one is made under its id */

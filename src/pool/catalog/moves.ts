@@ -9,13 +9,13 @@ import {
   type CopyMark,
   closeCopy,
   commitDraft,
-  type DraftMark,
   disclaim,
   disclaimLost,
   type Fence,
   finishDraft,
   giveCopy,
   isPast,
+  type LostHere,
   type LostNode,
   type NewFence,
   type Noted,
@@ -35,6 +35,7 @@ import { step } from '../../volume/step.ts';
 import type { IncomingBytesDraft, IncomingDraft, IncomingTreeDraft, Recorded, Transfer } from '../backend.ts';
 import { deletedNow } from '../indexes/trash-entry.ts';
 import {
+  type Arrival,
   type Closed,
   type CopyState,
   type Incoming,
@@ -193,16 +194,21 @@ export class Moves implements PoolMoves {
     return this.#parts.generations.noted(id);
   }
 
-  async disclaim(id: SnapshotId | VolumeId, given: CopyMark, source: string, isPoolLost = false): Promise<number> {
+  async disclaim(id: SnapshotId | VolumeId, given: CopyMark, source: string, lost?: LostHere): Promise<number> {
     const { generations, index, name, snapshotIndex } = this.#parts;
     if ((isVolumeId(id) ? index.get(id) : snapshotIndex.get(id)) !== undefined) {
       throw new AlreadyExists(`${kindOf(id)} ${id} is in pool ${name} already.`);
     }
     const noted = await generations.noted(id);
-    const generation = (isPoolLost ? disclaimLost : disclaim)(given, noted, source);
+    const generation = lost === undefined ? disclaim(given, noted, source) : disclaimLost(given, noted, source, lost);
     if (generation === undefined) throw wentOn(id, source, noted.at);
     await step('move/generation', () => generations.write(id, generation, source));
     return generation;
+  }
+
+  async noteArrival(id: VolumeId): Promise<void> {
+    this.#require(id);
+    await this.#parts.generations.arrived(id, await this.#markOf(id));
   }
 
   async requireNotPast(id: SnapshotId | VolumeId, { generation }: CopyMark): Promise<void> {
@@ -517,7 +523,7 @@ abstract class IncomingVolume {
     this.#sizeBytes = wholeBytes;
   }
 
-  async commit(record: VolumeRecord, mark: DraftMark, answer: Answer): Promise<void> {
+  async commit(record: VolumeRecord, { answer, from, mark }: Arrival): Promise<void> {
     const { generations, name } = this.#parts;
     const { id } = record;
     const committed = commitDraft(mark, await generations.read(id), answer);
@@ -526,7 +532,7 @@ abstract class IncomingVolume {
         `volume ${id} does not arrive in pool ${name}: the answer of its source is not for this copy. Start the move again.`,
       );
     }
-    await this.#become(record, committed);
+    await this.#become(record, committed, from);
   }
 
   async finish(record: VolumeRecord, draft: WholeDraft, lost: LostNode | undefined): Promise<void> {
@@ -539,21 +545,20 @@ abstract class IncomingVolume {
         `volume ${id} has been on this node, and has gone on to ${noted.at === undefined ? 'another pool' : `node ${noted.at}`}: the copy in pool ${name} is an earlier one, and does not become the volume.`,
       );
     }
-    const { generation } = finished;
-    await step('move/generation', () => generations.write(id, generation, lost?.lostNode));
-    await this.#become(record, finished);
-    // It is on this node, whatever comes of its copy.
-    if (lost !== undefined) await step('move/generation', () => generations.write(id, generation));
+    await this.#become(record, finished, lost?.lostNode);
   }
 
   /** From the commit on it is the volume. */
-  async #become(record: VolumeRecord, mark: CopyMark): Promise<void> {
-    const { index, unsettled } = this.#parts;
+  async #become(record: VolumeRecord, mark: CopyMark, from: string | undefined): Promise<void> {
+    const { generations, index, unsettled } = this.#parts;
     const { id } = record;
-    await step('move/complete', () => this.#draft.complete(record, serializeMark(mark)));
-    await unsettled.change([id], () => step('move/commit', () => this.#draft.commit()));
-    index.put(record);
-    await this.#draft.forgetNote().catch(() => undefined);
+    const commit = async () => {
+      await step('move/complete', () => this.#draft.complete(record, serializeMark(mark)));
+      await unsettled.change([id], () => step('move/commit', () => this.#draft.commit()));
+      index.put(record);
+      await this.#draft.forgetNote().catch(() => undefined);
+    };
+    await generations.arrive(id, { mark, from, commit });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -183,6 +183,11 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return this.#copies.noted(id);
   }
 
+  async noteArrival(id: SnapshotId): Promise<void> {
+    const { mark } = await this.stateOf(id);
+    await this.#parts.generations.arrived(id, mark);
+  }
+
   requireNotPast(id: SnapshotId, mark: CopyMark): Promise<void> {
     return this.#copies.requireNotPast(id, mark);
   }
@@ -411,7 +416,7 @@ class Arriving implements IncomingSnapshot {
     return this.#own.held.confirm();
   }
 
-  async commit(mark: DraftMark, answer: Answer): Promise<void> {
+  async commit(mark: DraftMark, answer: Answer, from: string | undefined): Promise<void> {
     const { generations, name, snapshotIndex, unsettled } = this.#parts;
     const { arrived, draft, record } = this.#own;
     const { id } = record;
@@ -421,11 +426,14 @@ class Arriving implements IncomingSnapshot {
         `snapshot ${id} does not arrive in pool ${name}: the answer of its source is not for this copy. Start the move again.`,
       );
     }
-    await step('move/complete', () => draft.complete(record, serializeMark(committed)));
-    await unsettled.change([id], () => step('move/commit', () => draft.commit()));
-    arrived();
-    snapshotIndex.put(record);
-    await draft.forgetNote().catch(() => undefined);
+    const commit = async () => {
+      await step('move/complete', () => draft.complete(record, serializeMark(committed)));
+      await unsettled.change([id], () => step('move/commit', () => draft.commit()));
+      arrived();
+      snapshotIndex.put(record);
+      await draft.forgetNote().catch(() => undefined);
+    };
+    await generations.arrive(id, { mark: committed, from, commit });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -11,6 +11,7 @@ import {
   finishDraft,
   type Given,
   giveCopy,
+  isBehind,
   isRemovable,
   type LostNode,
   type Noted,
@@ -124,6 +125,8 @@ interface World {
   readonly isUnheard?: boolean;
   /** There is a third node, which moves go to and come from. */
   readonly isThree?: boolean;
+  /** A node notes nothing of a volume that comes to it. */
+  readonly notesNoArrival?: boolean;
   /** A node gives up what it could commit, also if the volume has been there and gone on. */
   readonly disclaimsAll?: boolean;
   /** The disk of a target is lost after the switch: its node says so, and the copy that was left is restored. */
@@ -448,7 +451,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     const isNowhere = ends.every((end) => disks[end].copy === undefined && disks[end].draft === undefined);
     const left = source.trash?.mark;
     if (world.restores && isNowhere && left !== undefined && left.fence?.to === `${to}` && isSourceHere) {
-      const word = disclaimLost(left, notes[to], `${from}`);
+      const word = disclaimLost(left, notes[to], `${from}`, 'pool');
       if (word !== undefined) {
         const note = { generation: word, at: `${from}` };
         const notes_ = world.isUnnoted ? notes : noted(world, state, to, note);
@@ -539,7 +542,16 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         // From then on no process waits for this answer.
         const process_ = with_(process, to, process[to] + 1);
         const disks_ = put(to, { trash: target.trash, copy: { mark, version } });
-        yield [`commit ${moveId}`, { ...state, disks: disks_, process: process_ }];
+        const { generation } = mark;
+        // Its node notes that it may have it. After a death before the commit it asks again.
+        const note = { generation, at: `${from}` };
+        const before =
+          world.isOneNode || world.notesNoArrival ? state : { ...state, notes: noted(world, state, to, note) };
+        if (before !== state) yield [`commit ${moveId}: note`, before];
+        const made = { ...before, disks: disks_, process: process_ };
+        yield [`commit ${moveId}`, made];
+        if (before !== state)
+          yield [`commit ${moveId}: end`, { ...made, notes: noted(world, made, to, { generation }) }];
       }
       if (
         message.type === 'done' &&
@@ -633,6 +645,22 @@ function requireWhole(state: State): void {
   );
 }
 
+/** No node that has the volume says that it has gone on by a copy which another one has left. */
+function requireNoneBehind(state: State): void {
+  const { disks, notes } = state;
+  for (const end of ends.filter((each) => isUsable(state, each))) {
+    for (const other of ends) {
+      for (const copy of [disks[other].copy, disks[other].trash]) {
+        const isLeft = copy !== undefined && other !== end;
+        assert.ok(
+          !isLeft || !isBehind(notes[end], `${other}`, copy.mark),
+          `node ${end} has it, and is taken for behind`,
+        );
+      }
+    }
+  }
+}
+
 /** Each other copy that is not in use elsewhere, also on a disk that is lost, is of an older generation. */
 function requireOlder({ disks, lost, sure }: State, end: End): void {
   const { copy } = disks[end];
@@ -651,6 +679,7 @@ function requireFinished(state: State): void {
     assert.notEqual(state.disks[end].copy?.version, -1, 'a copy is used that was not read under one fence');
     requireOlder(state, end);
   }
+  requireNoneBehind(state);
 }
 
 /** From each state the volume can be used again, if nothing else fails. */
@@ -691,6 +720,7 @@ describe('one copy at a time, and it is whole', () => {
       const searched = search({ ...usual, isOneNode, moves: [there, back] }, (state) => {
         requireOne(state);
         requireWhole(state);
+        requireNoneBehind(state);
       });
       requireNoDeadEnd(searched);
     });
@@ -699,6 +729,13 @@ describe('one copy at a time, and it is whole', () => {
       search({ ...usual, isOneNode, moves: [there, back], oldDisks: true, maxWrites: 0 }, requireOne);
     });
   }
+
+  test('between two nodes, there and back, where a node that has the volume again would be taken for behind without its note', () => {
+    assert.throws(
+      () => search({ ...usual, isOneNode: false, notesNoArrival: true, moves: [there, back] }, requireNoneBehind),
+      /is taken for behind.*\ncommit m2\n/s,
+    );
+  });
 
   test('between two nodes, where a move is given up after the hand-over, and goes on later', () => {
     const world = { ...usual, isOneNode: false, cancels: true, moves: [there], maxFences: 3 };
@@ -1011,9 +1048,11 @@ test('a node where the volume has been, and from where it has gone on, takes no 
 
 test('a node that has lost a pool gives up each copy that its disk can have, unless the volume has gone on to another node', () => {
   const left: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
-  const word = (noted: Omit<Noted, 'node'>) => disclaimLost(left, { ...noted, node: 'b' }, 'a');
+  const word = (noted: Omit<Noted, 'node'>) => disclaimLost(left, { ...noted, node: 'b' }, 'a', 'pool');
   for (const [noted, lost] of [
     [{ generation: 0 }, 3],
+    // It has lost its notes, too, and had moved the volume between its pools.
+    [{ generation: 0 }, 9],
     [{ generation: 2, at: 'c' }, 3],
     // It has moved between pools of the node.
     [{ generation: 7 }, 7],
@@ -1034,6 +1073,15 @@ test('a node that has lost a pool gives up each copy that its disk can have, unl
   assert.equal(word({ generation: 4, at: 'c' }), undefined);
   const late = takeBack(left, { generation: 3, at: 'b', node: 'a' }, { lostNode: 'b', disclaimed: 5_000_000 });
   assert.ok((late?.generation ?? 0) > 5_000_000);
+});
+
+test('a node that was installed again gives up what it may have had, however often that has moved there, and nothing that has gone on', () => {
+  const given: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  const word = (noted: Omit<Noted, 'node'>) => disclaimLost(given, { ...noted, node: 'b' }, 'a', 'node');
+  for (const noted of [{ generation: 0 }, { generation: 3 }, { generation: 3, at: 'a' }]) {
+    assert.ok((word(noted) ?? 0) > 100_000);
+  }
+  for (const noted of [{ generation: 4 }, { generation: 4, at: 'c' }]) assert.equal(word(noted), undefined);
 });
 
 test('a node hands nothing over by a note that is not of that hand-over', () => {

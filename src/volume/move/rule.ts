@@ -10,7 +10,8 @@
  * 2. The target reads what it lacks. It asks for the volume, naming the fence under which it has read.
  * 3. The source hands it over (`giveCopy`): first its node notes the next generation, then the mark says so. From then on
  *    this copy is never used again.
- * 4. The target, which waits for this very answer, commits (`commitDraft`): its copy has the next generation.
+ * 4. The target, which waits for this very answer, commits (`commitDraft`): its copy has the next generation. Between nodes its node notes
+ *    that generation before, with the name of the source, as a disk may have the copy from then on; and after it that it has the volume.
  * 5. The source hears of it, and goes to the trash (`settleCopy`).
  *
  * A fence has a random id, never used before. So the answer to a request of an earlier fence hands nothing over, and a
@@ -177,6 +178,14 @@ export function settlesCopy({ fence, generation }: CopyMark, arrived: Arrived, v
   return isLeft && arrived.generation > generation;
 }
 
+/**
+ * True if a node has handed over this very copy, by its note, and has had no later one since: the volume has not come back to it.
+ * @param node that it was handed over to, which has the copy
+ */
+export function isBehind({ at, generation }: Omit<Noted, 'node'>, node: string, copy: CopyMark): boolean {
+  return at === node && generation === copy.generation;
+}
+
 /** The target's copy on its way. */
 export interface DraftMark {
   readonly moveId: string;
@@ -203,6 +212,14 @@ export function commitDraft(draft: DraftMark, validGeneration: number, answer: A
 }
 
 /**
+ * True if a node may have committed a copy that was handed over to it: it notes that before. A driver that is older has noted nothing.
+ * @param given the mark of the source
+ */
+export function mayHaveCommitted(given: CopyMark, noted: Noted): boolean {
+  return noted.generation > given.generation;
+}
+
+/**
  * The generation that a node notes which gives up the copy that it could commit. It has no copy, and says so only once this
  * is durable. Nothing that was handed over before is committed there from then on.
  * @param given the mark of the source, which has been handed over
@@ -215,19 +232,23 @@ export function disclaim(given: CopyMark, noted: Noted, source: string): number 
 }
 
 /**
- * The same where a pool of the node is lost, as an operator says, after the volume has come to it. No other pool of the node has
- * anything of the volume. Since it came, it may have moved between pools of the node: the note, which is on another disk, says how often.
+ * The same where the node was installed again, or a pool of it is lost, as an operator says, after the volume has come to it. No other pool of
+ * the node has anything of the volume. Since it came, it may have moved between pools of the node: the note, which is on another disk, says how often. That
+ * disk may be lost, too: then no one knows.
  * A disk that comes back, also with a fence, has a copy that is neither used nor handed over by that node.
  * @returns undefined: the volume has gone on to another node from here
  */
-export function disclaimLost(given: CopyMark, noted: Noted, source: string): number | undefined {
+export function disclaimLost(given: CopyMark, noted: Noted, source: string, what: LostHere): number | undefined {
   const came = given.generation + 1;
-  const hasMovedHere = noted.generation > came && noted.at === undefined;
+  const hasMovedHere = what === 'pool' && noted.generation > came && noted.at === undefined;
   if (!hasMovedHere && disclaim(given, noted, source) === undefined) return undefined;
-  // Two more: one more is the note of a hand-over of that copy.
   const lost = hasMovedHere ? noted.generation : came;
-  return Math.max(lost + 2, noted.generation);
+  // The same word again is noted in this way already.
+  return Math.max(lost + movesOfLost, noted.generation);
 }
+
+/** The part of a node that is lost, with a copy that it may have had. */
+export type LostHere = 'node' | 'pool';
 
 /** A draft of which all was read under a fence, as its note says. */
 export interface WholeDraft extends DraftMark {
@@ -290,5 +311,5 @@ function laterThanLost(generation: number, lost: LostNode | undefined): number {
   return Math.max(generation, laterThan) + movesOfLost * (words + 1);
 }
 
-/** More moves than a volume makes: a lost node may have moved it on any number of times. */
+/** More moves than a volume makes: a node that is lost, or has lost its notes, may have moved it on any number of times. */
 const movesOfLost = 1_000_000;
