@@ -56,7 +56,7 @@ export interface PoolMoves {
   /**
    * Gives up the copy that could be committed here: the source takes it back. No pool of this node has the volume.
    * @param given the mark of the source
-   * @param lost what is lost of this node: the volume may have come here, and moved on between its pools
+   * @param lost the part of this node that is lost: the volume may have come here, and moved on between its pools
    * @returns its word for the source
    * @throws VolumeWentOn
    */

@@ -119,16 +119,16 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a node gives up a copy on a disk that is lost only if no pod of it may use that',
     file: 'src/move/mover.ts',
-    text: '        await this.#requireNotStaged(id);\n        return',
-    replacement: '        return',
+    text: '        await this.#requireNotStaged(id);\n        const lost ',
+    replacement: '        const lost ',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'gives the volume up, so that the first',
   },
   {
     name: 'a cancel gives up no copy that a pod of the node may use',
     file: 'src/move/mover.ts',
-    text: '        await this.#requireNotStaged(id);\n        const word',
-    replacement: '        const word',
+    text: '        await this.#requireNotStaged(id);\n        const isUncommitted',
+    replacement: '        const isUncommitted',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'is cancelled once that pool is out',
   },
@@ -167,9 +167,9 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that is restored without the disk of another node is noted',
     file: 'src/cli/fleet/change.ts',
-    text: 'return takeBack(fleet, { volumeId: id, node, lostNode: elsewhere }, async ({ earlier, words }) => {',
+    text: 'return takeBack(fleet, copy, async ({ earlier, words }) => {\n    const disclaimed = await fleet.moves.disclaim(elsewhere',
     replacement:
-      'return ((order: (note: Partial<TakenBack>) => Promise<Restored>) => order({}))(async ({ earlier, words }) => {',
+      'return ((order: (note: Partial<TakenBack>) => Promise<Restored>) => order({}))(async ({ earlier, words }) => {\n    const disclaimed = await fleet.moves.disclaim(elsewhere',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'gives it up, so that it is restored',
   },
@@ -314,15 +314,15 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy is not taken for the latest one while another node may have taken the volume back',
     ...notes,
-    text: 'if (generation !== undefined) requireLatest(volumeId, note, { createdAt, generation });',
+    text: 'requireLatest(volumeId, note, { createdAt, generation, isLost, leftGeneration });',
     replacement: '',
     only: 'that may be an earlier one',
   },
   {
     name: 'the note of a volume that was deleted does not stand against another one with its id',
     ...notes,
-    text: ' && isOfSameVolume(earlier, createdAt) && earlier.generation > generation) {',
-    replacement: ' && earlier.generation > generation) {',
+    text: ' && isOfSameVolume(earlier, createdAt) && earlier.generation > own;',
+    replacement: ' && earlier.generation > own;',
     only: 'of a volume that was deleted',
   },
   {
