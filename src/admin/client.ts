@@ -112,9 +112,13 @@ export class AdminClient {
     return this.#call('POST', `/v1/volumes/${encodeURIComponent(id)}/move?${query}`, startedMove);
   }
 
-  /** @param lostNode the other node of the move, which never comes back */
-  cancelMove(id: string, lostNode?: string): Promise<Moving> {
-    return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${query({ lostNode })}`, moving);
+  /**
+   * @param lostNode the other node of the move, which never comes back
+   * @param isEvenSo also a copy that may be the last one is removed
+   */
+  cancelMove(id: string, lostNode?: string, isEvenSo = false): Promise<Moving> {
+    const evenSo = isEvenSo ? 'true' : undefined;
+    return this.#call('DELETE', `/v1/volumes/${encodeURIComponent(id)}/move${query({ lostNode, evenSo })}`, moving);
   }
 
   /**

@@ -43,12 +43,12 @@ export async function startMove(
 
 export async function cancelMove(
   mover: Mover | undefined,
-  { disclaimed, id, isComing, laterThan, lostNode, words }: CancelOrder,
+  { disclaimed, evenSo, id, isComing, laterThan, lostNode, words }: CancelOrder,
   call: AdminCall,
 ): Promise<Moving> {
   const deadline = deadlineOf(call.deadline);
   const lost = lostNode === undefined ? undefined : { lostNode, isComing, disclaimed, laterThan, words, deadline };
-  const job = await requireMover(mover).cancel(id, lost, deadline);
+  const job = await requireMover(mover).cancel(id, lost, deadline, evenSo);
   call.note({ pool: job.from, to: job.to });
   const sight = sightWithout(job);
   const ended = { progress: undefined, trouble: undefined, isUnconnected: false };

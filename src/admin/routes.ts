@@ -74,13 +74,12 @@ const move = z.strictObject({
 const nothing = z.strictObject({});
 const oneVolume = z.strictObject({ id: volumeId, lostNode: z.string().min(1).max(253).optional() });
 const volumeOfLost = z.strictObject({ ...oneVolume.shape, lostPool: z.string().min(1).max(63).optional() });
-const finish = z.strictObject({
-  ...volumeOfLost.shape,
-  evenSo: z
-    .literal('true')
-    .transform(() => true)
-    .optional(),
-});
+const evenSo = z
+  .literal('true')
+  .transform(() => true)
+  .optional();
+const finish = z.strictObject({ ...volumeOfLost.shape, evenSo });
+const cancel = z.strictObject({ ...oneVolume.shape, evenSo });
 /** Also one that a person wrote into a PersistentVolume. */
 const anyHandle = z.strictObject({ id: volumeHandle });
 const volumeAndPath = z.strictObject({ id: volumeId, to: absolutePath.optional() });
@@ -151,7 +150,7 @@ const routes: readonly Route[] = [
     method: 'DELETE',
     path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/,
     operation: 'cancelMove',
-    run: (handlers, input, call) => handlers.cancelMove(parse(oneVolume, input), call),
+    run: (handlers, input, call) => handlers.cancelMove(parse(cancel, input), call),
   },
   {
     method: 'POST',

@@ -93,6 +93,8 @@ export interface FinishOrder extends VolumeOfLost {
 export interface CancelOrder extends VolumeOfLostNode, Disclaimed {
   /** Only a move that comes from the lost node is ended (`LostOrder`). */
   readonly isComing?: boolean | undefined;
+  /** Also a copy that may be the last one is removed. */
+  readonly evenSo?: boolean | undefined;
 }
 
 export interface AdminServiceOptions {

@@ -96,10 +96,21 @@ async function movingVolume(config: Config, client: AdminClient, wanted: string)
 export async function cancelMoveCommand(
   config: Config,
   output: Output,
-  { json, lostNode, wanted }: { json: boolean; lostNode?: string | undefined; wanted: string },
+  {
+    evenSo,
+    json,
+    lostNode,
+    wanted,
+  }: {
+    readonly evenSo?: boolean | undefined;
+    readonly json: boolean;
+    readonly lostNode?: string | undefined;
+    readonly wanted: string;
+  },
 ): Promise<number> {
   const client = new AdminClient(config.adminSocketPath);
-  printCancelled(output, await client.cancelMove(await movingVolume(config, client, wanted), lostNode), json);
+  const id = await movingVolume(config, client, wanted);
+  printCancelled(output, await client.cancelMove(id, lostNode, evenSo), json);
   return exitCodes.ok;
 }
 

@@ -143,10 +143,11 @@ function addMoves(program: Command, { look, output }: Pick<Runner, 'look' | 'out
     .description('give a move up: the volume stays where it is, and nothing of the copy is left')
     .argument('<VOLUME>', aVolume)
     .option('--node-is-lost <NODE>', lostNodeIs)
-    .action((wanted: string, { nodeIsLost: lostNode }: LostFlags, command: Command) =>
+    .option('--even-so', 'although the copy that has come from another node may be the last one: it is removed')
+    .action((wanted: string, { evenSo, nodeIsLost: lostNode }: FinishFlags, command: Command) =>
       look(async (config) => {
         const { cancelMoveCommand } = await import('./move.ts');
-        return cancelMoveCommand(config, output, { wanted, lostNode, json: wantsJson(command) });
+        return cancelMoveCommand(config, output, { wanted, lostNode, evenSo, json: wantsJson(command) });
       }),
     );
 

@@ -41,7 +41,7 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
   }
   if (whole?.fenceId !== readUnder) {
     throw new FailedPrecondition(
-      `volume ${id} has come to pool ${to} from a driver that is older, or this node has lost what it noted of it: nothing says which copies of the volume are later ones, so it never becomes the volume without its source. It stays, and the move goes on, if that comes back. If it is lost, take the volume from a backup; holdfast move cancel ${id} removes the part that has come.`,
+      `volume ${id} has come to pool ${to} from a driver that is older, or this node has lost what it noted of it: nothing says which copies of the volume are later ones, so it never becomes the volume without its source. It stays, and the move goes on, if that comes back. If it is lost, take the volume from a backup; holdfast move cancel ${id}${job.node === undefined ? '' : ` --node-is-lost ${job.node} --even-so`} removes the part that has come.`,
     );
   }
   const { at, fenceEndedAt, generation, record } = whole;

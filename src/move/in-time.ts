@@ -6,7 +6,7 @@ import type { LostNode } from '../volume/move/rule.ts';
 export interface LostOrder extends LostNode {
   /** True: only a move that comes from that node is ended. No copy becomes the volume by that, so nothing has to be noted elsewhere. */
   readonly isComing?: boolean | undefined;
-  /** After that nothing is taken back. */
+  /** After that nothing is taken back, and nothing removed. */
   readonly deadline?: Deadline | undefined;
 }
 

@@ -101,6 +101,7 @@ export interface CancelledMove extends MoveJob {
 /** The order to give a move up. */
 interface Cancelling {
   readonly lost: LostOrder | undefined;
+  readonly isEvenSo: boolean;
   /** After that nothing is taken back. */
   readonly deadline: Deadline;
   /** The facts that are known, and the answer that it waits for. */
@@ -408,15 +409,17 @@ export class Mover {
    * Gives a move up: the volume is where it was, and nothing of the copy is left. The same order again goes on where this one is.
    * @param lost the node of the move that is lost
    * @param until its caller waits no longer
+   * @param isEvenSo also what has come from another node, and may be the last copy, is removed
    * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool or a node has not answered: says how far it has come
    */
-  async cancel(id: VolumeId, lost?: LostOrder, until?: Deadline): Promise<CancelledMove> {
+  async cancel(id: VolumeId, lost?: LostOrder, until?: Deadline, isEvenSo = false): Promise<CancelledMove> {
     const deadline = deadlineWithin(cancelMs, until ?? lost?.deadline);
-    const order: Cancelling = { lost, deadline, waitsFor: 'the copy has not stopped yet, and nothing has changed' };
+    const waitsFor = 'the copy has not stopped yet, and nothing has changed';
+    const order: Cancelling = { lost, deadline, isEvenSo, waitsFor };
     const work = this.#options.objects.run(
       turnOf(id),
       'the end of a move',
-      `${lost?.lostNode} ${lost?.isComing}`,
+      `${lost?.lostNode} ${lost?.isComing} ${isEvenSo}`,
       async () => {
         this.#cancelling.set(id, order);
         const job = await this.#cancel(id, order).finally(() => this.#cancelling.delete(id));
@@ -456,7 +459,7 @@ export class Mover {
       if (!this.#isSourceKnown(job) && (await this.#options.pools.find(id)) !== undefined) {
         return await this.#end(job, 'done', undefined);
       }
-      await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, isNodeLost ? undefined : order));
+      await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, { order, isNodeLost }));
       return await this.#end(job, 'cancelled', undefined);
     });
   }
@@ -1107,23 +1110,38 @@ export class Mover {
    * The same for a move from another node, which may have handed the volume over: the note that nothing is committed here
    * any more is durable before it takes the volume back.
    */
-  async #undoFrom(job: MoveJob, node: string, asking: Cancelling | undefined): Promise<void> {
+  async #undoFrom(
+    job: MoveJob,
+    node: string,
+    { isNodeLost, order }: { readonly order: Cancelling; readonly isNodeLost: boolean },
+  ): Promise<void> {
     const { objects, pools } = this.#options;
     const { id, to } = job;
     await objects.claim([{ object: id }], 'the end of a move', async () => {
       if ((await pools.find(id)) !== undefined) throw arrived(job);
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
-      if (asking !== undefined) await this.#askForUndo(job, node, target, asking);
+      if (isNodeLost || (await this.#askForUndo(job, node, target, order)) === 'unknown') {
+        if (!order.isEvenSo && (await this.#isWhole(job))) throw lastCopy(job);
+        // Its caller may order by now that this very copy becomes the volume.
+        requireInTime(id, order.deadline);
+      }
       await target?.discard(id);
     });
   }
 
-  async #askForUndo(job: MoveJob, node: string, target: PoolMoves | undefined, asking: Cancelling): Promise<void> {
+  /** @returns 'unknown' if the source knows nothing of it */
+  async #askForUndo(
+    job: MoveJob,
+    node: string,
+    target: PoolMoves | undefined,
+    asking: Cancelling,
+  ): Promise<'asked' | 'unknown'> {
     const { id, moveId } = job;
     asking.waitsFor = `node ${node} has not said whether it has handed the volume over, and nothing has changed`;
     const looking = endingBy(asking.deadline, notCancelled(id, asking));
-    if (await this.#hasLost(job, looking)) return;
+    const hasLost = await this.#hasLost(job, looking);
+    if (hasLost !== false) return hasLost === 'unknown' ? 'unknown' : 'asked';
     const state = (await this.#sourceOf(job, looking).look())?.state;
     const source = this.#sourceOf(job, endingBy(deadlineWithin(planMs), notCancelled(id, asking)));
     if (state?.mark.fence?.moveId === moveId) {
@@ -1141,6 +1159,7 @@ export class Mover {
       }
     }
     await source.removeSnapshots();
+    return 'asked';
   }
 
   /**
@@ -1290,7 +1309,12 @@ function handedOverTo({ id, to }: MoveJob): FailedPrecondition {
   );
 }
 
-function lastCopy({ from, id, to }: MoveJob): FailedPrecondition {
+function lastCopy({ from, id, node, to }: MoveJob): FailedPrecondition {
+  if (node !== undefined) {
+    return new FailedPrecondition(
+      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, or knows nothing of it: this may be the last copy, and stays. It becomes the volume by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node. To remove it: the same command with --even-so.`,
+    );
+  }
   return new FailedPrecondition(
     `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}.`,
   );

@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { delimiter } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fleetShapes } from '../../src/cli/fleet/shapes.ts';
+import { volumeIdFor } from '../../src/volume/id.ts';
 import type { StandaloneApiServer } from '../cluster/api-server.ts';
 import { buildPrograms } from '../cluster/harness/programs.ts';
 import type { ControllerProcess } from '../fleet/support/controller-process.ts';
@@ -200,7 +201,10 @@ async function changeByPlugin(scene: PluginScene, looker: User): Promise<void> {
       ['trash', 'purge', 'x', '--node-is-lost', 'node-c'],
       /only move cancel, move finish and trash restore take --node-is-lost/,
     ],
-    [['move', 'cancel', 'x', '--even-so'], /move takes no --even-so/],
+    [['trash', 'purge', 'x', '--even-so'], /trash takes no --even-so/],
+    [['move', 'cancel', 'x', '--undo'], /move takes no --undo/],
+    // It is sent.
+    [['move', 'cancel', volumeIdFor('a', 'b', 'c'), '--even-so'], /does not move/],
     [['move', 'finish', 'x', '--node-is-lost', 'a', '--undo'], /move takes no --undo/],
     [['move', 'finish', 'x'], /move finish needs what is lost: --node-is-lost NODE, or --pool-is-lost POOL/],
     [['move', 'finish', 'x', '--node-is-lost', 'a', '--pool-is-lost', 'b'], /takes --node-is-lost or --pool-is-lost/],

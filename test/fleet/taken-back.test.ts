@@ -427,6 +427,20 @@ describe('a note that a volume may have been taken back', () => {
     assert.deepEqual(next.deleted, deleted);
     await dropTakenBack(api, place, volumeId, next);
     assert.deepEqual((await noted())?.deleted, deleted);
+    // It was made a third time.
+    await noteTakingBack(api, place, { volumeId, node: 'a', lostNode: 'b', createdAt: '2026-11-20T10:00:00.000Z' });
+    const heardOf = async (copy: CopySight) =>
+      (await look(copy)).map((word) => 'generation' in word && word.generation);
+    const third = { generation: 5, isVolume: true, createdAt: '2026-11-20T10:00:00.000Z' };
+    assert.deepEqual(await heardOf(third), [3, 7, 5]);
+    await dropTakenBack(api, place, volumeId, await noteTakingBack(api, place, { volumeId, node: 'c', lostNode: 'a' }));
+    assert.deepEqual(await heardOf(third), [3, 7, 5]);
+    for (let n = 0; n < 10; n++) {
+      const { at: again } = await noteTakingBack(api, place, { volumeId, node: 'a', lostNode: 'b' });
+      await confirmTakenBack(api, place, volumeId, { at: again, generation: 10 + n, createdAt: `${n}` });
+    }
+    // Eight are kept.
+    assert.deepEqual(await heardOf(third), [18, 17, 16, 15, 14, 13, 12, 11, 19]);
   });
 
   test('is made for no cancel by which no copy becomes the volume, as its source is lost, unless the driver is older', async () => {

@@ -12,6 +12,7 @@ import { printFinished } from '../../src/cli/move.ts';
 import { moveRow } from '../../src/cli/output/tables/moves.ts';
 import { deadlineOf } from '../../src/move/in-time.ts';
 import { sightWithout } from '../../src/move/mover.ts';
+import { readUnderBy } from '../../src/move/moving.ts';
 import { copySuffix } from '../../src/pool/records/layout.ts';
 import { ResourceExhausted, Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
@@ -555,7 +556,8 @@ describe('a cancel after the hand-over', () => {
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
     await assert.rejects(b.mover.cancel(id, comingFrom('c')), { name: 'NotFound' });
     assert.equal(b.sight(id).job.state, 'running');
-    for (let n = 0; n < 2; n++) assert.equal((await b.mover.cancel(id, comingFrom('a'))).state, 'cancelled');
+    for (let n = 0; n < 2; n++)
+      assert.equal((await b.mover.cancel(id, comingFrom('a'), undefined, true)).state, 'cancelled');
     assert.equal(await b.pools.find(id), undefined);
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
     // Node a is there again.
@@ -563,6 +565,52 @@ describe('a cancel after the hand-over', () => {
     const disclaimed = await b.mover.disclaim(id, generation, 'a');
     await a.mover.cancel(id, { lostNode: 'b', disclaimed });
     await using _usable = await deviceOf(a, id);
+  });
+
+  test('because the first node is lost removes no copy that may be the last one without a second word, and nothing too late', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await handedOver(a, b);
+    const isWhole = async () => readUnderBy(await movesOf(b.pool).comingNote(id)) !== undefined;
+    for (const isComing of [true, undefined]) {
+      await assert.rejects(b.mover.cancel(id, { lostNode: 'a', isComing }), {
+        name: 'FailedPrecondition',
+        message: /may be the last copy, and stays. .* move finish .* --node-is-lost a.* --even-so/,
+      });
+    }
+    const deadline = { at: new Date(Date.now() + 15_000), endMs: performance.now() + 15_000 };
+    const find = b.pools.find.bind(b.pools);
+    const late = mock.method(b.pools, 'find', (volume: typeof id) => {
+      deadline.at.setTime(0);
+      return find(volume);
+    });
+    const order = { lostNode: 'a', isComing: true, deadline };
+    await assert.rejects(b.mover.cancel(id, order, deadline, true), {
+      name: 'Unavailable',
+      message: /not taken back in time/,
+    });
+    late.mock.restore();
+    assert.ok(await isWhole());
+    assert.equal(b.sight(id).job.state, 'running');
+    assert.equal((await b.mover.cancel(id, { lostNode: 'a', isComing: true }, undefined, true)).state, 'cancelled');
+    assert.ok(!(await isWhole()));
+  });
+
+  test('removes no copy that may be the last one, as the first node is there again with empty disks, without a second word', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    const first = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    const moveId = await handedOver(first, b);
+    await loseDisks(scratch, first, 'all');
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await introduce(a, b, { id, moveId });
+    await eventually(() => assert.rejects(b.mover.cancel(id), /, or knows nothing of it: this may be the last copy/));
+    assert.notEqual(readUnderBy(await movesOf(b.pool).comingNote(id)), undefined);
+    assert.equal((await b.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
+    assert.equal(await movesOf(b.pool).comingNote(id), undefined);
   });
 
   test('is not carried out after its caller has gone: the node gives nothing up, and the move goes on', async () => {

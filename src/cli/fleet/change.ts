@@ -65,11 +65,11 @@ export async function changeFleet(
 }
 
 async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Moving> {
-  const { lostNode } = wishes;
+  const { evenSo, lostNode } = wishes;
   const { id, node } = await movingVolume(fleet, wishes, signal);
-  const order = (lost?: LostNode) => send(fleet, { node, id, lost, rpc: 'CancelMove' }, moving);
+  const order = (lost?: LostNode) => send(fleet, { node, id, lost, evenSo, rpc: 'CancelMove' }, moving);
   if (lostNode !== undefined) {
-    const given = await giveUp(fleet, { id, node, lostNode }, signal);
+    const given = await giveUp(fleet, { id, node, lostNode, evenSo }, signal);
     // A node that is lost hears of nothing.
     return given ?? takeFromLost(fleet, { ...(await leftCopyOf(fleet, { id, node })), lostNode }, order);
   }
@@ -103,7 +103,7 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
  */
 async function giveUp(
   fleet: ChangedFleet,
-  { id, lostNode, node }: Found & { readonly lostNode: string },
+  { evenSo, id, lostNode, node }: Found & { readonly lostNode: string; readonly evenSo: boolean },
   signal: AbortSignal,
 ): Promise<Moving | undefined> {
   if ((await sourceOf(fleet, { id, node }, signal)) !== lostNode) return undefined;
@@ -112,7 +112,7 @@ async function giveUp(
   requireLost(fleet.state, lostNode);
   requireOnlyAt(fleet.state, id, [node, lostNode]);
   try {
-    return await send(fleet, { node, id, lost: { lostNode }, rpc: 'GiveUpMove' }, moving);
+    return await send(fleet, { node, id, lost: { lostNode }, evenSo, rpc: 'GiveUpMove' }, moving);
   } catch (error) {
     if (error instanceof OlderDriver) return undefined;
     throw error;

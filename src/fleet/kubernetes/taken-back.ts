@@ -24,6 +24,7 @@ const schema = confirmed.extend({
   deleted: confirmed
     .optional()
     .describe('of a volume that had the id before, and was deleted: its copies are used no more either'),
+  deletedBefore: z.array(confirmed).optional().describe('of those that had it before that one, the last one first'),
   words: z.int().positive().optional().describe('the number of notes since that one of which none became sure'),
   isRenewed: z
     .literal(true)
@@ -47,6 +48,9 @@ const maxNotes = 2_000;
 /** Limit of the notes of one volume that were replaced. One whose node answers goes a minute later. */
 const maxReplaced = 16;
 
+/** Limit of the notes of volumes that had the id of one before, and were deleted. Kubernetes gives each volume a new name. */
+const maxDeleted = 8;
+
 /** Time after which an order to take a volume back is carried out no more: its node looks at the deadline of the call. */
 export const takingBackMs = 60_000;
 
@@ -60,6 +64,16 @@ export type ConfirmedTakenBack = z.infer<typeof confirmed>;
 export function sureNote(note: TakenBack): ConfirmedTakenBack | undefined {
   const { generation } = note;
   return generation === undefined ? note.earlier : { ...note, generation };
+}
+
+/** @returns the notes of volumes that had the id before, and were deleted, the last one first */
+export function deletedNotes({ deleted, deletedBefore = [] }: TakenBack): ConfirmedTakenBack[] {
+  return deleted === undefined ? [] : [deleted, ...deletedBefore];
+}
+
+function asDeleted([deleted, ...before]: readonly ConfirmedTakenBack[]): Pick<TakenBack, 'deleted' | 'deletedBefore'> {
+  const deletedBefore = before.slice(0, maxDeleted - 1);
+  return { ...(deleted && { deleted }), ...(deletedBefore.length > 0 && { deletedBefore }) };
 }
 
 /** @throws Unavailable */
@@ -100,7 +114,12 @@ export async function noteTakingBack(
     // A copy that becomes later than itself alone is later than each that the same node had before.
     const isAgain = unsure?.node === node && unsure.lostNode === lostNode && (generation !== undefined || isFull);
     const followed = unsure && (isAgain ? renewing(unsure) : replacing(unsure));
-    note = { ...note, earlier: before && sureNote(before), deleted: before?.deleted, ...followed };
+    note = {
+      ...note,
+      earlier: before && sureNote(before),
+      ...(before && asDeleted(deletedNotes(before))),
+      ...followed,
+    };
     const isOther = before !== undefined && before.node !== node && before.generation === undefined;
     // The clocks of the replicas differ: the node is asked as well. One that is lost does nothing any more.
     const isAsked = before !== undefined && (before.at === asked || before.node === lostNode);
@@ -188,7 +207,10 @@ function isOfLaterVolume(earlier: ConfirmedTakenBack, other: string | undefined)
 }
 
 function countOf(notes: ReadonlyMap<string, TakenBack>): number {
-  return [...notes.values()].reduce((count, { replaced = [] }) => count + 1 + replaced.length, 0);
+  return [...notes.values()].reduce(
+    (count, { deletedBefore = [], replaced = [] }) => count + 1 + replaced.length + deletedBefore.length,
+    0,
+  );
 }
 
 /** The word of a node about its copy, after the order to take it back. */
@@ -240,8 +262,9 @@ export async function confirmTakenBack(
     const note = notes.get(volumeId);
     if (note?.at !== at || note.generation !== undefined) return false;
     const { earlier, lostNode, node } = note;
-    const deleted = earlier === undefined || isOfSameVolume(earlier, createdAt) ? note.deleted : earlier;
-    notes.set(volumeId, { at, createdAt, generation, lostNode, node, deleted });
+    const isOther = earlier !== undefined && !isOfSameVolume(earlier, createdAt);
+    const deleted = asDeleted([...(isOther ? [earlier] : []), ...deletedNotes(note)]);
+    notes.set(volumeId, { at, createdAt, generation, lostNode, node, ...deleted });
     return true;
   });
   return standing.get(volumeId);
@@ -257,15 +280,16 @@ export async function dropTakenBack(
   const standing = await notesIn(api, place).change((notes) => {
     const note = notes.get(volumeId);
     if (note?.at !== at || note.generation !== undefined) return false;
-    const { deleted, earlier, replaced = [], words = 0 } = note;
+    const { earlier, replaced = [], words = 0 } = note;
+    const deleted = asDeleted(deletedNotes(note));
     const last = replaced.at(-1);
     // An earlier controller has replaced another one, and that may have made a copy the volume: this one counts for it.
     if (last === undefined && words > 0) return false;
     if (last !== undefined) {
       const rest = words > 1 ? { words: words - 1, replaced: replaced.slice(0, -1) } : {};
-      notes.set(volumeId, { ...last, earlier, deleted, ...rest });
+      notes.set(volumeId, { ...last, earlier, ...deleted, ...rest });
     } else if (earlier === undefined) notes.delete(volumeId);
-    else notes.set(volumeId, { ...earlier, deleted });
+    else notes.set(volumeId, { ...earlier, ...deleted });
     return true;
   });
   return standing.get(volumeId);

@@ -19,14 +19,15 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
       return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };
     },
     async CancelMove(request, call) {
-      return { result: JSON.stringify(await changes.cancelMove({ ...volumeIn(request), ...wordIn(request) }, call)) };
+      const order = { ...volumeIn(request), ...wordIn(request), evenSo: request.even_so };
+      return { result: JSON.stringify(await changes.cancelMove(order, call)) };
     },
     async FinishMove(request, call) {
       const order = { ...lostIn(request), evenSo: request.even_so };
       return { result: JSON.stringify(await changes.finishMove(order, call)) };
     },
     async GiveUpMove(request, call) {
-      const order = { ...volumeIn(request), isComing: true };
+      const order = { ...volumeIn(request), isComing: true, evenSo: request.even_so };
       return { result: JSON.stringify(await changes.cancelMove(order, call)) };
     },
   };

@@ -14,7 +14,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a note that goes lets the one before it stand again',
     ...notes,
-    text: 'notes.set(volumeId, { ...last, earlier, deleted, ...rest });',
+    text: 'notes.set(volumeId, { ...last, earlier, ...deleted, ...rest });',
     replacement: 'notes.delete(volumeId);',
     only: 'goes, and the volume is at a node that is away',
   },
@@ -28,8 +28,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a note that is sure does not go',
     ...notes,
-    text: ' || note.generation !== undefined) return false;\n    const { deleted',
-    replacement: ') return false;\n    const { deleted',
+    text: ' || note.generation !== undefined) return false;\n    const { earlier, replaced',
+    replacement: ') return false;\n    const { earlier, replaced',
     only: 'is sure by now',
   },
   {
@@ -196,6 +196,30 @@ export const takenBackMutants: readonly Mutant[] = [
     only: 'is only behind',
   },
   {
+    name: 'a cancel removes no copy that may be the last one without a second word',
+    file: 'src/move/mover.ts',
+    text: 'if (!order.isEvenSo && (await this.#isWhole(job))) throw lastCopy(job);',
+    replacement: '',
+    killer: 'test/move/nodes-lost.test.ts',
+    only: 'because the first node is lost removes no copy',
+  },
+  {
+    name: 'a cancel removes no copy whose source knows nothing of it without a second word',
+    file: 'src/move/mover.ts',
+    text: "return hasLost === 'unknown' ? 'unknown' : 'asked';",
+    replacement: "return 'asked';",
+    killer: 'test/move/nodes-lost.test.ts',
+    only: 'there again with empty disks',
+  },
+  {
+    name: 'a cancel removes no copy after its caller has gone',
+    file: 'src/move/mover.ts',
+    text: 'requireInTime(id, order.deadline);',
+    replacement: '',
+    killer: 'test/move/nodes-lost.test.ts',
+    only: 'because the first node is lost removes no copy',
+  },
+  {
     name: 'a word about one node makes no copy later than one of a third node that is not lost',
     file: 'src/fleet/kubernetes/taken-back.ts',
     text: 'if (isEarlier && earlier.node !== node && earlier.node !== lostNode && !isLost(earlier.node)) {',
@@ -335,8 +359,15 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a node hears also that it has a copy of a volume which was deleted',
     ...notes,
-    text: '|| isOfSameVolume(earlier, createdAt) ? note.deleted : earlier;',
-    replacement: '? note.deleted : undefined;',
+    text: 'const isOther = earlier !== undefined && !isOfSameVolume(earlier, createdAt);',
+    replacement: 'const isOther = false;',
+    only: 'of a volume that was deleted',
+  },
+  {
+    name: 'and of each one that had its id before',
+    ...notes,
+    text: '[deleted, ...deletedBefore];',
+    replacement: '[deleted];',
     only: 'of a volume that was deleted',
   },
   {

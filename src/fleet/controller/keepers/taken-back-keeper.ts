@@ -5,6 +5,7 @@ import type { KubernetesApi } from '../../kubernetes/api.ts';
 import type { ObjectPlace } from '../../kubernetes/stored-object.ts';
 import {
   type ConfirmedTakenBack,
+  deletedNotes,
   readTakenBack,
   settleTakenBack,
   sureNote,
@@ -81,7 +82,9 @@ export class TakenBackKeeper {
         sure.set(volumeId, counted);
         count();
       }
-      if (counted !== undefined) await this.#outdateOthers(volumeId, [counted, standing?.deleted], silent);
+      if (standing !== undefined && counted !== undefined) {
+        await this.#outdateOthers(volumeId, { now: counted, deleted: deletedNotes(standing) }, silent);
+      }
     }
   }
 
@@ -112,7 +115,7 @@ export class TakenBackKeeper {
 
   async #outdateOthers(
     volumeId: string,
-    [now, deleted]: readonly [now: ConfirmedTakenBack, deleted: ConfirmedTakenBack | undefined],
+    { deleted, now }: { readonly now: ConfirmedTakenBack; readonly deleted: readonly ConfirmedTakenBack[] },
     silent: Set<string>,
   ): Promise<void> {
     const { log, state } = this.#options;
@@ -120,11 +123,11 @@ export class TakenBackKeeper {
       if (silent.has(other)) continue;
       const facts = { volume_id: volumeId, node: other, now_on: now.node };
       try {
-        const isDeleted = deleted !== undefined && (await this.#outdate(volumeId, deleted, other));
-        const isOutdated = await this.#outdate(volumeId, now, other);
+        let isOutdated = false;
+        for (const note of [...deleted, now]) if (await this.#outdate(volumeId, note, other)) isOutdated = true;
         this.#late.delete(volumeId);
         state.believe(volumeId, other);
-        if (isOutdated || isDeleted) log.info(facts, 'a node that was lost knows that a volume was taken back from it');
+        if (isOutdated) log.info(facts, 'a node that was lost knows that a volume was taken back from it');
       } catch (error) {
         this.#failed(volumeId, other, error, silent);
         this.#warn(`${volumeId} at ${other}`, error, facts);
