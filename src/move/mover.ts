@@ -409,7 +409,7 @@ export class Mover {
    * Gives a move up: the volume is where it was, and nothing of the copy is left. The same order again goes on where this one is.
    * @param lost the node of the move that is lost
    * @param until its caller waits no longer
-   * @param isEvenSo also what has come from another node, and may be the last copy, is removed
+   * @param isEvenSo also a copy that has come from another node, and may be the last one, is removed
    * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool or a node has not answered: says how far it has come
    */
   async cancel(id: VolumeId, lost?: LostOrder, until?: Deadline, isEvenSo = false): Promise<CancelledMove> {

@@ -256,8 +256,8 @@ export const takenBackMutants: readonly Mutant[] = [
     file: 'src/pool/catalog/generations.ts',
     text: 'await commit();\n    await this.arrived(id, mark);',
     replacement: 'await commit();',
-    killer: 'test/fleet/taken-back.test.ts',
-    only: 'has come back',
+    killer: 'test/move/pool.test.ts',
+    only: 'from another node is noted',
   },
   {
     name: 'a node that has handed over another copy may have a later one',
