@@ -151,9 +151,37 @@ function endsOf({ isThree }: World): readonly End[] {
 }
 
 function send(net: readonly Message[], message: Message): readonly Message[] {
-  const texts = new Map(net.map((each) => [JSON.stringify(each), each]));
-  texts.set(JSON.stringify(message), message);
-  return [...texts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each);
+  const number = numberOf(message);
+  if (net.some((each) => numberOf(each) === number)) return net;
+  return [...net, message].sort((one, other) => numberOf(one) - numberOf(other));
+}
+
+const numbers = new Map<string, number>();
+const numbered = Symbol('numbered');
+
+/** The number of a value: equal ones have the same. To write a state as text takes longer than all else in a search. */
+function numberOf(value: object & { [numbered]?: number }): number {
+  let number = value[numbered];
+  if (number === undefined) {
+    const text = JSON.stringify(value);
+    number = numbers.get(text) ?? numbers.size;
+    numbers.set(text, number);
+    // It is not copied with the other properties.
+    Object.defineProperty(value, numbered, { value: number, enumerable: false });
+  }
+  return number;
+}
+
+/** Equal states have the same key. */
+function keyOf({ away, deaths, disks, fences, isDeleted, isForgotten, latest, ...state }: State): string {
+  const { lost, net, noteAway, notes, process, saved, staged, sure, ...others } = state;
+  // A new property of a state must be a part of its key.
+  others satisfies Record<string, never>;
+  let key = `${fences} ${latest} ${deaths} ${away} ${lost} ${isDeleted} ${isForgotten}`;
+  for (const each of [saved, noteAway, sure]) key += ` ${each && numberOf(each)}`;
+  for (const end of ends) key += ` ${numberOf(disks[end])} ${numberOf(notes[end])} ${process[end]} ${staged[end]}`;
+  for (const message of net) key += ` ${numberOf(message)}`;
+  return key;
 }
 
 function noted(world: World, { away, notes }: State, end: End, note: Omit<Noted, 'node'>): State['notes'] {
@@ -591,7 +619,7 @@ interface Searched {
 /** Visits all states. @param check throws if a state is wrong; the error then has the events that lead to it */
 function search(world: World, check: (state: State) => void): Searched {
   const first = firstOf(world);
-  const start = JSON.stringify(first);
+  const start = keyOf(first);
   const states = new Map([[start, first]]);
   const before = new Map<string, string[]>();
   const cause = new Map<string, readonly [event: string, from: string]>();
@@ -600,7 +628,7 @@ function search(world: World, check: (state: State) => void): Searched {
     const key = queue[at] ?? assert.fail();
     const state = states.get(key) ?? assert.fail();
     for (const [event, to] of next(world, state)) {
-      const toKey = JSON.stringify(to);
+      const toKey = keyOf(to);
       if (!world.oldDisks) {
         const known = before.get(toKey);
         if (known === undefined) before.set(toKey, [key]);
@@ -612,7 +640,9 @@ function search(world: World, check: (state: State) => void): Searched {
       try {
         check(to);
       } catch (error) {
-        assert.fail(`${error instanceof Error ? error.message : error}\n${pathTo(toKey, cause).join('\n')}\n${toKey}`);
+        assert.fail(
+          `${error instanceof Error ? error.message : error}\n${pathTo(toKey, cause).join('\n')}\n${JSON.stringify(to)}`,
+        );
       }
       queue.push(toKey);
     }
