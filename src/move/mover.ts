@@ -444,7 +444,7 @@ export class Mover {
       const { waitsFor } = order;
       order.waitsFor = 'not all of its snapshots are where they were';
       const snapshots = await this.#snapshots.cancel(id, lost);
-      if (snapshots !== undefined) return snapshots;
+      if (snapshots !== undefined && !(await this.#hasOld(id))) return snapshots;
       order.waitsFor = waitsFor;
       return this.#cancelLeaving(id, order);
     }
@@ -1065,6 +1065,12 @@ export class Mover {
       const { name } = valid?.pool ?? pool;
       return { moveId, id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };
     });
+  }
+
+  /** True if a disk is as it was before the volume moved. */
+  async #hasOld(id: VolumeId): Promise<boolean> {
+    const copies = await statesOf(await this.#having(id), id);
+    return copies.some(({ state }) => state.why === 'old');
   }
 
   /** The pools that move volumes and have a copy of this one. */

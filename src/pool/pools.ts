@@ -266,8 +266,9 @@ export class Pools {
     }
     const left = this.known().find(({ moves }) => moves?.snapshots.isLeft(id) === true);
     if (left === undefined) return;
+    const { sourceId } = left.moves?.snapshots.find(id) ?? {};
     throw new Unavailable(
-      `snapshot ${id} was handed over by pool ${left.name}, and has not arrived in another one: see holdfast move status.`,
+      `snapshot ${id} was handed over by pool ${left.name}, and has not arrived in another one, as far as is known: see holdfast move status. If that other pool is lost: holdfast move cancel ${sourceId}.`,
     );
   }
 

@@ -4,7 +4,7 @@ import { describe, mock, test } from 'node:test';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { id, idOf, Node, refuseCommits, sized, withSnapshots } from './following-node.ts';
+import { type Digests, id, idOf, Node, refuseCommits, sized, withSnapshots } from './following-node.ts';
 import { movesOf } from './two-pools.ts';
 
 /* Pools that are away, that open while a call looks at the others, or whose disks come back as they were before. */
@@ -167,21 +167,106 @@ describe('snapshots of which a copy is in a pool that is away', () => {
 test('copies on a disk that is as it was before the move go with the next order', async () => {
   using scratch = new Scratch('opening');
   {
-    await using node = await Node.open(scratch);
+    await using node = await Node.open(scratch, threePools);
     await withSnapshots(node);
   }
   cpSync(scratch.join('one.img'), scratch.join('one.before'));
   {
-    await using node = await Node.open(scratch);
+    await using node = await Node.open(scratch, threePools);
     await node.mover.start(id, 'two', undefined, true);
     await node.ended();
   }
   cpSync(scratch.join('one.before'), scratch.join('one.img'));
-  await using node = await Node.open(scratch);
+  await using node = await Node.open(scratch, threePools);
   await node.snapshot('late', Buffer.alloc(4096, 1), 0n);
-  // So goes the one of the volume.
-  await node.mover.cancel(id);
-  await node.mover.start(id, 'one', undefined, true);
+  await node.mover.start(id, 'three', undefined, true);
   await node.ended();
-  assert.deepEqual(await node.listed(), ['one/late', 'one/middle', 'one/old', 'one/young']);
+  assert.deepEqual(await node.listed(), ['three/late', 'three/middle', 'three/old', 'three/young']);
+  assert.deepEqual(movesOf(node.pools.get('one')).snapshots.all(id), []);
+});
+
+describe('copies on a disk that is as it was before, while the pool that they moved to is lost', () => {
+  /** All is in pool two, and pool one has its disk as it was before. */
+  async function asBefore(scratch: Scratch): Promise<Digests> {
+    let digests: Digests;
+    {
+      await using node = await Node.open(scratch);
+      digests = await withSnapshots(node);
+    }
+    cpSync(scratch.join('one.img'), scratch.join('one.before'));
+    {
+      await using node = await Node.open(scratch);
+      await node.mover.start(id, 'two', undefined, true);
+      await node.ended();
+    }
+    cpSync(scratch.join('one.before'), scratch.join('one.img'));
+    return digests;
+  }
+
+  test('are the snapshots again after a cancel, and so is the volume; those in the other pool are never used again', async () => {
+    using scratch = new Scratch('opening');
+    const digests = await asBefore(scratch);
+    {
+      await using node = await Node.open(scratch, undefined, ['two']);
+      await assert.rejects(node.mover.cancel(id), { name: 'Unavailable', message: /pool two/ });
+      assert.deepEqual(await node.listed(), []);
+    }
+    {
+      await using node = await Node.open(scratch, [sized('one')]);
+      // A disk says nothing of who has it: only an operator does.
+      await node.mover.start(id, 'one', undefined, true).catch(() => undefined);
+      assert.deepEqual(await node.listed(), []);
+      await assert.rejects(node.pools.findSnapshot(idOf('young')), /holdfast move cancel/);
+      await node.mover.cancel(id);
+      assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
+      for (const [name, digest] of Object.entries(digests)) assert.equal(await node.digest(name), digest);
+      assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, undefined);
+    }
+    await using node = await Node.open(scratch);
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
+    await node.mover.cancel(id);
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
+    assert.deepEqual(movesOf(node.pools.get('two')).snapshots.all(id), []);
+  });
+
+  test('stay as they are whatever is ordered', async () => {
+    using scratch = new Scratch('opening');
+    {
+      await using node = await Node.open(scratch, threePools);
+      await withSnapshots(node);
+    }
+    cpSync(scratch.join('one.img'), scratch.join('one.before'));
+    {
+      await using node = await Node.open(scratch, threePools);
+      await node.mover.start(id, 'two', undefined, true);
+      await node.ended();
+      await node.mover.start(id, 'three', undefined);
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    }
+    cpSync(scratch.join('one.before'), scratch.join('one.img'));
+    await using node = await Node.open(scratch, [sized('one'), sized('three')]);
+    await node.mover.start(id, 'three', undefined, true);
+    const { left } = (await node.ended()).snapshots;
+    assert.deepEqual(left.map(({ name }) => name).sort(), ['middle', 'old', 'young']);
+    assert.deepEqual(await node.listed(), []);
+  });
+
+  test('are deleted once all pools are open, and do not come back with the other one', async () => {
+    using scratch = new Scratch('opening');
+    await asBefore(scratch);
+    {
+      await using node = await Node.open(scratch, undefined, ['two']);
+      await assert.rejects(node.remove(idOf('young')), { name: 'Unavailable', message: /pool two/ });
+      assert.ok(movesOf(node.pools.get('one')).snapshots.find(idOf('young')) !== undefined);
+    }
+    {
+      await using node = await Node.open(scratch, [sized('one')]);
+      await node.remove(idOf('young'));
+      await node.mover.cancel(id);
+      assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);
+    }
+    await using node = await Node.open(scratch);
+    await eventually(() => assert.equal(movesOf(node.pools.get('two')).snapshots.find(idOf('young')), undefined));
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old']);
+  });
 });

@@ -3,7 +3,14 @@ import type { Pool } from '../../pool/pool.ts';
 import { storedBytes } from '../../volume/encryption.ts';
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
-import type { Answer, Fence, LostNode, Request } from '../../volume/move/rule.ts';
+import {
+  type Answer,
+  type CopyMark,
+  type Fence,
+  type LostNode,
+  type Request,
+  whereElse,
+} from '../../volume/move/rule.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { bytesIn, dataRanges, type Piece, piecesAhead } from '../copy.ts';
 import type { MoveJob } from '../job.ts';
@@ -119,6 +126,11 @@ export class PoolHeld implements Held {
     const { createdAt, id } = this.record;
     const now = await this.#moves.snapshots.settled(id);
     return now?.createdAt === createdAt ? this.#moves.snapshots.stateOf(id) : undefined;
+  }
+
+  /** The other node that may have the snapshot, if this copy is that no more. */
+  async whereElse(mark: CopyMark): Promise<string | undefined> {
+    return whereElse(mark, await this.#moves.snapshots.noted(this.record.id));
   }
 
   share(beside: SnapshotId | undefined, unitBytes: bigint): Promise<ShareBytes> {

@@ -276,15 +276,15 @@ export class SnapshotMover {
     await this.#removeDeleted(id);
     const { pools } = this.#options;
     const leaving = await this.#cancelLeaving(pools.all(), id, lost);
-    const fenced = await fencedIn(pools.all(), id);
-    if (run === undefined && leaving === undefined && fenced.length === 0) return undefined;
+    const unsettled = await unsettledIn(pools.all(), id, lost);
+    if (run === undefined && leaving === undefined && unsettled.length === 0) return undefined;
     run?.ending.abort(new Aborted('the move was cancelled.'));
     await run?.done;
     try {
       // Both at once: a pool that opens later was not looked at.
       for (const name of job?.snapshots.pools ?? []) this.#requireKnown(name);
       const open = pools.all();
-      for (const each of await fencedIn(open, id)) await this.#undo(each, lost);
+      for (const each of await unsettledIn(open, id, lost)) await this.#undo(each, { lost });
       const startedAt = new Date().toISOString();
       // The run may have noted more of them that have moved.
       const nothing = { pools: [], moved: 0, left: [] };
@@ -403,19 +403,14 @@ export class SnapshotMover {
       return nothingLeft;
     }
     const valid = copies.find(({ state }) => isUsable(state));
-    if (valid === undefined) {
-      throw new Unavailable(
-        `snapshot ${id} is being handed over to another pool; try again (see holdfast move status).`,
-      );
-    }
+    if (valid === undefined) return this.#removeLeft(copies, { open, closed });
     const { sourceId } = first.record;
     const run = this.#runs.get(sourceId);
     const { createdAt } = valid.record;
     const { fence, generation } = valid.state.mark;
     const job = run?.job ?? this.#ended.get(sourceId);
     const isMoved = job !== undefined || fence !== undefined || generation > 0;
-    // A pool that the configuration has no more may come back, too.
-    const unseen = [...new Set([...closed, ...poolsOf(job).filter((name) => !pools.names().includes(name))])];
+    const unseen = this.#unseen(job, closed);
     // A copy there must neither be the snapshot again nor stay.
     if (isMoved && unseen.length > 0) await this.#deleted.write({ id, createdAt, generation, pools: unseen });
     for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);
@@ -439,6 +434,40 @@ export class SnapshotMover {
       await tellOther();
       if (unseen.length > 0) void this.#leftCopies.remove();
     };
+  }
+
+  /** The pools that may have a copy which is not seen: one that the configuration has no more may come back, too. */
+  #unseen(job: SnapshotsJob | undefined, closed: readonly string[]): string[] {
+    const names = this.#options.pools.names();
+    return [...new Set([...closed, ...poolsOf(job).filter((name) => !names.includes(name))])];
+  }
+
+  /**
+   * Removes the copies of a snapshot that no pool has, and that comes to none: the pool that it moved to is lost.
+   * @throws Unavailable if it may be somewhere
+   */
+  async #removeLeft(copies: readonly Copy[], { closed, open }: Looked): Promise<AfterRemoval> {
+    const [{ pool, record }] = copies as readonly [Copy, ...Copy[]];
+    const { createdAt, id, sourceId } = record;
+    const [away] = closed;
+    if (away !== undefined) {
+      throw new Unavailable(
+        `snapshot ${id} was handed over by pool ${pool.name}, and may be in pool ${away}, which is not open: try again when it is, or without it in the configuration, if it is lost.`,
+      );
+    }
+    const isMoving = this.#runs.has(sourceId) || this.#left.has(sourceId);
+    if (isMoving || !copies.every((copy) => movesOf(copy.pool).snapshots.waits(id))) {
+      throw new Unavailable(
+        `snapshot ${id} is being handed over to another pool, or node; try again (see holdfast move status).`,
+      );
+    }
+    const unseen = this.#unseen(this.#ended.get(sourceId), closed);
+    // The one that was the snapshot has this generation.
+    const { generation } = await movesOf(pool).snapshots.noted(id);
+    if (unseen.length > 0) await this.#deleted.write({ id, createdAt, generation: generation + 1, pools: unseen });
+    for (const copy of copies) await movesOf(copy.pool).snapshots.removeLeft(id);
+    for (const { moves } of open) await moves?.snapshots.discard(id);
+    return nothingLeft;
   }
 
   /** @throws Unavailable if a snapshot of this volume was deleted and a copy of it is left: it must not be the snapshot again */
@@ -683,18 +712,12 @@ export class SnapshotMover {
       if (!isOld && (state?.mark.fence === undefined || state.mark.fence.to !== undefined)) continue;
       const others = open.filter(({ name }) => name !== each.pool && (isOld || name !== to.name));
       const isElsewhere = (await copiesOf(others, each.record.id)).some((copy) => isUsable(copy.state));
-      if (isOld && isElsewhere) await this.#removeOld(each);
-      else if (!isOld && (each.pool === to.name || isElsewhere)) await this.#undo(each);
+      if (isElsewhere || (!isOld && each.pool === to.name)) await this.#undo(each);
     }
   }
 
-  #removeOld({ pool, record: { id } }: PoolHeld): Promise<void> {
-    const { objects, pools } = this.#options;
-    const { snapshots } = movesOf(pools.get(pool));
-    return patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], () => snapshots.removeLeft(id));
-  }
-
-  #undo(held: Held, lost?: LostOrder): Promise<void> {
+  /** @param order the word of an operator: without it an earlier copy that no pool has more of stays as it is */
+  #undo(held: Held, order?: { readonly lost: LostOrder | undefined }): Promise<void> {
     const { objects, pools } = this.#options;
     const { id } = held.record;
     return patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
@@ -702,17 +725,18 @@ export class SnapshotMover {
       const [open, [closed]] = [pools.all(), pools.closed()];
       const others = open.filter(({ name }) => name !== held.pool);
       const { mark, why } = (await held.look()) ?? {};
-      const [there] = await copiesOf(others, id);
+      const there = (await copiesOf(others, id)).find(({ state }) => isUsable(state));
+      if (there === undefined && why === 'old' && order === undefined) return;
       if (there !== undefined && !(await held.settle(there.state.mark.generation))) {
         throw new FailedPrecondition(
           `snapshot ${id} is in pool ${there.pool.name} and in pool ${held.pool}: look at both.`,
         );
       }
-      if (there === undefined && why === 'given') {
+      if (there === undefined && (why === 'given' || why === 'old')) {
         // A pool that is not open may have it.
         this.#requireLooked(closed);
-        requireInTime(id, lost?.deadline);
-        await held.takeBack(lost);
+        requireInTime(id, order?.lost?.deadline);
+        await held.takeBack(order?.lost);
       } else if (there === undefined && mark?.fence !== undefined) await held.open();
       // The last thing: a refusal leaves the bytes that have come.
       for (const { moves } of others) await moves?.snapshots.discard(id);
@@ -811,6 +835,12 @@ interface Copy {
   readonly state: CopyState;
 }
 
+/** The pools that were looked at, and those that were not. */
+interface Looked {
+  readonly open: readonly Pool[];
+  readonly closed: readonly string[];
+}
+
 async function copiesOf(pools: readonly Pool[], id: SnapshotId): Promise<Copy[]> {
   const copies: Copy[] = [];
   for (const pool of pools) {
@@ -827,10 +857,35 @@ function isUsable({ why }: CopyState): boolean {
 
 /** Without those whose mark cannot be read. */
 async function fencedIn(pools: readonly Pool[], id: VolumeId): Promise<PoolHeld[]> {
-  const fenced: PoolHeld[] = [];
+  const seen = await seenIn(pools, id);
+  return seen.filter(({ state }) => state.mark.fence !== undefined).map(({ held }) => held);
+}
+
+/**
+ * The copies that a cancel ends, the later ones first: all with a fence, and those that are earlier ones, as their disk is as it was
+ * before, unless another node may have the snapshot that is not lost.
+ */
+async function unsettledIn(pools: readonly Pool[], id: VolumeId, lost: LostOrder | undefined): Promise<PoolHeld[]> {
+  const unsettled: Seen[] = [];
+  for (const seen of await seenIn(pools, id)) {
+    const { mark, why } = seen.state;
+    const elsewhere = why === 'old' ? await seen.held.whereElse(mark) : undefined;
+    const isOld = why === 'old' && (elsewhere === undefined || elsewhere === lost?.lostNode);
+    if (mark.fence !== undefined || isOld) unsettled.push(seen);
+  }
+  return unsettled.sort((a, b) => b.state.mark.generation - a.state.mark.generation).map(({ held }) => held);
+}
+
+interface Seen {
+  readonly held: PoolHeld;
+  readonly state: CopyState;
+}
+
+async function seenIn(pools: readonly Pool[], id: VolumeId): Promise<Seen[]> {
+  const seen: Seen[] = [];
   for (const held of PoolHeld.all(pools, id)) {
     const state = await held.look().catch(() => undefined);
-    if (state?.mark.fence !== undefined) fenced.push(held);
+    if (state !== undefined) seen.push({ held, state });
   }
-  return fenced;
+  return seen;
 }

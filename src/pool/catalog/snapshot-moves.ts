@@ -147,8 +147,8 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   async settle(id: SnapshotId, generation: number): Promise<boolean> {
     if (this.find(id) === undefined) return true;
     const { mark } = await this.stateOf(id);
-    const moveId = mark.fence?.moveId;
-    if (moveId === undefined || !settlesCopy(mark, { moveId, generation })) return false;
+    const moveId = mark.fence?.moveId ?? '';
+    if (!settlesCopy(mark, { moveId, generation }, await this.#parts.generations.read(id))) return false;
     await this.#remove(id);
     return true;
   }

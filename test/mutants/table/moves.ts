@@ -209,8 +209,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot is not removed while it is being handed over',
     ...snapshots,
-    text: 'if (valid === undefined) {',
-    replacement: 'if (false) {',
+    text: 'if (isMoving || !copies.every(',
+    replacement: 'if (!copies.every(',
   },
   {
     name: 'a snapshot that is removed leaves no earlier copy',
@@ -234,7 +234,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot that was handed over is taken back when its move is given up',
     ...snapshots,
-    text: 'await held.takeBack(lost);',
+    text: 'await held.takeBack(order?.lost);',
     replacement: '',
   },
   {
@@ -1773,17 +1773,53 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a cancel that is refused leaves what was copied of a snapshot',
     ...opening,
-    text: '      const { mark, why } = (await held.look()) ?? {};\n      const [there]',
+    text: '      const { mark, why } = (await held.look()) ?? {};\n      const there',
     replacement:
-      '      for (const { moves } of others) await moves?.snapshots.discard(id);\n      const { mark, why } = (await held.look()) ?? {};\n      const [there]',
+      '      for (const { moves } of others) await moves?.snapshots.discard(id);\n      const { mark, why } = (await held.look()) ?? {};\n      const there',
     only: 'where a cancel is refused',
   },
   {
     name: 'earlier copies of snapshots on a disk that is as it was before go',
     ...opening,
-    text: 'if (isOld && isElsewhere) await this.#removeOld(each);\n      else if',
-    replacement: 'if',
+    text: 'if (isElsewhere || (!isOld && each.pool === to.name))',
+    replacement: 'if (!isOld && (isElsewhere || each.pool === to.name))',
     only: 'go with the next order',
+  },
+  {
+    name: 'a cancel makes earlier copies the snapshots again, as the later ones are lost',
+    ...opening,
+    text: "if (there === undefined && (why === 'given' || why === 'old')) {",
+    replacement: "if (there === undefined && why === 'given') {",
+    only: 'are the snapshots again',
+  },
+  {
+    name: 'no order makes an earlier copy a snapshot again without a word for that',
+    ...opening,
+    text: "if (there === undefined && why === 'old' && order === undefined) return;",
+    replacement: '',
+    only: 'stay as they are',
+  },
+  {
+    name: 'a cancel of snapshots ends the earlier copy of their volume, too',
+    ...opening,
+    file: 'src/move/mover.ts',
+    text: 'if (snapshots !== undefined && !(await this.#hasOld(id))) return snapshots;',
+    replacement: 'if (snapshots !== undefined) return snapshots;',
+    only: 'are the snapshots again',
+  },
+  {
+    name: 'a snapshot that was deleted as its earlier copies does not come back with the later one',
+    ...opening,
+    text: 'generation: generation + 1, pools: unseen',
+    replacement: 'generation, pools: unseen',
+    only: 'are deleted once all pools are open',
+  },
+  {
+    name: 'a snapshot is not deleted as its earlier copies while a pool may have the later one',
+    ...opening,
+    text: 'if (away !== undefined) {',
+    replacement: "if (away === '') {",
+    only: 'are deleted once all pools are open',
   },
   {
     name: 'copies that were ordered elsewhere before are resolved first',
