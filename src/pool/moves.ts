@@ -152,6 +152,8 @@ export interface PoolSnapshotMoves {
    * @param createdAt the time of that snapshot
    */
   removeOlder(id: SnapshotId, createdAt: string, generation: number): Promise<void>;
+  /** Another node has taken it back: an earlier copy here is used no more, and goes. */
+  outdate(id: SnapshotId, by: Pick<Required<LaterCopy>, 'createdAt' | 'generation' | 'node'>): Promise<void>;
   /**
    * Makes a copy the snapshot again that was handed over. No other pool of this node has it.
    * @param word of the node that it was handed over to (`disclaim`); or the name of that one, which is lost permanently

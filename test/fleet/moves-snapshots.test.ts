@@ -160,6 +160,42 @@ describe('snapshots that follow their volume to another node, brokered by the co
     assert.deepEqual(snapshotsIn(fleet, 'node-a'), []);
   });
 
+  test('one that had arrived on that node, which has not said so, goes there once that is back', async () => {
+    await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+    const api = fleet.api.client(fleet.scratch);
+    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digests = await withSnapshots(fleet, 'node-a', id, ['old', 'young']);
+    await started(fleet, viewer, id, 'node-b');
+    await moved(fleet, viewer, id);
+    await fleet.node('node-b').driver.stop();
+    await fleet.startNode('node-b', 'after move/commit 1');
+    await eventually(async () => {
+      await start(fleet, viewer, id, 'node-b', more);
+      assert.ok(fleet.node('node-b').driver.hasEnded);
+    });
+    assert.equal(snapshotsIn(fleet, 'node-b').length, 1);
+    const cancel = () =>
+      viewer.post(controllerOf(fleet), `/v1/moves/cancel?output=json&volume=${id}&node=node-a&node-is-lost=node-b`);
+    const forgotten = await forgottenLongAgo(api, 'node-b', cancel);
+    await eventually(async () => {
+      const { problems, status } = await cancel();
+      assert.ok(status === 200 || /does not move|is not moving/.test(problems), problems);
+    });
+    await forgotten.change((notes) => notes.delete('node-b'));
+    await fleet.startNode('node-b');
+    await eventually(() => assert.deepEqual(snapshotsIn(fleet, 'node-b'), []), 90_000);
+    await requireWhole(fleet, 'node-a', digests);
+    // They follow it again.
+    await eventually(async () => {
+      const { problems, status } = await start(fleet, viewer, id, 'node-b', more);
+      assert.equal(status, 200, problems);
+    });
+    await followed(fleet, viewer, id);
+    await requireWhole(fleet, 'node-b', digests);
+  });
+
   test('a node whose driver takes none along refuses the order, and nothing moves', async () => {
     await using fleet = await MovingFleet.start(command, 'none', 'xfs');
     const viewer = new Viewer(fleet.api, 'operator', everything);

@@ -42,6 +42,23 @@ const clone = (pool: Catalog, name: string) =>
   pool.create(volumeSpec(name, { content: { type: 'block' } }), { type: 'snapshot', id });
 
 describe('a snapshot that follows its volume', () => {
+  test('that another node has taken back goes only if the copy here is an earlier one of the same snapshot', async () => {
+    using scratch = new Scratch('snapshot');
+    const one = await withSnapshot(scratch);
+    const moves = movesOf(one).snapshots;
+    const { createdAt = '' } = moves.find(id) ?? {};
+    const later = { createdAt, generation: 1_000_002, node: 'a' };
+    await moves.outdate(id, { ...later, generation: 0 });
+    await moves.outdate(id, { ...later, createdAt: '2026-01-01T00:00:00.000Z' });
+    assert.deepEqual(await names(one), ['first']);
+    await moves.outdate(id, later);
+    assert.deepEqual(await names(one), []);
+    assert.deepEqual(await moves.noted(id), { generation: 1_000_002, at: 'a', node: 'node' });
+    // Not there is fine.
+    await moves.outdate(id, later);
+    await one.close();
+  });
+
   test('is used, and removed, while it is fenced; nothing is handed over of it then, nor of a later one of its name', async () => {
     using scratch = new Scratch('snapshot');
     const one = await withSnapshot(scratch);

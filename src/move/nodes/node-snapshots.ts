@@ -54,6 +54,10 @@ export class NodeSnapshots implements OtherNode {
     }
   }
 
+  look(snapshot: SnapshotId, createdAt: string): Promise<CopyState | undefined> {
+    return lookAt(this.#calls, { snapshot, createdAt });
+  }
+
   async wasDeleted(snapshot: SnapshotId, createdAt: string): Promise<boolean> {
     return (await this.#calls.call('snapshot-look', { snapshot, createdAt }, told.copy)).isDeleted === true;
   }
@@ -64,6 +68,14 @@ export class NodeSnapshots implements OtherNode {
     if (record.sourceId === id) return record;
     throw new NotFound(`node ${node} has answered for a snapshot of another volume than ${id}.`);
   }
+}
+
+async function lookAt(
+  calls: NodeCalls,
+  named: { readonly snapshot: SnapshotId; readonly createdAt: string },
+): Promise<CopyState | undefined> {
+  const { copy } = await calls.call('snapshot-look', named, told.copy);
+  return copy && { mark: parseMark(copy.mark, where), why: copy.why };
 }
 
 /** More than a volume has. */
@@ -92,9 +104,8 @@ class NodeHeld implements Held {
     this.#turns = turns;
   }
 
-  async look(): Promise<CopyState | undefined> {
-    const { copy } = await this.#calls.call('snapshot-look', this.#named, told.copy);
-    return copy && { mark: parseMark(copy.mark, where), why: copy.why };
+  look(): Promise<CopyState | undefined> {
+    return lookAt(this.#calls, this.#named);
   }
 
   share(beside: SnapshotId | undefined, unitBytes: bigint): Promise<ShareBytes> {

@@ -68,6 +68,8 @@ export interface OtherNode {
   end(state: 'cancelled' | 'done'): Promise<void>;
   /** The copies there, also those that were handed over, the newest first. @throws Unavailable unless all are known */
   all(): Promise<Held[]>;
+  /** The copy there, also once the move has ended; undefined: there is none. */
+  look(id: SnapshotId, createdAt: string): Promise<CopyState | undefined>;
   /** True if it was deleted there while it was copied, and is not the last copy here. */
   wasDeleted(id: SnapshotId, createdAt: string): Promise<boolean>;
 }

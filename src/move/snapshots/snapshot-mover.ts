@@ -22,12 +22,13 @@ import {
 } from '../job.ts';
 import { BytesPerSecond } from '../pace.ts';
 import type { Peers } from '../peers.ts';
-import { MoveEnded, movesOf, NotConnected, patiently } from '../source.ts';
+import { MoveEnded, MoveForgotten, movesOf, NotConnected, patiently } from '../source.ts';
 import { DeletedSnapshots } from './deleted-snapshots.ts';
 import { type CancelledLeaving, type Held, inOrder, type OtherNode, PoolHeld } from './held.ts';
 import { LeftCopies } from './left-copies.ts';
 import { mayBeWhole, moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
 import { SnapshotSpace } from './snapshot-space.ts';
+import { outdateTakenBack } from './taken-back.ts';
 
 export interface SnapshotMoverOptions {
   readonly pools: Pools;
@@ -558,7 +559,9 @@ export class SnapshotMover {
         if (ending.signal.aborted) return;
         const reason = error instanceof Error ? error.message : String(error);
         // The operator has ended it there.
-        if (error instanceof MoveEnded) return await this.#endPatiently(run, 'failed', [...passed.values()], reason);
+        if (error instanceof MoveEnded && (error instanceof MoveForgotten || (await this.#settleTakenBack(run)))) {
+          return await this.#endPatiently(run, 'failed', [...passed.values()], reason);
+        }
         if (held !== undefined && !(await isForLater(held, error))) {
           const { id } = held.record;
           if (held.whyStays === undefined) {
@@ -581,6 +584,22 @@ export class SnapshotMover {
         run.wake = new AbortController();
         run.isUnconnected = false;
       }
+    }
+  }
+
+  /** Its source may have taken the last one back. @returns false while that does not answer */
+  async #settleTakenBack({ ending, job }: Run): Promise<boolean> {
+    const { log, objects, pools } = this.#options;
+    const { coming } = job.snapshots;
+    try {
+      const from = this.#otherNode(job, ending.signal);
+      if (from === undefined || coming === undefined) return true;
+      await outdateTakenBack({ from, to: pools.get(job.to), objects, signal: ending.signal }, coming);
+      return true;
+    } catch (error) {
+      if (error instanceof Unavailable) return false;
+      log.warn({ volume_id: job.id, snapshot_id: coming?.id, err: error }, 'an earlier copy of a snapshot is left');
+      return true;
     }
   }
 

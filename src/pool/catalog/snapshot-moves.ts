@@ -24,7 +24,14 @@ import { granularityBytes, larger } from '../../volume/size.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import type { IncomingSnapshotDraft, Recorded, Transfer } from '../backend.ts';
-import type { CopyState, IncomingSnapshot, PoolMoves, PoolSnapshotMoves, SnapshotArrival } from '../moves.ts';
+import type {
+  CopyState,
+  IncomingSnapshot,
+  LaterCopy,
+  PoolMoves,
+  PoolSnapshotMoves,
+  SnapshotArrival,
+} from '../moves.ts';
 import type { SpaceRequest } from '../space/space-holds.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { WrittenUnits } from '../space/written-units.ts';
@@ -162,6 +169,20 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   async removeOlder(id: SnapshotId, createdAt: string, generation: number): Promise<void> {
     if ((await this.settled(id))?.createdAt !== createdAt) return;
     if ((await this.stateOf(id)).mark.generation < generation) await this.#remove(id);
+  }
+
+  async outdate(
+    id: SnapshotId,
+    { createdAt, generation, node }: Pick<Required<LaterCopy>, 'createdAt' | 'generation' | 'node'>,
+  ): Promise<void> {
+    const { generations } = this.#parts;
+    if (createdAt === undefined || (await this.settled(id))?.createdAt !== createdAt) return;
+    if ((await this.stateOf(id)).mark.generation >= generation) return;
+    // A disk may come back as it is now.
+    if ((await generations.read(id)) < generation) {
+      await step('move/generation', () => generations.write(id, generation, node));
+    }
+    await this.#remove(id);
   }
 
   /** It went on elsewhere. */

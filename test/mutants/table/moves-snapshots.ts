@@ -136,4 +136,20 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     replacement: '',
     only: 'is deleted on both',
   },
+  {
+    name: 'a node that was lost removes its copy of a snapshot that was taken back from it',
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: '(error instanceof MoveForgotten || (await this.#settleTakenBack(run)))',
+    replacement: 'true',
+    killer: 'test/fleet/moves-snapshots.test.ts',
+    only: 'which has not said so',
+  },
+  {
+    name: 'a copy of a snapshot goes only before a later one',
+    file: 'src/pool/catalog/snapshot-moves.ts',
+    text: 'if ((await this.stateOf(id)).mark.generation >= generation) return;',
+    replacement: '',
+    killer: 'test/move/snapshot-pool.test.ts',
+    only: 'that another node has taken back',
+  },
 ];

@@ -8,6 +8,8 @@ import { type, typeAll } from './terminal.ts';
 
 export const turnMovesOn =
   'kubectl -n holdfast-system set env daemonset/holdfast -c holdfast HOLDFAST_MOVE_ADDRESS=:9445';
+export const turnSnapshotsOn =
+  'kubectl -n holdfast-system set env daemonset/holdfast -c holdfast HOLDFAST_MOVE_SNAPSHOTS=true';
 export const driverIsReady = 'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=600s';
 
 interface MovingSetPlan {
@@ -62,8 +64,9 @@ export class MovingSet {
     return acknowledged;
   }
 
-  async move(to: string): Promise<void> {
-    const { status, stderr, stdout } = await type(this.#move(to, '--yes'));
+  /** @param options besides `--yes` */
+  async move(to: string, ...options: readonly string[]): Promise<void> {
+    const { status, stderr, stdout } = await type(this.#move(to, ['--yes', ...options].join(' ')));
     assert.equal(status, 0, stderr);
     assert.match(stdout, new RegExp(`${this.#namespace.name}/data-set-0 is on ${to}\\.`));
     await waitFor('the pod to run there', async () => {

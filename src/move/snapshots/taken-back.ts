@@ -1,0 +1,31 @@
+import type { Pool } from '../../pool/pool.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
+import type { NamedSnapshot } from '../job.ts';
+import { movesOf, patiently } from '../source.ts';
+import type { OtherNode } from './held.ts';
+
+export interface TakenBackParts {
+  /** The node that the snapshot came from, which has ended the move. */
+  readonly from: OtherNode;
+  /** The pool that it came to. */
+  readonly to: Pool;
+  readonly objects: ObjectQueue;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * While this node was taken for lost, its source may have taken a snapshot back that has arrived here, and that it had not heard of: the
+ * copy here is an earlier one then, and goes.
+ * @throws Unavailable while the source does not answer
+ */
+export async function outdateTakenBack(
+  { from, objects, signal, to }: TakenBackParts,
+  { createdAt, id }: NamedSnapshot,
+): Promise<void> {
+  await patiently({ objects, signal }, [id], async () => {
+    const there = await from.look(id, createdAt);
+    if (there === undefined || (there.why !== undefined && there.why !== 'closed')) return;
+    const { generation } = there.mark;
+    await movesOf(to).snapshots.outdate(id, { createdAt, generation, node: from.node });
+  });
+}
