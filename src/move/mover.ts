@@ -1,31 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
-import { type CopyState, type LaterCopy, type PoolMoves, VolumeWentOn } from '../pool/moves.ts';
+import { type PoolMoves, VolumeWentOn } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { Aborted, FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import { isVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
-import { type CopyMark, mayHaveCommitted, type Noted } from '../volume/move/rule.ts';
+import type { SnapshotId, VolumeId } from '../volume/id.ts';
+import { type CopyMark, mayHaveCommitted } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
-import { finishCopy, requireNothing } from './finish.ts';
+import { Copies, copiesIn, poolsWith, requireOpen, statesIn } from './copies.ts';
+import { finishCopy } from './finish.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, type LostPool, requireInTime } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, type MoveProgress, Moving, readUnderBy } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
-import {
-  type CopySight,
-  type PeerOrder,
-  type Peers,
-  planMs,
-  requirePeers,
-  snapshotsAt,
-  type TrashedCopy,
-} from './peers.ts';
+import { type PeerOrder, type Peers, planMs, requirePeers, snapshotsAt } from './peers.ts';
 import { type MovePlan, Planner } from './planner.ts';
 import { Sickness } from './sickness.ts';
 import { type AfterRemoval, SnapshotMover, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
@@ -42,7 +35,6 @@ import {
   type SourceSight,
 } from './source.ts';
 import { switched } from './switched.ts';
-import { latestTrashed } from './trashed-copy.ts';
 import { Reached } from './tree/progress.ts';
 
 export interface MoverOptions {
@@ -154,6 +146,8 @@ export class Mover {
   readonly #jobs: MoveJobs;
   readonly #snapshots: SnapshotMover;
   readonly #planner: Planner;
+  /** The copies of volumes on this node. */
+  readonly copies: Copies;
   readonly #leftVolumes: LeftVolumes;
   readonly #runs = new Map<VolumeId, Run>();
   /** Moves that have ended, one for each volume. */
@@ -176,6 +170,12 @@ export class Mover {
     this.#snapshots = new SnapshotMover(options);
     const running = (id: VolumeId) => this.#runs.get(id)?.job;
     this.#planner = new Planner({ ...options, snapshots: this.#snapshots, running });
+    this.copies = new Copies({
+      ...options,
+      lastJobOf: (id) => this.#runningJob(id) ?? this.#ended.get(id),
+      endMove: (id, node) => this.#endOutdated(id, node),
+      requireReady: () => this.#requireReady(),
+    });
     const jobOf = (id: VolumeId) => {
       const running = this.#runs.get(id)?.job ?? this.#left.get(id);
       const job = running ?? this.#ended.get(id);
@@ -333,7 +333,7 @@ export class Mover {
   /** True if a pool has a copy that is the volume. Never throws. */
   async #isUsable(id: VolumeId): Promise<boolean> {
     try {
-      const copies = await statesOf(await this.#having(id), id);
+      const copies = await copiesIn(this.#options.pools, id);
       return copies.some(({ state }) => state.why === undefined);
     } catch {
       return false;
@@ -541,11 +541,11 @@ export class Mover {
    * @throws Unavailable while the pool is not open that has one, or if one stays
    */
   async settleLeft(id: VolumeId): Promise<void> {
-    const found = await this.#having(id);
+    const found = await poolsWith(this.#options.pools, id);
     this.#requireLeftOpen(id, found);
     // Nearly every volume is in one pool, and no mark has to be read.
     if (found.length < 2) return;
-    const copies = await statesOf(found, id);
+    const copies = await statesIn(found, id);
     const valid = copies.find(({ state }) => state.why === undefined);
     if (valid === undefined) return;
     const { generation } = valid.state.mark;
@@ -617,37 +617,6 @@ export class Mover {
     });
   }
 
-  /** The copy of this node. @throws Unavailable if a pool may have one that is not open, Aborted while it is taken back */
-  copyOf(id: VolumeId): Promise<CopySight> {
-    return this.#options.objects.claim([{ object: id }], 'a look at its copy', async () => {
-      const copies = await statesOf(await this.#having(id), id);
-      // A fence that was not handed over ends: that copy is the volume as long as it stands, too.
-      const volume = copies.find(({ state: { why } }) => why === undefined || why === 'closed');
-      const copy = volume ?? copies[0];
-      if (copy === undefined) {
-        this.#requireOpen(id);
-        const { at, generation = 0 } = (await this.noteOf(id)) ?? {};
-        // A node that gives a copy up notes two generations above that of the source, which may take it back.
-        const trashed = await this.#trashedCopyOf(id);
-        return { generation: Math.max(0, generation - 2), isVolume: false, isHere: false, elsewhere: at, trashed };
-      }
-      return {
-        generation: copy.state.mark.generation,
-        isVolume: volume !== undefined,
-        isHere: true,
-        elsewhere: volume === undefined ? await movesOf(copy.pool).whereElse(id) : undefined,
-        createdAt: (await copy.pool.find(id))?.createdAt,
-      };
-    });
-  }
-
-  async #trashedCopyOf(id: VolumeId): Promise<TrashedCopy | undefined> {
-    const found = await latestTrashed(this.#options.pools, id);
-    if (found === undefined) return undefined;
-    const { createdAt, generation, pool } = found;
-    return { createdAt, generation, elsewhere: await pool.moves?.whereElse(id) };
-  }
-
   /** The pool of this node that a volume has moved to last, from another one of it, as far as that is remembered. */
   lastPoolOf(id: VolumeId): string | undefined {
     const job = this.#ended.get(id);
@@ -666,107 +635,6 @@ export class Mover {
     }
   }
 
-  /** The note of this node about a volume or snapshot; undefined: no pool is open whose volumes can move. */
-  async noteOf(id: SnapshotId | VolumeId): Promise<Noted | undefined> {
-    const [moves] = this.#allMoves();
-    return isVolumeId(id) ? moves?.noted(id) : moves?.snapshots.noted(id);
-  }
-
-  /**
-   * Gives up a copy that another node has handed over to this one, which was installed again and knows nothing of that, or has lost
-   * the pool. All pools are open, and none has the volume or a part of it.
-   * @param generation of the copy that was handed over
-   * @param lostPool the pool that the volume came to, whose disk is lost
-   * @returns the word for that node, once it is durable that nothing is committed here, and no copy of that disk used
-   * @throws FailedPrecondition, Unavailable: why not
-   */
-  disclaim(id: VolumeId, generation: number, source: string, lostPool?: string): Promise<number> {
-    const { objects, pools } = this.#options;
-    return objects.run(turnOf(id), 'the end of a move', `${generation} of ${source} ${lostPool}`, async () => {
-      this.#requireReady();
-      const job = this.#runningJob(id) ?? this.#ended.get(id);
-      const hasCome = lostPool !== undefined && job?.state === 'done';
-      if (hasCome && job.to !== lostPool) {
-        throw new FailedPrecondition(`volume ${id} came to pool ${job.to} of this node, and not to pool ${lostPool}.`);
-      }
-      if (job !== undefined && job.state !== 'cancelled' && !hasCome) {
-        throw new FailedPrecondition(
-          `this node knows of the move of volume ${id}, which is ${job.state}: kubectl holdfast move cancel ${id}, with this node as --node.`,
-        );
-      }
-      return objects.claim([{ object: id }], 'the end of a move', async () => {
-        const nothing = await withTimeout(deletedMs, requireNothing(pools, id));
-        if (nothing === 'late')
-          throw new Unavailable(`a disk of this node does not answer, and may have volume ${id}.`);
-        await this.#requireNotStaged(id);
-        const lost = lostPool === undefined ? 'node' : 'pool';
-        return this.#anyMoves().disclaim(id, { generation }, source, lost);
-      });
-    });
-  }
-
-  /**
-   * Asked before this node gives up a copy that no open pool has: a pod may still use it.
-   * @throws FailedPrecondition
-   */
-  async #requireNotStaged(id: VolumeId): Promise<void> {
-    if ((await this.#options.isStaged?.(id)) !== true) return;
-    throw new FailedPrecondition(
-      `volume ${id} is still staged on this node, from a pool that is not open any more: end its pods here first; if that does not unmount it, restart the node.`,
-    );
-  }
-
-  /**
-   * This node was lost, and is there again. The volume was taken back by another one: an earlier copy here goes to the trash.
-   * @returns false if there is none
-   * @throws FailedPrecondition while it is in use, Unavailable if a pool may have a copy that is not open
-   */
-  outdate(id: VolumeId, by: LaterCopy): Promise<boolean> {
-    const { objects } = this.#options;
-    return objects.run(turnOf(id), 'the end of a move', JSON.stringify(by), async () => {
-      this.#requireReady();
-      const pools = await this.#having(id);
-      const copies = await statesOf(pools, id);
-      // Before the copy goes: the controller asks the node that says that the volume has come to it.
-      if (copies.some(({ state }) => state.mark.generation < by.generation)) await this.#endOutdated(id, by.node);
-      const isOutdated = await objects.claim([{ object: id }], 'the end of a move', async () => {
-        let is = false;
-        for (const pool of pools) if (await movesOf(pool).outdate(id, by)) is = true;
-        return is;
-      });
-      if (!isOutdated) {
-        this.#requireOpen(id);
-        return false;
-      }
-      // The other node of its move has it, and may never tell this one of that.
-      await this.#options.peers?.arrived(id, by.node);
-      for (const { pool, state } of copies) {
-        if (state.mark.fence !== undefined) await removeSnapshots(pool, { id, moveId: state.mark.fence.moveId });
-      }
-      return true;
-    });
-  }
-
-  /**
-   * The node that the volume was handed over to has it, and the move has not reported that: its copy here goes to the trash.
-   * @throws FailedPrecondition if a copy here was not handed over to that node, or later
-   */
-  settle(id: VolumeId, generation: number, node: string): Promise<void> {
-    const { objects, peers } = this.#options;
-    return objects.claim([{ object: id }], 'the end of a move', async () => {
-      for (const { pool, state } of await statesOf(await this.#having(id), id)) {
-        const { fence } = state.mark;
-        const move = { id, moveId: fence?.moveId ?? '' };
-        const isGiven = state.why === 'given' && fence?.to === node;
-        if (!isGiven || !(await movesOf(pool).settle(id, { ...move, generation }))) {
-          throw new FailedPrecondition(`volume ${id} of pool ${pool.name} was not handed over to node ${node}.`);
-        }
-        await removeSnapshots(pool, move);
-      }
-      await peers?.arrived(id, node);
-    });
-  }
-
   /** The copy that this move made was given up by its source. */
   async #endOutdated(id: VolumeId, node: string): Promise<void> {
     const run = this.#runs.get(id);
@@ -774,13 +642,6 @@ export class Mover {
     await run?.done;
     const job = run?.job ?? this.#ended.get(id);
     if (job !== undefined && job.state !== 'cancelled') await this.#end(job, 'cancelled', undefined);
-  }
-
-  /** @throws Unavailable if a pool may have the volume that is not open */
-  #requireOpen(id: VolumeId): void {
-    const closed = this.#options.pools.firstClosed();
-    if (closed === undefined) return;
-    throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: try again when it is.`);
   }
 
   /** Leaves all moves to the next start. */
@@ -995,7 +856,7 @@ export class Mover {
   /** A driver that was killed after the commit may not have noted that the volume is here. */
   async #noteArrival({ id }: MoveJob): Promise<void> {
     const { objects, pools } = this.#options;
-    if ((await this.noteOf(id))?.at === undefined) return;
+    if ((await this.copies.noteOf(id))?.at === undefined) return;
     await patiently({ objects, signal: this.#stopping.signal }, [id], async () => {
       // Unless it was deleted meanwhile, or has gone on.
       const here = await pools.find(id);
@@ -1037,10 +898,10 @@ export class Mover {
    * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
    */
   async #free(id: VolumeId, lost: LostOrder | undefined, deadline: Deadline): Promise<MoveJob> {
-    const { objects, peers } = this.#options;
-    this.#requireOpen(id);
+    const { objects, peers, pools } = this.#options;
+    requireOpen(pools, id);
     return objects.claim([{ object: id }], 'the end of a move', async () => {
-      const copies = await statesOf(await this.#having(id), id);
+      const copies = await copiesIn(pools, id);
       const valid = copies.find(({ state }) => state.why === undefined);
       const [left, ...others] = copies.filter(({ state }) => state.why !== undefined);
       if (left === undefined || others.length > 0) {
@@ -1069,15 +930,8 @@ export class Mover {
 
   /** True if a disk is as it was before the volume moved. */
   async #hasOld(id: VolumeId): Promise<boolean> {
-    const copies = await statesOf(await this.#having(id), id);
+    const copies = await copiesIn(this.#options.pools, id);
     return copies.some(({ state }) => state.why === 'old');
-  }
-
-  /** The pools that move volumes and have a copy of this one. */
-  async #having(id: VolumeId): Promise<Pool[]> {
-    const pools = this.#options.pools.all().filter(({ moves }) => moves !== undefined);
-    const found = await Promise.all(pools.map((pool) => pool.find(id)));
-    return pools.filter((_pool, at) => found[at] !== undefined);
   }
 
   async #undo(job: MoveJob): Promise<void> {
@@ -1107,9 +961,9 @@ export class Mover {
   /** True if an operator has ordered the end of its move without this copy, which had no fence, and no pool of this node has a later one. */
   async #isBeforeFinish({ from, id }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    this.#requireOpen(id);
+    requireOpen(pools, id);
     const isElsewhere = (await movesOf(pools.get(from)).whereElse(id)) !== undefined;
-    return !isElsewhere && (await this.#having(id)).length === 1;
+    return !isElsewhere && (await poolsWith(pools, id)).length === 1;
   }
 
   /**
@@ -1153,9 +1007,8 @@ export class Mover {
     if (state?.mark.fence?.moveId === moveId) {
       if (state.why === 'given') {
         requireInTime(id, asking.deadline);
-        await this.#requireNotStaged(id);
         const isUncommitted = target !== undefined && (await this.#isUncommitted(target, id, state.mark));
-        const word = await (target ?? this.#anyMoves()).disclaim(id, state.mark, node);
+        const word = await this.copies.giveUp(id, state.mark, { source: node, to: target });
         asking.waitsFor = `this node has given up its copy, and node ${node} has not said that the volume is there again`;
         await source.takeBack(word);
         if (isUncommitted) asking.isUncommitted = true;
@@ -1175,17 +1028,6 @@ export class Mover {
   async #isUncommitted(target: PoolMoves, id: VolumeId, given: CopyMark): Promise<boolean> {
     const isWaiting = readUnderBy(await target.comingNote(id)) !== undefined;
     return isWaiting && !mayHaveCommitted(given, await target.noted(id));
-  }
-
-  /** All pools of the node share its notes. @throws Unavailable */
-  #anyMoves(): PoolMoves {
-    const [moves] = this.#allMoves();
-    if (moves !== undefined) return moves;
-    throw new Unavailable('no pool of this node is open whose volumes can move: try again when one is.');
-  }
-
-  #allMoves(): PoolMoves[] {
-    return this.#options.pools.all().flatMap(({ moves }) => moves ?? []);
   }
 
   /** False if the pool that the volume leaves is no pool of this node any more: what it has is not known. */
@@ -1282,11 +1124,6 @@ function isBefore({ job: { startedAt } }: MoveSight, job: MoveJob): boolean {
 function endedOf({ job }: SnapshotsSight): MoveJob {
   const { snapshots: _snapshots, reason: _reason, ...rest } = job;
   return rest;
-}
-
-/** The copies of a volume in these pools. */
-function statesOf(pools: readonly Pool[], id: VolumeId): Promise<{ readonly pool: Pool; readonly state: CopyState }[]> {
-  return Promise.all(pools.map(async (pool) => ({ pool, state: await movesOf(pool).stateOf(id) })));
 }
 
 function waitsForTurn({ title }: MoveSource): string {

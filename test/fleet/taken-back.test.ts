@@ -144,9 +144,9 @@ describe('a note that a volume may have been taken back', () => {
     // Node b is there again.
     const nodes: Readonly<Record<string, MovingNode>> = { a, b, c };
     const keeper = keeperWith({
-      copyAt: () => a.mover.copyOf(id),
+      copyAt: () => a.mover.copies.look(id),
       outdate: async (node, { generation }) => ({
-        isOutdated: (await nodes[node]?.mover.outdate(id, { generation, node: 'a', at })) ?? assert.fail(),
+        isOutdated: (await nodes[node]?.mover.copies.outdate(id, { generation, node: 'a', at })) ?? assert.fail(),
       }),
     });
     await keeper.look();
@@ -155,7 +155,7 @@ describe('a note that a volume may have been taken back', () => {
     for (const node of [a, b, c]) if ((await node.pool.find(id)) !== undefined) usable.push(node.name);
     assert.deepEqual(usable, ['c']);
     assert.ok(((await readTakenBack(api, place)).get(id)?.generation ?? 0) > 1);
-    assert.equal(await c.mover.outdate(id, { generation: 1_000_000, node: 'a', at }), false);
+    assert.equal(await c.mover.copies.outdate(id, { generation: 1_000_000, node: 'a', at }), false);
   });
 
   test('is confirmed at once, also if the answer to the order was lost', async () => {
@@ -685,9 +685,9 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], copyAt: async () => a.mover.copyOf(id) },
+            ...{ list: () => [], copyAt: async () => a.mover.copies.look(id) },
             async handedOverBy(node: string) {
-              const { at, generation = 0 } = (await nodes[node]?.mover.noteOf(id)) ?? {};
+              const { at, generation = 0 } = (await nodes[node]?.mover.copies.noteOf(id)) ?? {};
               return at === undefined ? undefined : { at, generation };
             },
           } as unknown as FleetMoves,
@@ -701,7 +701,7 @@ describe('a note that a volume may have been taken back', () => {
       name: 'FailedPrecondition',
       message: /may be on node c, which its PersistentVolume names/,
     });
-    assert.deepEqual(await c.mover.noteOf(id), { generation: 3, node: 'node' });
+    assert.deepEqual(await c.mover.copies.noteOf(id), { generation: 3, node: 'node' });
     double.known.answers.delete('/persistentvolumes');
   });
 
@@ -786,12 +786,12 @@ describe('a note that a volume may have been taken back', () => {
     await restore(c, 'a');
     // Node d is to take it back from node c, and does not.
     await noteTakingBack(api, place, { volumeId: id, node: 'd', lostNode: 'c' });
-    await keeperWith({ copyAt: () => d.mover.copyOf(id), outdate: async () => ({ isOutdated: false }) }).look();
+    await keeperWith({ copyAt: () => d.mover.copies.look(id), outdate: async () => ({ isOutdated: false }) }).look();
     const note = await noteTakingBack(api, place, { volumeId: id, node: 'd', lostNode: 'c' });
     await restore(d, 'c', note.words);
-    await settleTakenBack(api, place, id, { note, seen: await d.mover.copyOf(id) });
+    await settleTakenBack(api, place, id, { note, seen: await d.mover.copies.look(id) });
     const { at = '', generation = 0 } = (await readTakenBack(api, place)).get(id) ?? {};
-    assert.equal(await c.mover.outdate(id, { generation, node: 'd', at }), true);
+    assert.equal(await c.mover.copies.outdate(id, { generation, node: 'd', at }), true);
     assert.deepEqual([await c.pool.find(id), (await d.pool.find(id))?.id], [undefined, id]);
   });
 });

@@ -285,7 +285,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
     const { generation } = (await movesOf(b.pool).stateOf(id)).mark;
     assert.ok(generation > 100_000, `${generation}`);
     assert.equal(await movesOf(b.pool).whereElse(id), undefined);
-    assert.deepEqual(await b.mover.copyOf(id), {
+    assert.deepEqual(await b.mover.copies.look(id), {
       ...{ generation, isVolume: true, isHere: true, elsewhere: undefined },
       createdAt: (await b.pool.find(id))?.createdAt,
     });
@@ -293,7 +293,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
     await using a = await MovingNode.open(scratch, broker, 'a');
     const { createdAt } = (await a.pool.find(id)) ?? assert.fail();
     const by = { generation, node: 'b', at: new Date().toISOString(), createdAt };
-    assert.equal(await a.mover.outdate(id, by), true);
+    assert.equal(await a.mover.copies.outdate(id, by), true);
     assert.equal(await a.pool.find(id), undefined);
     assert.equal(a.leavings.nodeFor(id), undefined);
     const snapshots = await a.pool.listSnapshots(undefined, undefined, id);
@@ -308,11 +308,11 @@ describe('a copy whose source is lost between hand-over and commit', () => {
     {
       await using a = await MovingNode.open(scratch, broker, 'a');
       await a.mover.cancel(id, { lostNode: 'b' });
-      laterThan = (await a.mover.copyOf(id)).generation;
+      laterThan = (await a.mover.copies.look(id)).generation;
     }
     await using b = await MovingNode.open(scratch, broker, 'b');
     await b.mover.finish(id, { ...lost, laterThan });
-    assert.ok((await b.mover.copyOf(id)).generation > laterThan);
+    assert.ok((await b.mover.copies.look(id)).generation > laterThan);
   });
 
   test('and that was to become the volume, and did not, becomes it by another word', async () => {
@@ -325,7 +325,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
     {
       await using b = await MovingNode.open(scratch, broker, 'b');
       await b.mover.finish(id, lost);
-      assert.ok((await b.mover.copyOf(id)).generation > 1_000_001);
+      assert.ok((await b.mover.copies.look(id)).generation > 1_000_001);
     }
   });
 
@@ -561,8 +561,8 @@ describe('a cancel after the hand-over', () => {
     assert.equal(await b.pools.find(id), undefined);
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
     // Node a is there again.
-    const { generation } = await a.mover.copyOf(id);
-    const disclaimed = await b.mover.disclaim(id, generation, 'a');
+    const { generation } = await a.mover.copies.look(id);
+    const disclaimed = await b.mover.copies.disclaim(id, generation, 'a');
     await a.mover.cancel(id, { lostNode: 'b', disclaimed });
     await using _usable = await deviceOf(a, id);
   });
@@ -662,14 +662,17 @@ describe('a node that was installed again between hand-over and commit', () => {
     await using a = await MovingNode.open(scratch, broker, 'a');
     const early = await MovingNode.open(scratch, broker, 'b');
     const moveId = await handedOver(a, early);
-    const { generation } = await a.mover.copyOf(id);
-    await assert.rejects(early.mover.disclaim(id, generation, 'a'), /knows of the move of volume .*, which is running/);
+    const { generation } = await a.mover.copies.look(id);
+    await assert.rejects(
+      early.mover.copies.disclaim(id, generation, 'a'),
+      /knows of the move of volume .*, which is running/,
+    );
     await loseDisks(scratch, early, 'all');
     await using b = await MovingNode.open(scratch, broker, 'b');
     await assert.rejects(a.mover.cancel(id), /was handed over to node b: cancel the move there/);
     await assert.rejects(a.mover.cancel(id, { lostNode: 'b', disclaimed: generation + 1 }), /may be on node b/);
-    const word = await b.mover.disclaim(id, generation, 'a');
-    assert.equal(await b.mover.disclaim(id, generation, 'a'), word);
+    const word = await b.mover.copies.disclaim(id, generation, 'a');
+    assert.equal(await b.mover.copies.disclaim(id, generation, 'a'), word);
     const { at, generation: noted } = await movesOf(b.pool).noted(id);
     assert.deepEqual([at, noted], ['a', word]);
     assert.equal((await a.mover.cancel(id, { lostNode: 'b', disclaimed: word })).state, 'cancelled');
@@ -682,7 +685,7 @@ describe('a node that was installed again between hand-over and commit', () => {
     await introduce(a, b, { id, moveId });
     await order(a, b, id);
     assert.equal((await b.ended(id)).job.state, 'done');
-    await assert.rejects(b.mover.disclaim(id, generation, 'a'), /which is done/);
+    await assert.rejects(b.mover.copies.disclaim(id, generation, 'a'), /which is done/);
   });
 
   test('does not while one of its pools has the volume, a part of it or a deleted one, or is not open, or a disk hangs', async () => {
@@ -693,10 +696,10 @@ describe('a node that was installed again between hand-over and commit', () => {
       await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
       await handedOver(a, b);
     }
-    const { generation } = await a.mover.copyOf(id);
+    const { generation } = await a.mover.copies.look(id);
     await rm(scratch.join('data-b', 'moves'), { recursive: true });
     await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
-    const disclaim = () => b.mover.disclaim(id, generation, 'a');
+    const disclaim = () => b.mover.copies.disclaim(id, generation, 'a');
     await assert.rejects(disclaim(), /pool data of this node has volume .*, or a part of it/);
     await movesOf(b.pool).discard(id);
     const { pools } = b;
@@ -753,34 +756,40 @@ describe('a node that has lost its pool after a volume has come to it', () => {
     const broker = new Broker();
     await using a = await MovingNode.open(scratch, broker, 'a');
     const before = await movedAndLost(scratch, broker, a);
-    const { elsewhere, generation = -1 } = (await a.mover.copyOf(id)).trashed ?? {};
+    const { elsewhere, generation = -1 } = (await a.mover.copies.look(id)).trashed ?? {};
     assert.deepEqual([generation, elsewhere], [0, 'b']);
     {
       await using b = await MovingNode.open(scratch, broker, 'b', { staged: [id] });
-      await assert.rejects(b.mover.disclaim(id, generation, 'a'), /knows of the move of volume .*, which is done/);
-      await assert.rejects(b.mover.disclaim(id, generation, 'a', 'x'), /came to pool data of this node, and not to/);
-      await assert.rejects(b.mover.disclaim(id, generation, 'a', 'data'), /is still staged on this node/);
+      await assert.rejects(
+        b.mover.copies.disclaim(id, generation, 'a'),
+        /knows of the move of volume .*, which is done/,
+      );
+      await assert.rejects(
+        b.mover.copies.disclaim(id, generation, 'a', 'x'),
+        /came to pool data of this node, and not to/,
+      );
+      await assert.rejects(b.mover.copies.disclaim(id, generation, 'a', 'data'), /is still staged on this node/);
       const { at, generation: noted } = await movesOf(b.pool).noted(id);
       assert.deepEqual([at, noted], [undefined, 1]);
     }
     let word: number;
     {
       await using b = await MovingNode.open(scratch, broker, 'b');
-      word = await b.mover.disclaim(id, generation, 'a', 'data');
-      assert.equal(await b.mover.disclaim(id, generation, 'a', 'data'), word);
+      word = await b.mover.copies.disclaim(id, generation, 'a', 'data');
+      assert.equal(await b.mover.copies.disclaim(id, generation, 'a', 'data'), word);
       // Also if its notes are lost, and the disk has a copy that has moved on.
       assert.ok(word > 1_000_000, `${word}`);
     }
     await restore(a, word);
     assert.equal(await digestIn(a), before);
-    const restored = await a.mover.copyOf(id);
+    const restored = await a.mover.copies.look(id);
     assert.ok(restored.generation > 1_000_000, `${restored.generation}`);
     await diskIsBack(scratch);
     await using b = await MovingNode.open(scratch, broker, 'b');
     assert.equal((await movesOf(b.pool).stateOf(id)).why, 'old');
     await assert.rejects(deviceOf(b, id), /has moved since its copy in pool data was the valid one/);
     const by = { generation: restored.generation, node: 'a', at: new Date().toISOString() };
-    assert.equal(await b.mover.outdate(id, by), true);
+    assert.equal(await b.mover.copies.outdate(id, by), true);
     // It can go there again.
     await order(a, b, id);
     assert.equal((await b.ended(id)).job.state, 'done');
@@ -796,23 +805,23 @@ describe('a node that has lost its pool after a volume has come to it', () => {
     await diskIsBack(scratch);
     {
       await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
-      await assert.rejects(b.mover.disclaim(id, 0, 'a', 'data'), /pool data of this node has volume/);
+      await assert.rejects(b.mover.copies.disclaim(id, 0, 'a', 'data'), /pool data of this node has volume/);
       await b.mover.start(id, 'other', undefined);
       assert.equal((await b.ended(id)).job.state, 'done');
       await assert.rejects(
-        b.mover.disclaim(id, 0, 'a', 'data'),
+        b.mover.copies.disclaim(id, 0, 'a', 'data'),
         /came to pool other of this node, and not to pool data/,
       );
-      await assert.rejects(b.mover.disclaim(id, 0, 'a', 'other'), /of this node has volume/);
+      await assert.rejects(b.mover.copies.disclaim(id, 0, 'a', 'other'), /of this node has volume/);
     }
     await rm(scratch.join('b-other'), { recursive: true });
     await rm(scratch.join('data-b', 'pools'), { recursive: true });
     await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
     // The later copy is in the trash there.
-    await assert.rejects(b.mover.disclaim(id, 0, 'a', 'other'), /pool data of this node has volume/);
+    await assert.rejects(b.mover.copies.disclaim(id, 0, 'a', 'other'), /pool data of this node has volume/);
     await b.pool.purge(id);
     // It was of generation 2 there.
-    assert.ok((await b.mover.disclaim(id, 0, 'a', 'other')) > 3);
+    assert.ok((await b.mover.copies.disclaim(id, 0, 'a', 'other')) > 3);
   });
 });
 

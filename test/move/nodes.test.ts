@@ -358,18 +358,18 @@ describe('a move between two nodes', () => {
     await filled(a);
     const moveId = randomUUID();
     const fence = { moveId, fenceId: 'fence' };
-    await assert.rejects(a.mover.settle(id, 7, 'b'), {
+    await assert.rejects(a.mover.copies.settle(id, 7, 'b'), {
       name: 'FailedPrecondition',
       message: /not handed over to node b/,
     });
     await a.leavings.begin({ id, moveId, node: 'b' });
     await movesOf(a.pool).close(id, { ...fence, to: 'b' });
-    await assert.rejects(a.mover.settle(id, 7, 'b'), {
+    await assert.rejects(a.mover.copies.settle(id, 7, 'b'), {
       name: 'FailedPrecondition',
       message: /not handed over to node b/,
     });
     const { createdAt } = (await a.pool.find(id)) ?? assert.fail();
-    assert.deepEqual(await a.mover.copyOf(id), {
+    assert.deepEqual(await a.mover.copies.look(id), {
       generation: 0,
       isVolume: true,
       isHere: true,
@@ -382,30 +382,30 @@ describe('a move between two nodes', () => {
       await using incoming = await movesOf(b.pool).receive(record, moveId);
       await incoming.commit(record, { mark: { moveId, readUnder: fence.fenceId }, answer, from: 'a' });
     }
-    assert.deepEqual(await b.mover.copyOf(id), {
+    assert.deepEqual(await b.mover.copies.look(id), {
       generation: 1,
       isVolume: true,
       isHere: true,
       elsewhere: undefined,
       createdAt,
     });
-    assert.deepEqual(await a.mover.copyOf(id), {
+    assert.deepEqual(await a.mover.copies.look(id), {
       generation: 0,
       isVolume: false,
       isHere: true,
       elsewhere: 'b',
       createdAt,
     });
-    await assert.rejects(a.mover.settle(id, 0, 'b'), { name: 'FailedPrecondition' });
-    await assert.rejects(a.mover.settle(id, 1, 'c'), {
+    await assert.rejects(a.mover.copies.settle(id, 0, 'b'), { name: 'FailedPrecondition' });
+    await assert.rejects(a.mover.copies.settle(id, 1, 'c'), {
       name: 'FailedPrecondition',
       message: /not handed over to node c/,
     });
-    await a.mover.settle(id, 1, 'b');
+    await a.mover.copies.settle(id, 1, 'b');
     assert.equal(await a.pools.find(id), undefined);
     assert.equal(a.leavings.jobs()[0]?.state, 'done');
-    await a.mover.settle(id, 1, 'b');
-    await assert.rejects(b.mover.settle(id, 2, 'a'), {
+    await a.mover.copies.settle(id, 1, 'b');
+    await assert.rejects(b.mover.copies.settle(id, 2, 'a'), {
       name: 'FailedPrecondition',
       message: /not handed over to node a/,
     });
@@ -425,15 +425,15 @@ describe('a move between two nodes', () => {
     // The operator says that b is lost.
     const admin = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
     await admin.restore({ id, lostNode: 'b' }, { note: () => undefined });
-    const { generation } = await a.mover.copyOf(id);
+    const { generation } = await a.mover.copies.look(id);
     const by = { generation, node: 'a', at: new Date().toISOString() };
-    assert.equal(await b.mover.outdate(id, by), true);
+    assert.equal(await b.mover.copies.outdate(id, by), true);
     assert.equal(await b.pools.find(id), undefined);
     assert.equal(b.sight(id).job.state, 'cancelled');
     await order(a, b, id);
-    await b.mover.outdate(id, by);
+    await b.mover.copies.outdate(id, by);
     assert.equal((await b.ended(id)).job.state, 'done');
-    assert.equal(await b.mover.outdate(id, by), false);
+    assert.equal(await b.mover.copies.outdate(id, by), false);
     assert.notEqual(await b.pools.find(id), undefined);
     assert.equal(b.sight(id).job.state, 'done');
   });

@@ -5,6 +5,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { MovesHandlers } from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import type { UnaryCall } from '../../csi/pipeline.ts';
+import type { Copies } from '../../move/copies.ts';
 import type { Mover, MoveSight, StartedMove } from '../../move/mover.ts';
 import type { AdmissionKind, Leavings } from '../../move/nodes/leavings.ts';
 import type { Nodes } from '../../move/nodes/nodes.ts';
@@ -30,14 +31,14 @@ export interface NodeMoves {
 const maxMoves = 500;
 
 /** The call with which the controller asks for a copy. Volumes of every node may move between its pools, and be left there. */
-export function copyCalls(mover: Pick<Mover, 'copyOf'>, options: CallOptions): ReadonlyMap<string, UnaryCall> {
-  return unaryCalls('holdfast.fleet.v1.Moves', copyHandlers(mover), options);
+export function copyCalls({ copies }: Pick<Mover, 'copies'>, options: CallOptions): ReadonlyMap<string, UnaryCall> {
+  return unaryCalls('holdfast.fleet.v1.Moves', copyHandlers(copies), options);
 }
 
-function copyHandlers(mover: Pick<Mover, 'copyOf'>): Pick<MovesHandlers, 'ReadCopy'> {
+function copyHandlers(copies: Copies): Pick<MovesHandlers, 'ReadCopy'> {
   return {
     async ReadCopy({ volume_id }) {
-      const { createdAt = '', elsewhere = '', isHere, trashed, ...copy } = await mover.copyOf(idIn(volume_id));
+      const { createdAt = '', elsewhere = '', isHere, trashed, ...copy } = await copies.look(idIn(volume_id));
       return {
         ...{ generation: BigInt(copy.generation), usable: copy.isVolume, elsewhere, created_at: createdAt },
         place: isHere === true ? 'POOL' : 'NONE',
@@ -54,8 +55,9 @@ function trashedOut({ createdAt = '', elsewhere = '', generation }: TrashedCopy)
 /** The calls with which the controller brokers moves between nodes. */
 export function moveCalls(moves: NodeMoves, options: CallOptions): ReadonlyMap<string, UnaryCall> {
   const { leavings, mover, nodes, snapshotLeavings } = moves;
+  const { copies } = mover;
   const handlers: MovesHandlers = {
-    ...copyHandlers(mover),
+    ...copyHandlers(copies),
     async AdmitMove({ kind, move_id: moveId, target_node: node, volume_id }) {
       requireText({ moveId, node });
       const move = { id: idIn(volume_id), moveId, node };
@@ -84,12 +86,12 @@ export function moveCalls(moves: NodeMoves, options: CallOptions): ReadonlyMap<s
       return started(await mover.startFrom({ ...orderIn(request), withSnapshots: true }));
     },
     async ReadNote({ volume_id }) {
-      const { at = '', generation = 0 } = (await mover.noteOf(parseSnapshotId(volume_id) ?? idIn(volume_id))) ?? {};
+      const { at = '', generation = 0 } = (await copies.noteOf(parseSnapshotId(volume_id) ?? idIn(volume_id))) ?? {};
       return { generation: BigInt(generation), node: at };
     },
     async SettleCopy({ generation, node, volume_id }) {
       requireText({ node });
-      await mover.settle(idIn(volume_id), generationIn(generation), node);
+      await copies.settle(idIn(volume_id), generationIn(generation), node);
       switched.publish({ volumeId: volume_id });
       return {};
     },
@@ -98,7 +100,7 @@ export function moveCalls(moves: NodeMoves, options: CallOptions): ReadonlyMap<s
       // A copy that was handed over as the first one of its volume is of generation 0.
       const given = generation === 0n ? 0 : generationIn(generation);
       const pool = lostPool === '' ? undefined : lostPool;
-      return { generation: BigInt(await mover.disclaim(idIn(volume_id), given, source, pool)) };
+      return { generation: BigInt(await copies.disclaim(idIn(volume_id), given, source, pool)) };
     },
     async OutdateCopy({ created_at, generation, node, taken_back_at: at, volume_id }) {
       requireText({ node, at });
@@ -108,7 +110,7 @@ export function moveCalls(moves: NodeMoves, options: CallOptions): ReadonlyMap<s
         at,
         createdAt: created_at === '' ? undefined : created_at,
       };
-      const outdated = await mover.outdate(idIn(volume_id), by);
+      const outdated = await copies.outdate(idIn(volume_id), by);
       if (outdated) switched.publish({ volumeId: volume_id });
       return { outdated };
     },

@@ -534,7 +534,7 @@ export const moveRestMutants: readonly Mutant[] = [
   },
   {
     name: 'a node gives a hand-over up only if no disk of it hangs',
-    file: 'src/move/mover.ts',
+    file: 'src/move/copies.ts',
     text: "if (nothing === 'late')",
     replacement: 'if (id === source)',
     ...emptied,
@@ -542,7 +542,7 @@ export const moveRestMutants: readonly Mutant[] = [
   },
   {
     name: 'a node that knows of a move gives its hand-over up by the cancel there alone',
-    file: 'src/move/mover.ts',
+    file: 'src/move/copies.ts',
     text: "if (job !== undefined && job.state !== 'cancelled' && !hasCome) {",
     replacement: 'if (job?.id === source) {',
     ...emptied,

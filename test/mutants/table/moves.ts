@@ -844,7 +844,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a hand-over is given up by the notes of the node, also without the pool that it went to',
     ...lost,
     file: 'src/move/mover.ts',
-    text: 'await (target ?? this.#anyMoves()).disclaim(id, state.mark, node)',
+    text: 'await this.copies.giveUp(id, state.mark, { source: node, to: target })',
     replacement: 'state.mark.generation + 2',
     only: 'out of the configuration',
   },
@@ -1194,7 +1194,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a copy goes to the trash by the word of that node alone which it was handed over to',
     ...nodes,
-    file: 'src/move/mover.ts',
+    file: 'src/move/copies.ts',
     text: "const isGiven = state.why === 'given' && fence?.to === node;",
     replacement: "const isGiven = state.why === 'given';",
     only: 'which has forgotten it',
@@ -1202,7 +1202,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a copy that was not handed over goes to the trash by the word of no node',
     ...nodes,
-    file: 'src/move/mover.ts',
+    file: 'src/move/copies.ts',
     text: "const isGiven = state.why === 'given' && fence?.to === node;",
     replacement: 'const isGiven = fence?.to === node;',
     only: 'which has forgotten it',
@@ -1210,7 +1210,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a move that comes again is not ended by word of an earlier generation',
     ...nodes,
-    file: 'src/move/mover.ts',
+    file: 'src/move/copies.ts',
     text: 'if (copies.some(({ state }) => state.mark.generation < by.generation)) await',
     replacement: 'await',
     only: 'a node had made which was lost',
@@ -1985,7 +1985,7 @@ export const moveMutants: readonly Mutant[] = [
   },
   {
     name: 'a volume that was taken back and has moved on is known by the note of the node that took it',
-    file: 'src/move/mover.ts',
+    file: 'src/move/copies.ts',
     text: 'return { generation: Math.max(0, generation - 2), isVolume: false, isHere: false, elsewhere: at, trashed };',
     replacement: 'return { generation: at === undefined ? generation : 0, isVolume: false, isHere: false, trashed };',
     killer: 'test/fleet/taken-back.test.ts',
@@ -2069,7 +2069,7 @@ export const moveMutants: readonly Mutant[] = [
   },
   {
     name: 'a fenced copy is the volume for the controller',
-    file: 'src/move/mover.ts',
+    file: 'src/move/copies.ts',
     text: "why === undefined || why === 'closed');",
     replacement: 'why === undefined);',
     killer: 'test/move/nodes.test.ts',
