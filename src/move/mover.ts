@@ -1108,7 +1108,7 @@ export function sightWithout(job: MoveJob): MoveSight {
 function isAfter({ job }: SnapshotsSight, move: MoveSight): boolean {
   if (job.id !== move.job.id) return false;
   if (job.node !== undefined) return job.moveId === move.job.moveId;
-  return job.state === 'running' || job.startedAt >= move.job.startedAt;
+  return job.state === 'running' || (job.endedAt ?? job.startedAt) >= move.job.startedAt;
 }
 
 /** True if they are shown without a move of their volume: there is none, or they came from another node after it. */

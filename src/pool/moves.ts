@@ -113,6 +113,9 @@ export interface PoolMoves {
   wasHandedOver(id: VolumeId): Promise<boolean>;
 }
 
+/** The copy is not fenced for this move any more: nothing of it was handed over, or will be. */
+export class NotHandedOver extends FailedPrecondition {}
+
 /** The volume has been on this node, and has gone on: its source takes nothing back. */
 export class VolumeWentOn extends FailedPrecondition {}
 

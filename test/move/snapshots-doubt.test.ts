@@ -101,6 +101,52 @@ describe('snapshots whose move has come to no clear end', () => {
     for (const name of ['middle', 'old'] as const) assert.equal(await node.digest(name), digests[name]);
   });
 
+  test('one whose notes have failed twice in its hand-over is usable where it was, and moves with the next order', async () => {
+    using scratch = new Scratch('doubt');
+    await using node = await Node.open(scratch);
+    const digests = await withSnapshots(node);
+    await node.mover.start(id, 'two', undefined);
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    {
+      using _sick = new FailingSync(scratch.join('data', 'moved'), 2);
+      await node.mover.start(id, 'two', undefined, true);
+      await eventually(() => assert.match(node.sight().snapshots?.trouble ?? '', /EIO/));
+      await assert.rejects(node.mover.cancel(id), /EIO/);
+    }
+    const { left } = (await node.ended()).snapshots;
+    assert.deepEqual(
+      left.map(({ name }) => name),
+      ['young'],
+    );
+    assert.deepEqual(await node.listed(), ['one/young', 'two/middle', 'two/old']);
+    await node.mover.start(id, 'two', undefined, true);
+    await node.ended();
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old', 'two/young']);
+    assert.equal(await node.digest('young'), digests.young);
+  });
+
+  test('those that an order does not mean stay, and so do all once the volume has moved on', async () => {
+    using scratch = new Scratch('doubt');
+    await using node = await Node.open(scratch, threePools);
+    await withSnapshots(node);
+    const commitAgain = refuseCommits(node.pools.get('two'));
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool two is full.'));
+    await node.mover.start(id, 'three', undefined);
+    await eventually(() => assert.equal(node.sight().job.to, 'three'));
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    await node.snapshot('new', randomBytes(4096), 0n);
+    commitAgain();
+    const { left } = (await node.ended()).snapshots;
+    // The one that was handed over has arrived.
+    assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'three/new', 'two/young']);
+    const reasons = left.map(({ name, reason }) => [name, /is in pool three/.test(reason)]);
+    assert.deepEqual(reasons, [
+      ['middle', true],
+      ['old', true],
+    ]);
+  });
+
   test('one that was handed over and is ordered back is there again, with nothing left elsewhere', async () => {
     using scratch = new Scratch('doubt');
     await using node = await Node.open(scratch);

@@ -1,6 +1,6 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../../pool/log.ts';
-import type { CopyState } from '../../pool/moves.ts';
+import { type CopyState, NotHandedOver } from '../../pool/moves.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { Aborted, FailedPrecondition, InvalidArgument, Unavailable } from '../../volume/errors.ts';
@@ -533,11 +533,15 @@ export class SnapshotMover {
         if (!isResolved) await this.#resolve(to, job.id);
         if (!isResolved) await this.#resolveComing(run, from, to);
         isResolved = true;
-        const all = from === undefined ? this.#held(job.id, job.to) : await from.all();
+        const found = from === undefined ? this.#held(job.id, job.to) : await from.all();
         const target = movesOf(to).snapshots;
-        const moving = all.filter(({ whyStays }) => whyStays === undefined);
+        // The order means no snapshot that was taken since.
+        const meant = run.job.snapshots.shares ?? [];
+        const isMeant = ({ record, whyStays }: Held) => whyStays !== undefined || isNamed(meant, record);
+        const all = run.job.snapshots.shares === undefined ? found : found.filter(isMeant);
         if (space === undefined) {
-          space = await SnapshotSpace.count(moving, target.unitBytes, job.snapshots.shares);
+          const moving = all.filter(({ whyStays }) => whyStays === undefined);
+          space = await SnapshotSpace.count(moving, target.unitBytes, meant);
           await this.#note(run, { shares: space.shares });
         }
         progress.total = Math.max(progress.total, all.length);
@@ -552,6 +556,7 @@ export class SnapshotMover {
           );
         }
         const isThere = (id: SnapshotId) => this.#isHere(to, id);
+        await this.#requireVolumeIn(to, held);
         await this.#moveOne(run, held, to, space.neededBytes(held.record, isThere));
         await this.#note(run, { moved: run.job.snapshots.moved + 1, coming: undefined });
         run.trouble = undefined;
@@ -601,6 +606,18 @@ export class SnapshotMover {
       log.warn({ volume_id: job.id, snapshot_id: coming?.id, err: error }, 'an earlier copy of a snapshot is left');
       return true;
     }
+  }
+
+  /** @throws FailedPrecondition if the volume has moved on within this node: its snapshots stay, but for one that was handed over */
+  async #requireVolumeIn({ name }: Pool, held: Held): Promise<void> {
+    const { id: snapshotId, sourceId } = held.record;
+    if (held.node !== undefined || (await held.look())?.why === 'given') return;
+    // A pool that does not answer keeps nothing back.
+    const volume = await this.#options.pools.find(sourceId).catch(() => undefined);
+    if (volume === undefined || volume.pool.name === name) return;
+    throw new FailedPrecondition(
+      `snapshot ${snapshotId} does not follow its volume to pool ${name}, as that is in pool ${volume.pool.name} by now: holdfast move ${sourceId} --to-pool ${volume.pool.name} --with-snapshots.`,
+    );
   }
 
   #warnOfEnd({ id, node }: SnapshotsJob, error: unknown): void {
@@ -825,6 +842,11 @@ function poolsOf(job: SnapshotsJob | undefined): string[] {
   return job === undefined ? [] : [job.to, ...job.snapshots.pools];
 }
 
+/** Another one may have been taken under its name. */
+function isNamed(names: readonly NamedSnapshot[], { createdAt, id }: SnapshotRecord): boolean {
+  return names.some((each) => each.id === id && each.createdAt === createdAt);
+}
+
 /** Work for when a snapshot is gone. */
 export type AfterRemoval = () => Promise<void>;
 
@@ -842,7 +864,8 @@ function left({ node, pool, record: { id, name } }: Held, reason: string, stays:
 /** True if a pool is not open, or the snapshot was handed over: only its end makes it available again. */
 async function isForLater(held: Held, error: unknown): Promise<boolean> {
   if (error instanceof Unavailable) return true;
-  if (error instanceof SnapshotArrivedAndGone) return false;
+  // No pool has it: it is taken back.
+  if (error instanceof SnapshotArrivedAndGone || error instanceof NotHandedOver) return false;
   // One whose mark cannot be read stays, and keeps none of the others.
   const state = await held.look().catch((again: unknown) => (again instanceof Unavailable ? 'later' : undefined));
   return state === 'later' || state?.why === 'given';

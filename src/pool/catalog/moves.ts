@@ -42,6 +42,7 @@ import {
   type IncomingBytes,
   type IncomingTree,
   type LaterCopy,
+  NotHandedOver,
   type PoolMoves,
   VolumeWentOn,
 } from '../moves.ts';
@@ -141,7 +142,7 @@ export class Moves implements PoolMoves {
     const { generations, name } = this.#parts;
     const given = giveCopy(await this.#markOf(id), await generations.noted(id), request);
     if (given === undefined) {
-      throw new FailedPrecondition(
+      throw new NotHandedOver(
         `${kindOf(id)} ${id} of pool ${name} is not handed over: it is not fenced for this move any more. Start the move again.`,
       );
     }
