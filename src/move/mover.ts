@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
-import { type PoolMoves, VolumeWentOn } from '../pool/moves.ts';
+import { VolumeWentOn } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { Aborted, FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
@@ -9,33 +9,23 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
-import { type CopyMark, mayHaveCommitted } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
-import { Copies, copiesIn, poolsWith, requireOpen, statesIn } from './copies.ts';
+import { Copies, copiesIn, poolsWith, statesIn } from './copies.ts';
 import { finishCopy } from './finish.ts';
-import { type Deadline, deadlineWithin, endingBy, type LostOrder, type LostPool, requireInTime } from './in-time.ts';
+import { type Deadline, deadlineWithin, type LostOrder, type LostPool } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
-import { ArrivedAndGone, type MoveProgress, Moving, readUnderBy } from './moving.ts';
+import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
 import { type PeerOrder, type Peers, planMs, requirePeers, snapshotsAt } from './peers.ts';
 import { type MovePlan, Planner } from './planner.ts';
+import { Rests } from './rests.ts';
 import { Sickness } from './sickness.ts';
 import { type AfterRemoval, SnapshotMover, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
-import {
-  leftPool,
-  MoveEnded,
-  MoveForgotten,
-  type MoveSource,
-  movesOf,
-  NotConnected,
-  PoolSource,
-  patiently,
-  removeSnapshots,
-  type SourceSight,
-} from './source.ts';
+import { MoveEnded, type MoveSource, movesOf, NotConnected, patiently, type SourceSight } from './source.ts';
 import { switched } from './switched.ts';
 import { Reached } from './tree/progress.ts';
+import { arrived, type Cancelling, notCancelled, Undo } from './undo.ts';
 
 export interface MoverOptions {
   readonly pools: Pools;
@@ -90,17 +80,6 @@ export interface CancelledMove extends MoveJob {
   readonly isUncommitted?: true | undefined;
 }
 
-/** The order to give a move up. */
-interface Cancelling {
-  readonly lost: LostOrder | undefined;
-  readonly isEvenSo: boolean;
-  /** After that nothing is taken back. */
-  readonly deadline: Deadline;
-  /** The facts that are known, and the answer that it waits for. */
-  waitsFor: string;
-  isUncommitted?: true;
-}
-
 interface Run {
   job: MoveJob;
   readonly progress: MoveProgress;
@@ -146,6 +125,8 @@ export class Mover {
   readonly #jobs: MoveJobs;
   readonly #snapshots: SnapshotMover;
   readonly #planner: Planner;
+  readonly #rests: Rests;
+  readonly #undo: Undo;
   /** The copies of volumes on this node. */
   readonly copies: Copies;
   readonly #leftVolumes: LeftVolumes;
@@ -168,6 +149,7 @@ export class Mover {
     this.#options = options;
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue);
     this.#snapshots = new SnapshotMover(options);
+    this.#rests = new Rests(options);
     const running = (id: VolumeId) => this.#runs.get(id)?.job;
     this.#planner = new Planner({ ...options, snapshots: this.#snapshots, running });
     this.copies = new Copies({
@@ -176,6 +158,8 @@ export class Mover {
       endMove: (id, node) => this.#endOutdated(id, node),
       requireReady: () => this.#requireReady(),
     });
+    const endedJob = (id: VolumeId) => this.#ended.get(id);
+    this.#undo = new Undo({ ...options, copies: this.copies, rests: this.#rests, endedJob });
     const jobOf = (id: VolumeId) => {
       const running = this.#runs.get(id)?.job ?? this.#left.get(id);
       const job = running ?? this.#ended.get(id);
@@ -213,7 +197,7 @@ export class Mover {
         this.#begin(job);
       } else if (job.state === 'failed') {
         this.#ended.set(job.id, await this.#open(job));
-        await this.#forgetGone(job);
+        await this.#rests.removeOfDeleted(job);
       }
     }
     this.#isReady = true;
@@ -240,14 +224,14 @@ export class Mover {
     const { log, objects } = this.#options;
     for (const job of forgettable(this.#ended.values())) {
       const { id } = job;
-      const mayHaveLeft = await this.#mayHaveLeft(job);
+      const mayHaveLeft = await this.#rests.mayBeLeft(job);
       if (mayHaveLeft === undefined) continue;
       const claims = [{ object: turnOf(id) }, { object: id }];
       await objects
         .claim(claims, 'the end of a move', async () => {
           // It may have been ordered again.
           if (this.#isStopping || this.#ended.get(id) !== job) return;
-          if (mayHaveLeft && !(await this.#hasLeftNothing(job))) return;
+          if (mayHaveLeft && !(await this.#rests.removeIfNeedless(job))) return;
           await this.#jobs.forget(id);
           this.#ended.delete(id);
         })
@@ -306,10 +290,10 @@ export class Mover {
       // Its source notes that it has begun, so that the move goes on after a restart of either of them.
       const sight = await requirePeers(peers).source({ id, moveId, node }, AbortSignal.timeout(planMs)).look();
       const before = this.#ended.get(id);
-      if (before?.state === 'failed' && before.moveId !== moveId) await this.#discard(before);
+      if (before?.state === 'failed' && before.moveId !== moveId) await this.#rests.discard(before);
       else if (before?.state === 'failed' && before.to !== plan.to) {
         if (sight?.state.why === 'given') throw handedOverTo(before);
-        await this.#discardHere(before);
+        await this.#rests.discardHere(before);
       }
       const from = { id, from: plan.from, to: plan.to, node, ticket, startedAt: new Date().toISOString() };
       const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond };
@@ -383,7 +367,7 @@ export class Mover {
     const before = this.#ended.get(id);
     const canResume =
       before?.state === 'failed' && before.node === undefined && before.from === plan.from && before.to === to;
-    if (before?.state === 'failed' && !canResume) await this.#discard(before);
+    if (before?.state === 'failed' && !canResume) await this.#rests.discard(before);
     const job: MoveJob = {
       moveId: canResume ? before.moveId : randomUUID(),
       ...{ id, from: plan.from, to, startedAt: new Date().toISOString(), state: 'running' },
@@ -456,10 +440,12 @@ export class Mover {
         throw arrived(job);
       }
       // It is here, and nothing can hear of that any more.
-      if (!this.#isSourceKnown(job) && (await this.#options.pools.find(id)) !== undefined) {
+      if (!this.#rests.isSourceKnown(job) && (await this.#options.pools.find(id)) !== undefined) {
         return await this.#end(job, 'done', undefined);
       }
-      await (job.node === undefined ? this.#undo(job) : this.#undoFrom(job, job.node, { order, isNodeLost }));
+      await (job.node === undefined
+        ? this.#undo.withinNode(job)
+        : this.#undo.fromNode(job, job.node, { order, isNodeLost }));
       return await this.#end(job, 'cancelled', undefined);
     });
   }
@@ -530,7 +516,7 @@ export class Mover {
     const { peers } = this.#options;
     const left = lost === undefined ? await peers?.cancelLeaving(id) : undefined;
     if (left !== undefined) return left;
-    const freed = await this.#free(id, lost, deadline);
+    const freed = await this.#undo.free(id, { deadline, lost });
     void this.#leftVolumes.remove();
     return freed;
   }
@@ -612,7 +598,7 @@ export class Mover {
       // Another try finds it.
       this.#left.delete(id);
       this.#ended.set(id, { ...job, state: 'failed' });
-      await this.#discard(job);
+      await this.#rests.discard(job);
       await this.#end(job, 'failed', 'the volume was deleted.');
     });
   }
@@ -624,15 +610,8 @@ export class Mover {
   }
 
   /** The space that a failed move has left where the volume went; undefined: none, or it is not known now. */
-  async leftBytes(job: MoveJob): Promise<bigint | undefined> {
-    if (job.state !== 'failed' || job.to === '') return undefined;
-    const { to } = job;
-    try {
-      if (!this.#options.pools.isOpen(to) || !(await this.#hasLeftPart(job))) return undefined;
-      return await movesOf(this.#options.pools.get(to)).comingBytes(job.id);
-    } catch {
-      return undefined;
-    }
+  leftBytes(job: MoveJob): Promise<bigint | undefined> {
+    return this.#rests.bytesOf(job);
   }
 
   /** The copy that this move made was given up by its source. */
@@ -682,7 +661,7 @@ export class Mover {
     const sickness = new Sickness(this.#options.fenceTimeoutMs ?? defaultFenceTimeoutMs);
     while (!ending.signal.aborted) {
       try {
-        const source = this.#sourceOf(job, ending.signal);
+        const source = this.#rests.sourceOf(job, ending.signal);
         run.source = source;
         try {
           const { signal } = ending;
@@ -742,7 +721,7 @@ export class Mover {
     if (error instanceof Unavailable) return true;
     if (error instanceof ArrivedAndGone || error instanceof MoveEnded) return false;
     try {
-      const sight = await this.#sourceOf(job, AbortSignal.timeout(planMs)).look();
+      const sight = await this.#rests.sourceOf(job, AbortSignal.timeout(planMs)).look();
       if (sight?.state.why === 'given') return true;
       // Another node has ended the fence, as it had not heard of this one for long.
       return job.node !== undefined && progress.phase === 'switching' && error instanceof FailedPrecondition;
@@ -754,7 +733,7 @@ export class Mover {
   /** The volume can be used where it is; its copy is kept for the next try. */
   async #fail(run: Run, reason: string): Promise<void> {
     run.job = await this.#open(run.job);
-    await this.#forgetGone(run.job);
+    await this.#rests.removeOfDeleted(run.job);
     await this.#endPatiently(run, 'failed', reason);
   }
 
@@ -778,52 +757,6 @@ export class Mover {
     }
   }
 
-  /** A volume that was deleted meanwhile leaves nothing of its move. */
-  async #forgetGone(job: MoveJob): Promise<void> {
-    const { log } = this.#options;
-    // The part that has come may be the last copy.
-    if (!this.#isSourceKnown(job)) return;
-    try {
-      const isGone = job.node === undefined ? await this.#isDeleted(job) : await this.#hasLost(job);
-      if (!isGone) return;
-      if (isGone === 'unknown' && (await this.#isWhole(job))) {
-        log.warn(
-          { volume_id: job.id, pool: job.to },
-          'the copy of a volume is kept: it has all bytes, and its source none',
-        );
-        return;
-      }
-      await this.#discard(job);
-    } catch (error) {
-      log.warn({ volume_id: job.id, err: error }, 'the rest of the move of a volume is left');
-    }
-  }
-
-  /** True if no pool has the volume. If one has handed it over, and is empty now, the part that has come may be the last copy. */
-  async #isDeleted({ id, to }: MoveJob): Promise<boolean> {
-    const { pools } = this.#options;
-    if (!this.#options.pools.isOpen(to) || (await pools.find(id)) !== undefined) return false;
-    return !(await movesOf(pools.get(to)).wasHandedOver(id));
-  }
-
-  /** @returns 'ended' if the source has ended the move, 'unknown' if it knows nothing of the volume or the move */
-  async #hasLost(job: MoveJob, signal = AbortSignal.timeout(planMs)): Promise<'ended' | 'unknown' | false> {
-    try {
-      const sight = await this.#sourceOf(job, signal).look();
-      return sight === undefined && 'unknown';
-    } catch (error) {
-      if (error instanceof MoveForgotten) return 'unknown';
-      if (error instanceof MoveEnded) return 'ended';
-      throw error;
-    }
-  }
-
-  /** True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. */
-  async #isWhole({ id, to }: MoveJob): Promise<boolean> {
-    if (!this.#options.pools.isOpen(to)) return false;
-    return readUnderBy(await movesOf(this.#options.pools.get(to)).comingNote(id)) !== undefined;
-  }
-
   /**
    * Ends the fence. If that cannot be done now, the next start does it, or the end of the move (`cancel`).
    * @returns the job, which notes that
@@ -831,7 +764,7 @@ export class Mover {
   async #open(job: MoveJob): Promise<MoveJob> {
     const { from, id, node, whole } = job;
     try {
-      const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
+      const source = this.#rests.sourceOf(job, AbortSignal.timeout(planMs));
       await source.open();
       const sight = whole && (await source.look());
       return sight === undefined ? job : await this.#noteFence(job, sight);
@@ -844,13 +777,6 @@ export class Mover {
         );
       return job;
     }
-  }
-
-  #sourceOf(job: MoveJob, signal: AbortSignal): MoveSource {
-    const { objects, peers, pools } = this.#options;
-    const { id, moveId, node } = job;
-    if (node !== undefined) return requirePeers(peers).source({ id, moveId, node }, signal);
-    return new PoolSource({ pool: leftPool(pools, job), id, moveId, objects, signal });
   }
 
   /** A driver that was killed after the commit may not have noted that the volume is here. */
@@ -893,209 +819,10 @@ export class Mover {
     return ended;
   }
 
-  /**
-   * Ends the fence of a move that this node knows nothing of, as its own disk was lost: otherwise the volume could never be used
-   * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
-   */
-  async #free(id: VolumeId, lost: LostOrder | undefined, deadline: Deadline): Promise<MoveJob> {
-    const { objects, peers, pools } = this.#options;
-    requireOpen(pools, id);
-    return objects.claim([{ object: id }], 'the end of a move', async () => {
-      const copies = await copiesIn(pools, id);
-      const valid = copies.find(({ state }) => state.why === undefined);
-      const [left, ...others] = copies.filter(({ state }) => state.why !== undefined);
-      if (left === undefined || others.length > 0) {
-        const { endedAt, state } = this.#ended.get(id) ?? {};
-        const last = state === 'cancelled' ? `; its last move was cancelled at ${endedAt}` : '';
-        throw new NotFound(`volume ${id} is not moving${last}: see holdfast move status.`);
-      }
-      const { pool, state } = left;
-      const { fence } = state.mark;
-      const moveId = fence?.moveId ?? '';
-      if (valid !== undefined) {
-        await movesOf(pool).settle(id, { moveId, generation: valid.state.mark.generation });
-      } else if (state.why === 'closed') {
-        await movesOf(pool).open(id, moveId);
-      } else {
-        requireInTime(id, deadline);
-        await movesOf(pool).takeBack(id, lost);
-      }
-      if (moveId !== '') await removeSnapshots(pool, { id, moveId });
-      await peers?.takenBack(id);
-      const startedAt = new Date().toISOString();
-      const { name } = valid?.pool ?? pool;
-      return { moveId, id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };
-    });
-  }
-
   /** True if a disk is as it was before the volume moved. */
   async #hasOld(id: VolumeId): Promise<boolean> {
     const copies = await copiesIn(this.#options.pools, id);
     return copies.some(({ state }) => state.why === 'old');
-  }
-
-  async #undo(job: MoveJob): Promise<void> {
-    const { objects, pools } = this.#options;
-    const { id, moveId } = job;
-    if (!this.#isSourceKnown(job)) throw lastCopy(job);
-    const source = pools.get(job.from);
-    await objects.claim([{ object: id }], 'the end of a move', async () => {
-      const state = (await source.find(id)) && (await movesOf(source).stateOf(id));
-      if (state === undefined && (await pools.find(id)) !== undefined) throw arrived(job);
-      // Unless it was deleted.
-      if (state === undefined && this.#options.pools.isOpen(job.to) && !(await this.#isDeleted(job)))
-        throw lastCopy(job);
-      const isOurs = state?.mark.fence?.moveId === moveId;
-      const isGiven = (state?.why === 'given' && isOurs) || (state?.why === 'old' && (await this.#isBeforeFinish(job)));
-      // It may have the volume, unless it is open and has not, or is no pool of this node any more.
-      if ((isGiven && pools.names().includes(job.to)) || this.#options.pools.isOpen(job.to)) {
-        if ((await pools.get(job.to).find(id)) !== undefined) throw arrived(job);
-        await movesOf(pools.get(job.to)).discard(id);
-      }
-      if (isGiven) await movesOf(source).takeBack(id);
-      else if (isOurs) await movesOf(source).open(id, moveId);
-    });
-    await removeSnapshots(source, job);
-  }
-
-  /** True if an operator has ordered the end of its move without this copy, which had no fence, and no pool of this node has a later one. */
-  async #isBeforeFinish({ from, id }: MoveJob): Promise<boolean> {
-    const { pools } = this.#options;
-    requireOpen(pools, id);
-    const isElsewhere = (await movesOf(pools.get(from)).whereElse(id)) !== undefined;
-    return !isElsewhere && (await poolsWith(pools, id)).length === 1;
-  }
-
-  /**
-   * The same for a move from another node, which may have handed the volume over: the note that nothing is committed here
-   * any more is durable before it takes the volume back.
-   */
-  async #undoFrom(
-    job: MoveJob,
-    node: string,
-    { isNodeLost, order }: { readonly order: Cancelling; readonly isNodeLost: boolean },
-  ): Promise<void> {
-    const { objects, pools } = this.#options;
-    const { id, to } = job;
-    await objects.claim([{ object: id }], 'the end of a move', async () => {
-      if ((await pools.find(id)) !== undefined) throw arrived(job);
-      // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
-      const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
-      if (isNodeLost || (await this.#askForUndo(job, node, target, order)) === 'unknown') {
-        if (!order.isEvenSo && (await this.#isWhole(job))) throw lastCopy(job);
-        // Its caller may order by now that this very copy becomes the volume.
-        requireInTime(id, order.deadline);
-      }
-      await target?.discard(id);
-    });
-  }
-
-  /** @returns 'unknown' if the source knows nothing of it */
-  async #askForUndo(
-    job: MoveJob,
-    node: string,
-    target: PoolMoves | undefined,
-    asking: Cancelling,
-  ): Promise<'asked' | 'unknown'> {
-    const { id, moveId } = job;
-    asking.waitsFor = `node ${node} has not said whether it has handed the volume over, and nothing has changed`;
-    const looking = endingBy(asking.deadline, notCancelled(id, asking));
-    const hasLost = await this.#hasLost(job, looking);
-    if (hasLost !== false) return hasLost === 'unknown' ? 'unknown' : 'asked';
-    const state = (await this.#sourceOf(job, looking).look())?.state;
-    const source = this.#sourceOf(job, endingBy(deadlineWithin(planMs), notCancelled(id, asking)));
-    if (state?.mark.fence?.moveId === moveId) {
-      if (state.why === 'given') {
-        requireInTime(id, asking.deadline);
-        const isUncommitted = target !== undefined && (await this.#isUncommitted(target, id, state.mark));
-        const word = await this.copies.giveUp(id, state.mark, { source: node, to: target });
-        asking.waitsFor = `this node has given up its copy, and node ${node} has not said that the volume is there again`;
-        await source.takeBack(word);
-        if (isUncommitted) asking.isUncommitted = true;
-      } else {
-        asking.waitsFor = `node ${node}, which has the volume, has not ended its fence yet`;
-        await source.open();
-      }
-    }
-    await source.removeSnapshots();
-    return 'asked';
-  }
-
-  /**
-   * True if no disk has the volume that was handed over with that mark: all of the copy still waits here, and this node has not noted, on
-   * another disk, that it may commit it. The disk here may be as it was before the commit.
-   */
-  async #isUncommitted(target: PoolMoves, id: VolumeId, given: CopyMark): Promise<boolean> {
-    const isWaiting = readUnderBy(await target.comingNote(id)) !== undefined;
-    return isWaiting && !mayHaveCommitted(given, await target.noted(id));
-  }
-
-  /** False if the pool that the volume leaves is no pool of this node any more: what it has is not known. */
-  #isSourceKnown({ from, node }: MoveJob): boolean {
-    return node !== undefined || this.#options.pools.names().includes(from);
-  }
-
-  /** True if the pool that a volume went to is open, and has a part of it still. */
-  async #hasLeftPart({ id, to }: MoveJob): Promise<boolean> {
-    const { pools } = this.#options;
-    if (!this.#options.pools.isOpen(to) || (await pools.get(to).find(id)) !== undefined) return false;
-    return (await movesOf(pools.get(to)).comingBytes(id)) > 0n;
-  }
-
-  /**
-   * Asked before the volume is claimed: a disk that hangs must keep no call for it back.
-   * @returns undefined: the pool that it went to is not open, or does not answer
-   */
-  async #mayHaveLeft(job: MoveJob): Promise<boolean | undefined> {
-    const { pools } = this.#options;
-    const { state, to } = job;
-    if (state === 'done' || !pools.names().includes(to)) return false;
-    if (!pools.isOpen(to)) return undefined;
-    const hasLeft = await withTimeout(deletedMs, this.#hasLeftPart(job)).catch(() => 'late' as const);
-    return hasLeft === 'late' ? undefined : hasLeft;
-  }
-
-  /** Before a move that ended long ago is forgotten. False if a part of the volume may stay where it went. Never throws. */
-  async #hasLeftNothing(job: MoveJob): Promise<boolean> {
-    const { log, pools } = this.#options;
-    const { id, state, to } = job;
-    if (state === 'done' || !pools.names().includes(to)) return true;
-    if (!this.#options.pools.isOpen(to)) return false;
-    try {
-      if (!(await this.#hasLeftPart(job))) return true;
-      if (state === 'failed' && !(await this.#isNeedless(job))) return false;
-      await this.#discard(job);
-      return true;
-    } catch (error) {
-      log.warn({ volume_id: id, err: error }, 'the rest of the move of a volume is left');
-      return false;
-    }
-  }
-
-  /** True if the volume can be used where a failed move has left it, or is no more: the part that was copied is not the last copy. */
-  async #isNeedless(job: MoveJob): Promise<boolean> {
-    // Another node cannot be asked yet at the start.
-    if (job.node !== undefined || !this.#isSourceKnown(job)) return false;
-    const sight = await this.#sourceOf(job, AbortSignal.timeout(planMs)).look();
-    return sight === undefined ? this.#isDeleted(job) : sight.state.why === undefined;
-  }
-
-  /** The part that has come. */
-  async #discardHere({ id, to }: MoveJob): Promise<void> {
-    if (!this.#options.pools.isOpen(to)) return;
-    const pool = this.#options.pools.get(to);
-    if ((await pool.find(id)) === undefined) await movesOf(pool).discard(id);
-  }
-
-  /** The rest of a failed move to another pool. */
-  async #discard(job: MoveJob): Promise<void> {
-    const { pools } = this.#options;
-    await this.#discardHere(job);
-    if (!this.#isSourceKnown(job)) return;
-    if (job.node === undefined) return removeSnapshots(pools.get(job.from), job);
-    const source = this.#sourceOf(job, AbortSignal.timeout(planMs));
-    // Another node removes them alone, later.
-    await source.removeSnapshots().catch(() => undefined);
   }
 }
 
@@ -1134,14 +861,6 @@ function notComing(id: VolumeId, { lostNode }: LostOrder): NotFound {
   return new NotFound(`volume ${id} is not moving here from node ${lostNode}: see holdfast move status.`);
 }
 
-/** Makes the error, with the words of that time. */
-function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable {
-  return () =>
-    new Unavailable(
-      `the move of volume ${id} is not cancelled yet: ${order.waitsFor}. The same command again goes on from there.`,
-    );
-}
-
 function starting(): Unavailable {
   return new Unavailable('the driver is starting, and its moves are not known yet; try again.');
 }
@@ -1150,19 +869,4 @@ function handedOverTo({ id, to }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(
     `volume ${id} was handed over to pool ${to}: order its move to that pool, or cancel it first (holdfast move cancel ${id}).`,
   );
-}
-
-function lastCopy({ from, id, node, to }: MoveJob): FailedPrecondition {
-  if (node !== undefined) {
-    return new FailedPrecondition(
-      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, or knows nothing of it: this may be the last copy, and stays. It becomes the volume by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node. To remove it: the same command with --even-so.`,
-    );
-  }
-  return new FailedPrecondition(
-    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}.`,
-  );
-}
-
-function arrived({ id, to }: MoveJob): FailedPrecondition {
-  return new FailedPrecondition(`volume ${id} has arrived in pool ${to}: move it back instead.`);
 }

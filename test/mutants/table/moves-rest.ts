@@ -510,7 +510,7 @@ export const moveRestMutants: readonly Mutant[] = [
   },
   {
     name: 'the copy of a pool whose move was to be finished without it is the volume again',
-    file: 'src/move/mover.ts',
+    file: 'src/move/undo.ts',
     text: "(state?.why === 'given' && isOurs) || (state?.why === 'old' && (await this.#isBeforeFinish(job)));",
     replacement: "state?.why === 'given' && isOurs;",
     killer: 'test/move/pool-away.test.ts',

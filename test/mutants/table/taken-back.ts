@@ -197,15 +197,15 @@ export const takenBackMutants: readonly Mutant[] = [
   },
   {
     name: 'a cancel removes no copy that may be the last one without a second word',
-    file: 'src/move/mover.ts',
-    text: 'if (!order.isEvenSo && (await this.#isWhole(job))) throw lastCopy(job);',
+    file: 'src/move/undo.ts',
+    text: 'if (!order.isEvenSo && (await rests.isWhole(job))) throw lastCopy(job);',
     replacement: '',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'because the first node is lost removes no copy',
   },
   {
     name: 'a cancel removes no copy whose source knows nothing of it without a second word',
-    file: 'src/move/mover.ts',
+    file: 'src/move/undo.ts',
     text: "return hasLost === 'unknown' ? 'unknown' : 'asked';",
     replacement: "return 'asked';",
     killer: 'test/move/nodes-lost.test.ts',
@@ -213,7 +213,7 @@ export const takenBackMutants: readonly Mutant[] = [
   },
   {
     name: 'a cancel removes no copy after its caller has gone',
-    file: 'src/move/mover.ts',
+    file: 'src/move/undo.ts',
     text: 'requireInTime(id, order.deadline);',
     replacement: '',
     killer: 'test/move/nodes-lost.test.ts',
@@ -277,7 +277,7 @@ export const takenBackMutants: readonly Mutant[] = [
   },
   {
     name: 'a copy that is not there any more may have become the volume on its disk',
-    file: 'src/move/mover.ts',
+    file: 'src/move/undo.ts',
     text: 'return isWaiting && !mayHaveCommitted(',
     replacement: 'return !mayHaveCommitted(',
     killer: 'test/move/nodes-lost.test.ts',
@@ -285,7 +285,7 @@ export const takenBackMutants: readonly Mutant[] = [
   },
   {
     name: 'a copy whose commit was noted on another disk may have become the volume, although it waits on this one',
-    file: 'src/move/mover.ts',
+    file: 'src/move/undo.ts',
     text: 'return isWaiting && !mayHaveCommitted(given, await target.noted(id));',
     replacement: 'return isWaiting;',
     killer: 'test/move/nodes-lost.test.ts',

@@ -1,0 +1,156 @@
+import { withTimeout } from '../volume/flow/with-timeout.ts';
+import type { MoveJob } from './job.ts';
+import type { MoverOptions } from './mover.ts';
+import { readUnderBy } from './moving.ts';
+import { planMs, requirePeers } from './peers.ts';
+import { leftPool, MoveEnded, MoveForgotten, type MoveSource, movesOf, PoolSource, removeSnapshots } from './source.ts';
+
+/** The time for which a disk is waited for that may have a rest. */
+const lookMs = 10_000;
+
+/**
+ * The rests of moves: the parts of volumes that have come where they went, and the snapshots that they were read from. A part may be
+ * the last copy of its volume, so its source is asked before it is removed.
+ */
+export class Rests {
+  readonly #options: Pick<MoverOptions, 'log' | 'objects' | 'peers' | 'pools'>;
+
+  constructor(options: Pick<MoverOptions, 'log' | 'objects' | 'peers' | 'pools'>) {
+    this.#options = options;
+  }
+
+  sourceOf(job: MoveJob, signal: AbortSignal): MoveSource {
+    const { objects, peers, pools } = this.#options;
+    const { id, moveId, node } = job;
+    if (node !== undefined) return requirePeers(peers).source({ id, moveId, node }, signal);
+    return new PoolSource({ pool: leftPool(pools, job), id, moveId, objects, signal });
+  }
+
+  /** False if the pool that the volume leaves is no pool of this node any more: what it has is not known. */
+  isSourceKnown({ from, node }: MoveJob): boolean {
+    return node !== undefined || this.#options.pools.names().includes(from);
+  }
+
+  /** True if the pool that a volume went to is open, and has a part of it still. */
+  async #hasPart({ id, to }: MoveJob): Promise<boolean> {
+    const { pools } = this.#options;
+    if (!pools.isOpen(to) || (await pools.get(to).find(id)) !== undefined) return false;
+    return (await movesOf(pools.get(to)).comingBytes(id)) > 0n;
+  }
+
+  /**
+   * Asked before the volume is claimed: a disk that hangs must keep no call for it back.
+   * @returns undefined: the pool that it went to is not open, or does not answer
+   */
+  async mayBeLeft(job: MoveJob): Promise<boolean | undefined> {
+    const { pools } = this.#options;
+    const { state, to } = job;
+    if (state === 'done' || !pools.names().includes(to)) return false;
+    if (!pools.isOpen(to)) return undefined;
+    const hasLeft = await withTimeout(lookMs, this.#hasPart(job)).catch(() => 'late' as const);
+    return hasLeft === 'late' ? undefined : hasLeft;
+  }
+
+  /** Removes what a move that has ended has left, unless it may be the last copy. Never throws. @returns false if a part may stay */
+  async removeIfNeedless(job: MoveJob): Promise<boolean> {
+    const { log, pools } = this.#options;
+    const { id, state, to } = job;
+    if (state === 'done' || !pools.names().includes(to)) return true;
+    if (!pools.isOpen(to)) return false;
+    try {
+      if (!(await this.#hasPart(job))) return true;
+      if (state === 'failed' && !(await this.#isNeedless(job))) return false;
+      await this.discard(job);
+      return true;
+    } catch (error) {
+      log.warn({ volume_id: id, err: error }, 'the rest of the move of a volume is left');
+      return false;
+    }
+  }
+
+  /** True if the volume can be used where a failed move has left it, or is no more: the part that was copied is not the last copy. */
+  async #isNeedless(job: MoveJob): Promise<boolean> {
+    // Another node cannot be asked yet at the start.
+    if (job.node !== undefined || !this.isSourceKnown(job)) return false;
+    const sight = await this.sourceOf(job, AbortSignal.timeout(planMs)).look();
+    return sight === undefined ? this.isDeleted(job) : sight.state.why === undefined;
+  }
+
+  /** The part that has come. */
+  async discardHere({ id, to }: MoveJob): Promise<void> {
+    const { pools } = this.#options;
+    if (!pools.isOpen(to)) return;
+    const pool = pools.get(to);
+    if ((await pool.find(id)) === undefined) await movesOf(pool).discard(id);
+  }
+
+  /** The rest of a failed move to another pool. */
+  async discard(job: MoveJob): Promise<void> {
+    const { pools } = this.#options;
+    await this.discardHere(job);
+    if (!this.isSourceKnown(job)) return;
+    if (job.node === undefined) return removeSnapshots(pools.get(job.from), job);
+    const source = this.sourceOf(job, AbortSignal.timeout(planMs));
+    // Another node removes them alone, later.
+    await source.removeSnapshots().catch(() => undefined);
+  }
+
+  /** The space that a failed move has left where the volume went; undefined: none, or it is not known now. */
+  async bytesOf(job: MoveJob): Promise<bigint | undefined> {
+    if (job.state !== 'failed' || job.to === '') return undefined;
+    const { pools } = this.#options;
+    const { to } = job;
+    try {
+      if (!pools.isOpen(to) || !(await this.#hasPart(job))) return undefined;
+      return await movesOf(pools.get(to)).comingBytes(job.id);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** A volume that was deleted meanwhile leaves nothing of its move. */
+  async removeOfDeleted(job: MoveJob): Promise<void> {
+    const { log } = this.#options;
+    // The part that has come may be the last copy.
+    if (!this.isSourceKnown(job)) return;
+    try {
+      const isGone = job.node === undefined ? await this.isDeleted(job) : await this.hasLost(job);
+      if (!isGone) return;
+      if (isGone === 'unknown' && (await this.isWhole(job))) {
+        log.warn(
+          { volume_id: job.id, pool: job.to },
+          'the copy of a volume is kept: it has all bytes, and its source none',
+        );
+        return;
+      }
+      await this.discard(job);
+    } catch (error) {
+      log.warn({ volume_id: job.id, err: error }, 'the rest of the move of a volume is left');
+    }
+  }
+
+  /** True if no pool has the volume. If one has handed it over, and is empty now, the part that has come may be the last copy. */
+  async isDeleted({ id, to }: MoveJob): Promise<boolean> {
+    const { pools } = this.#options;
+    if (!pools.isOpen(to) || (await pools.find(id)) !== undefined) return false;
+    return !(await movesOf(pools.get(to)).wasHandedOver(id));
+  }
+
+  /** @returns 'ended' if the source has ended the move, 'unknown' if it knows nothing of the volume or the move */
+  async hasLost(job: MoveJob, signal = AbortSignal.timeout(planMs)): Promise<'ended' | 'unknown' | false> {
+    try {
+      const sight = await this.sourceOf(job, signal).look();
+      return sight === undefined && 'unknown';
+    } catch (error) {
+      if (error instanceof MoveForgotten) return 'unknown';
+      if (error instanceof MoveEnded) return 'ended';
+      throw error;
+    }
+  }
+
+  /** True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. */
+  async isWhole({ id, to }: MoveJob): Promise<boolean> {
+    const { pools } = this.#options;
+    return pools.isOpen(to) && readUnderBy(await movesOf(pools.get(to)).comingNote(id)) !== undefined;
+  }
+}

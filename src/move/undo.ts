@@ -1,0 +1,195 @@
+import type { PoolMoves } from '../pool/moves.ts';
+import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
+import type { VolumeId } from '../volume/id.ts';
+import { type CopyMark, mayHaveCommitted } from '../volume/move/rule.ts';
+import { type Copies, copiesIn, poolsWith, requireOpen } from './copies.ts';
+import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
+import type { MoveJob } from './job.ts';
+import type { MoverOptions } from './mover.ts';
+import { readUnderBy } from './moving.ts';
+import { planMs } from './peers.ts';
+import type { Rests } from './rests.ts';
+import { movesOf, removeSnapshots } from './source.ts';
+
+/** The order to give a move up. */
+export interface Cancelling {
+  readonly lost: LostOrder | undefined;
+  readonly isEvenSo: boolean;
+  /** After that nothing is taken back. */
+  readonly deadline: Deadline;
+  /** The facts that are known, and the answer that it waits for. */
+  waitsFor: string;
+  isUncommitted?: true;
+}
+
+interface UndoOptions extends Pick<MoverOptions, 'objects' | 'peers' | 'pools'> {
+  readonly copies: Copies;
+  readonly rests: Rests;
+  /** The move of a volume that has ended. */
+  readonly endedJob: (id: VolumeId) => MoveJob | undefined;
+}
+
+/** Gives moves up: the volume is where it was, and nothing of its copy is left. */
+export class Undo {
+  readonly #options: UndoOptions;
+
+  constructor(options: UndoOptions) {
+    this.#options = options;
+  }
+
+  /** A move between two pools of this node. @throws FailedPrecondition if it has arrived, or the part that has come may be the last copy */
+  async withinNode(job: MoveJob): Promise<void> {
+    const { objects, pools, rests } = this.#options;
+    const { id, moveId } = job;
+    if (!rests.isSourceKnown(job)) throw lastCopy(job);
+    const source = pools.get(job.from);
+    await objects.claim([{ object: id }], 'the end of a move', async () => {
+      const state = (await source.find(id)) && (await movesOf(source).stateOf(id));
+      if (state === undefined && (await pools.find(id)) !== undefined) throw arrived(job);
+      // Unless it was deleted.
+      if (state === undefined && pools.isOpen(job.to) && !(await rests.isDeleted(job))) throw lastCopy(job);
+      const isOurs = state?.mark.fence?.moveId === moveId;
+      const isGiven = (state?.why === 'given' && isOurs) || (state?.why === 'old' && (await this.#isBeforeFinish(job)));
+      // It may have the volume, unless it is open and has not, or is no pool of this node any more.
+      if ((isGiven && pools.names().includes(job.to)) || pools.isOpen(job.to)) {
+        if ((await pools.get(job.to).find(id)) !== undefined) throw arrived(job);
+        await movesOf(pools.get(job.to)).discard(id);
+      }
+      if (isGiven) await movesOf(source).takeBack(id);
+      else if (isOurs) await movesOf(source).open(id, moveId);
+    });
+    await removeSnapshots(source, job);
+  }
+
+  /** True if an operator has ordered the end of its move without this copy, which had no fence, and no pool of this node has a later one. */
+  async #isBeforeFinish({ from, id }: MoveJob): Promise<boolean> {
+    const { pools } = this.#options;
+    requireOpen(pools, id);
+    const isElsewhere = (await movesOf(pools.get(from)).whereElse(id)) !== undefined;
+    return !isElsewhere && (await poolsWith(pools, id)).length === 1;
+  }
+
+  /**
+   * A move from another node, which may have handed the volume over: the note that nothing is committed here any more is durable
+   * before it takes the volume back.
+   * @throws FailedPrecondition if it has arrived, or the part that has come may be the last copy; Unavailable while that node does not answer
+   */
+  async fromNode(
+    job: MoveJob,
+    node: string,
+    { isNodeLost, order }: { readonly order: Cancelling; readonly isNodeLost: boolean },
+  ): Promise<void> {
+    const { objects, pools, rests } = this.#options;
+    const { id, to } = job;
+    await objects.claim([{ object: id }], 'the end of a move', async () => {
+      if ((await pools.find(id)) !== undefined) throw arrived(job);
+      // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
+      const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
+      if (isNodeLost || (await this.#ask(job, node, target, order)) === 'unknown') {
+        if (!order.isEvenSo && (await rests.isWhole(job))) throw lastCopy(job);
+        // Its caller may order by now that this very copy becomes the volume.
+        requireInTime(id, order.deadline);
+      }
+      await target?.discard(id);
+    });
+  }
+
+  /** @returns 'unknown' if the source knows nothing of it */
+  async #ask(
+    job: MoveJob,
+    node: string,
+    target: PoolMoves | undefined,
+    asking: Cancelling,
+  ): Promise<'asked' | 'unknown'> {
+    const { copies, rests } = this.#options;
+    const { id, moveId } = job;
+    asking.waitsFor = `node ${node} has not said whether it has handed the volume over, and nothing has changed`;
+    const looking = endingBy(asking.deadline, notCancelled(id, asking));
+    const hasLost = await rests.hasLost(job, looking);
+    if (hasLost !== false) return hasLost === 'unknown' ? 'unknown' : 'asked';
+    const state = (await rests.sourceOf(job, looking).look())?.state;
+    const source = rests.sourceOf(job, endingBy(deadlineWithin(planMs), notCancelled(id, asking)));
+    if (state?.mark.fence?.moveId === moveId) {
+      if (state.why === 'given') {
+        requireInTime(id, asking.deadline);
+        const isUncommitted = target !== undefined && (await this.#isUncommitted(target, id, state.mark));
+        const word = await copies.giveUp(id, state.mark, { source: node, to: target });
+        asking.waitsFor = `this node has given up its copy, and node ${node} has not said that the volume is there again`;
+        await source.takeBack(word);
+        if (isUncommitted) asking.isUncommitted = true;
+      } else {
+        asking.waitsFor = `node ${node}, which has the volume, has not ended its fence yet`;
+        await source.open();
+      }
+    }
+    await source.removeSnapshots();
+    return 'asked';
+  }
+
+  /**
+   * True if no disk has the volume that was handed over with that mark: all of the copy still waits here, and this node has not noted, on
+   * another disk, that it may commit it. The disk here may be as it was before the commit.
+   */
+  async #isUncommitted(target: PoolMoves, id: VolumeId, given: CopyMark): Promise<boolean> {
+    const isWaiting = readUnderBy(await target.comingNote(id)) !== undefined;
+    return isWaiting && !mayHaveCommitted(given, await target.noted(id));
+  }
+
+  /**
+   * Ends the fence of a move that this node knows nothing of, as its own disk was lost: otherwise the volume could never be used
+   * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
+   */
+  async free(id: VolumeId, { deadline, lost }: Pick<Cancelling, 'deadline' | 'lost'>): Promise<MoveJob> {
+    const { objects, peers, pools } = this.#options;
+    requireOpen(pools, id);
+    return objects.claim([{ object: id }], 'the end of a move', async () => {
+      const copies = await copiesIn(pools, id);
+      const valid = copies.find(({ state }) => state.why === undefined);
+      const [left, ...others] = copies.filter(({ state }) => state.why !== undefined);
+      if (left === undefined || others.length > 0) {
+        const { endedAt, state } = this.#options.endedJob(id) ?? {};
+        const last = state === 'cancelled' ? `; its last move was cancelled at ${endedAt}` : '';
+        throw new NotFound(`volume ${id} is not moving${last}: see holdfast move status.`);
+      }
+      const { pool, state } = left;
+      const { fence } = state.mark;
+      const moveId = fence?.moveId ?? '';
+      if (valid !== undefined) {
+        await movesOf(pool).settle(id, { moveId, generation: valid.state.mark.generation });
+      } else if (state.why === 'closed') {
+        await movesOf(pool).open(id, moveId);
+      } else {
+        requireInTime(id, deadline);
+        await movesOf(pool).takeBack(id, lost);
+      }
+      if (moveId !== '') await removeSnapshots(pool, { id, moveId });
+      await peers?.takenBack(id);
+      const startedAt = new Date().toISOString();
+      const { name } = valid?.pool ?? pool;
+      return { moveId, id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };
+    });
+  }
+}
+
+/** Makes the error, with the words of that time. */
+export function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable {
+  return () =>
+    new Unavailable(
+      `the move of volume ${id} is not cancelled yet: ${order.waitsFor}. The same command again goes on from there.`,
+    );
+}
+
+function lastCopy({ from, id, node, to }: MoveJob): FailedPrecondition {
+  if (node !== undefined) {
+    return new FailedPrecondition(
+      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, or knows nothing of it: this may be the last copy, and stays. It becomes the volume by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node. To remove it instead: kubectl holdfast move cancel ${id} --node-is-lost ${node} --even-so, with this node as --node.`,
+    );
+  }
+  return new FailedPrecondition(
+    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}.`,
+  );
+}
+
+export function arrived({ id, to }: MoveJob): FailedPrecondition {
+  return new FailedPrecondition(`volume ${id} has arrived in pool ${to}: move it back instead.`);
+}
