@@ -1,4 +1,5 @@
 import { deadlineOf } from '../move/in-time.ts';
+import type { MoveJob } from '../move/job.ts';
 import { type Mover, type MoveSight, sightWithout } from '../move/mover.ts';
 import type { MovePlan } from '../move/planner.ts';
 import { isOfSnapshots, type SnapshotsSight } from '../move/snapshots/snapshot-mover.ts';
@@ -50,10 +51,7 @@ export async function cancelMove(
   const lost = lostNode === undefined ? undefined : { lostNode, isComing, disclaimed, laterThan, words, deadline };
   const job = await requireMover(mover).cancel(id, lost, deadline, evenSo);
   call.note({ pool: job.from, to: job.to });
-  const sight = sightWithout(job);
-  const ended = { progress: undefined, trouble: undefined, isUnconnected: false };
-  const shown = showMove(isOfSnapshots(job) ? { ...sight, snapshots: { ...ended, job } } : sight);
-  return { ...shown, ...(job.isUncommitted && { isUncommitted: true }) };
+  return { ...showEnded(job), ...(job.isUncommitted && { isUncommitted: true }) };
 }
 
 /** Makes the copy of a volume that is moving here the volume, as its source is lost. */
@@ -70,7 +68,14 @@ export async function finishMove(
   const order = 'lostPool' in lost ? lost : { ...lost, laterThan, words, deadline };
   const job = await requireMover(mover).finish(id, order, evenSo);
   call.note({ pool: job.from, to: job.to });
-  return showMove(sightWithout(job));
+  return showEnded(job);
+}
+
+/** A move of a volume, or of its snapshots, that an order has changed. */
+function showEnded(job: MoveJob): Moving {
+  const sight = sightWithout(job);
+  const ended = { progress: undefined, trouble: undefined, isUnconnected: false };
+  return showMove(isOfSnapshots(job) ? { ...sight, snapshots: { ...ended, job } } : sight);
 }
 
 export async function listMoves(mover: Mover | undefined): Promise<MoveList> {

@@ -168,7 +168,12 @@ export interface FinishOptions {
 
 export function printFinished(output: Output, move: Moving, json: boolean): void {
   if (json) output.line(toJson<'move finish'>(move));
+  else if (move.snapshots !== undefined) output.line(finishedSnapshotLine(move));
   else output.line(finishedLine(move));
+}
+
+function finishedSnapshotLine({ fromNode, id, to }: Moving): string {
+  return `The snapshot of ${id} of which all had come is in pool ${to}. If node ${fromNode} never comes back, the others are lost with it: move cancel, with --node-is-lost ${fromNode}, ends their move.`;
 }
 
 function finishedLine({ asOf, from, fromNode, id, to, usableSince }: Moving): string {

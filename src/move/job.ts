@@ -56,7 +56,7 @@ export interface SnapshotsOfJob {
   /** Counted when the first one began to move: those that have moved since are there no more. */
   readonly shares?: readonly NotedShare[] | undefined;
   /** The one that comes from another node, from before its copy begins until that node has heard of its end. */
-  readonly coming?: NamedSnapshot | undefined;
+  readonly coming?: ComingSnapshot | undefined;
   /** At the node that they leave: those that were removed there meanwhile. */
   readonly deleted?: readonly NamedSnapshot[] | undefined;
 }
@@ -65,6 +65,21 @@ export interface SnapshotsOfJob {
 export interface NamedSnapshot {
   readonly id: SnapshotId;
   readonly createdAt: string;
+}
+
+export interface ComingSnapshot extends NamedSnapshot {
+  /** All of it has come: it can be finished without its source. */
+  readonly whole?: WholeSnapshot | undefined;
+}
+
+export interface WholeSnapshot {
+  /** The fence under which all of it was read. */
+  readonly moveId: string;
+  readonly fenceId: string;
+  /** The copy at its source has it. */
+  readonly generation: number;
+  /** Its text, as it is stored. */
+  readonly record: string;
 }
 
 /** The space that a snapshot may take where it goes, at most, in bytes. */
@@ -131,6 +146,12 @@ export function endedJob(job: MoveJob, state: Exclude<MoveJob['state'], 'running
 export const defaultFenceTimeoutMs = 60_000;
 
 const namedSnapshot = z.strictObject({ id: storedSnapshotId, createdAt: z.iso.datetime() });
+const comingSnapshot = namedSnapshot.extend({
+  whole: z
+    .strictObject({ moveId: z.string(), fenceId: z.string(), generation: z.int().nonnegative(), record: z.string() })
+    .optional()
+    .describe('all of it has come: it can be finished without its source'),
+});
 
 const storedJob = z.strictObject({
   format: z.literal(1),
@@ -165,7 +186,7 @@ const storedJob = z.strictObject({
           ...{ reason: z.string(), stays: z.boolean() },
         }),
       ),
-      coming: namedSnapshot.optional(),
+      coming: comingSnapshot.optional(),
       deleted: z.array(namedSnapshot).optional(),
       shares: z
         .array(

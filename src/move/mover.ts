@@ -492,7 +492,11 @@ export class Mover {
     this.#requireReady();
     const found = this.#runs.get(id)?.job ?? this.#ended.get(id);
     if (found === undefined || found.state === 'done' || found.state === 'cancelled') {
-      throw new NotFound(`volume ${id} is not moving to this node: see holdfast move status.`);
+      const snapshots = 'lostPool' in lost ? undefined : await this.#snapshots.finish(id, lost);
+      if (snapshots !== undefined) return snapshots;
+      throw new NotFound(
+        `volume ${id} is not moving to this node, nor is a snapshot of it that has come as a whole: see holdfast move status.`,
+      );
     }
     const [node, pool] = 'lostPool' in lost ? [undefined, lost.lostPool] : [lost.lostNode, found.from];
     if (found.node !== node || found.from !== pool) {

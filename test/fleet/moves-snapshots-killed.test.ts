@@ -27,6 +27,7 @@ const points: readonly (readonly [end: 'source' | 'target', StepName, number])[]
   ['target', 'move/progress', 1],
   ['target', 'move/progress', 2],
   ['target', 'move/progress', 3],
+  ['target', 'move/whole', 1],
   ['target', 'move/generation', 1],
   ['target', 'move/complete', 1],
   ['target', 'move/commit', 1],

@@ -196,6 +196,58 @@ describe('snapshots that follow their volume to another node, brokered by the co
     await requireWhole(fleet, 'node-b', digests);
   });
 
+  for (const isCancelled of [false, true]) {
+    test(`one of which all has come becomes the snapshot there, if its first node is lost${isCancelled ? ', also once the order is cancelled' : ', whose copy goes once that is back'}`, async () => {
+      await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+      const api = fleet.api.client(fleet.scratch);
+      await using _api = { [Symbol.asyncDispose]: async () => api.close() };
+      const viewer = new Viewer(fleet.api, 'operator', everything);
+      const id = await created(fleet);
+      const digests = await withSnapshots(fleet, 'node-a', id, ['old', 'young']);
+      await started(fleet, viewer, id, 'node-b');
+      await moved(fleet, viewer, id);
+      await fleet.node('node-b').driver.stop();
+      await fleet.startNode('node-b', 'before move/complete 1');
+      await eventually(async () => {
+        await start(fleet, viewer, id, 'node-b', more);
+        assert.ok(fleet.node('node-b').driver.hasEnded);
+      });
+      await fleet.node('node-a').driver.kill();
+      await fleet.startNode('node-b');
+      const finish = () =>
+        viewer.post(controllerOf(fleet), `/v1/moves/finish?output=json&volume=${id}&node=node-b&node-is-lost=node-a`);
+      await eventually(async () => assert.match((await finish()).problems, /is not known to be lost/));
+      const forgotten = await forgottenLongAgo(api, 'node-a', finish);
+      const cancel = () =>
+        viewer.post(controllerOf(fleet), `/v1/moves/cancel?output=json&volume=${id}&node=node-b&node-is-lost=node-a`);
+      for (const order of isCancelled ? [cancel, finish] : [finish]) {
+        await eventually(async () => {
+          const { problems, status } = await order();
+          assert.equal(status, 200, problems);
+        });
+      }
+      assert.match((await finish()).problems, /nor is a snapshot of it that has come as a whole/);
+      const found = snapshotsIn(fleet, 'node-b');
+      assert.equal(found.length, 1);
+      const [finished = ''] = found;
+      const only = new Map([...digests].filter(([snapshot]) => finished.startsWith(snapshot)));
+      assert.equal(only.size, 1, finished);
+      await requireWhole(fleet, 'node-b', only);
+      await forgotten.change((notes) => notes.delete('node-a'));
+      await fleet.startNode('node-a');
+      if (isCancelled) {
+        await eventually(async () => {
+          const { problems, status } = await start(fleet, viewer, id, 'node-b', more);
+          assert.equal(status, 200, problems);
+        });
+      }
+      // Its copy goes, and the other one follows.
+      await followed(fleet, viewer, id);
+      assert.deepEqual(snapshotsIn(fleet, 'node-a'), []);
+      await requireWhole(fleet, 'node-b', digests);
+    });
+  }
+
   test('a node whose driver takes none along refuses the order, and nothing moves', async () => {
     await using fleet = await MovingFleet.start(command, 'none', 'xfs');
     const viewer = new Viewer(fleet.api, 'operator', everything);

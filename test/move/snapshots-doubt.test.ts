@@ -35,7 +35,10 @@ describe('snapshots whose move has come to no clear end', () => {
     const { signal } = new AbortController();
     const nothing = () => undefined;
     const held = new PoolHeld(from, record);
-    const parts = { held, to, newBytes: 0n, objects: node.objects, pace: new BytesPerSecond(undefined), signal };
+    const parts = {
+      ...{ held, to, newBytes: 0n, objects: node.objects, pace: new BytesPerSecond(undefined), signal },
+      whole: async () => undefined,
+    };
     await assert.rejects(moveSnapshot({ ...parts, begun: nothing, moved: nothing }), /is another one by now/);
     assert.equal(await node.digest('young'), digest);
     assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);

@@ -126,7 +126,13 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const { evenSo, lostNode, lostPool } = wishes;
   const { id, node } = await movingVolume(fleet, wishes, signal);
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, evenSo, lostPool, rpc: 'FinishMove' }, moving);
-  if (lostNode !== undefined) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+  if (lostNode !== undefined) {
+    // The volume has come: a snapshot of it becomes no other one by that.
+    const isHere = await fleet.moves.copyAt(node, id).then(({ isVolume }) => isVolume);
+    if (!isHere) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+    requireLost(fleet.state, lostNode);
+    return order({ lostNode });
+  }
   await requireAlone(fleet, { volumeId: id, node });
   return order();
 }

@@ -4,7 +4,7 @@ import type { Pool } from '../../pool/pool.ts';
 import { storedBytes } from '../../volume/encryption.ts';
 import { AlreadyExists, DataLoss, FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
-import { type Fence, isFenceFor } from '../../volume/move/rule.ts';
+import { type CopyMark, type Fence, isFenceFor } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { copyRanges, type Pace } from '../copy.ts';
 import { movesOf, patiently } from '../source.ts';
@@ -20,6 +20,8 @@ export interface SnapshotMoveParts {
   readonly signal: AbortSignal;
   begun(totalBytes: bigint): void;
   moved(bytes: bigint): void;
+  /** All of it has come from another node, and may be handed over next. @param generation of the copy there */
+  whole(copy: Fence & Pick<CopyMark, 'generation'>): Promise<void>;
 }
 
 /** The content of the target, as it is noted beside it: durable only after the bytes are. */
@@ -53,9 +55,9 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
   if ((await target.settled(id)) !== undefined) return settleArrived(parts, target);
   if (held.whyStays !== undefined) throw new FailedPrecondition(held.whyStays);
   target.requireRoomFor(record);
-  const fence = await patiently({ objects, signal }, [id], async () => {
-    if (held.node !== undefined) await requireNotPast(held, target);
-    return held.close(to.name);
+  const { fence, generation } = await patiently({ objects, signal }, [id], async () => {
+    const mark = held.node === undefined ? undefined : await requireNotPast(held, target);
+    return { fence: await held.close(to.name), generation: mark?.generation };
   });
   const { isGiven, moveId } = fence;
   const node = held.node === undefined ? undefined : (await target.noted(id)).node;
@@ -71,17 +73,19 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
   if (!content.isWhole) await copy(parts, { incoming, fence, content });
   if (!isGiven) await incoming.confirm();
   await patiently({ objects, signal }, [id], async () => {
+    if (generation !== undefined) await parts.whole({ ...fence, generation });
     const answer = await held.give(fence);
     await incoming.commit({ moveId, readUnder: fence.fenceId }, answer, held.node);
     await held.settle(answer.generation);
   });
 }
 
-/** Asked before it is fenced: a copy that its node gives can be committed here. @throws FailedPrecondition */
-async function requireNotPast(held: Held, target: PoolSnapshotMoves): Promise<void> {
+/** Asked before it is fenced: a copy that its node gives can be committed here. @returns its mark @throws FailedPrecondition */
+async function requireNotPast(held: Held, target: PoolSnapshotMoves): Promise<CopyMark | undefined> {
   const state = await held.look();
   // One that was handed over has been let in before.
   if (state !== undefined && state.why !== 'given') await target.requireNotPast(held.record.id, state.mark);
+  return state?.mark;
 }
 
 /** The target has it: an earlier try has died before its source heard of it. */
@@ -164,6 +168,12 @@ function noteContent(incoming: IncomingSnapshot, content: Content): Promise<void
 /** True if all bytes may have come: only such a copy is ever handed over, and may be the last one. */
 export function mayBeWhole(noted: string | undefined): boolean {
   return noted !== undefined && parseContent(noted)?.isWhole !== false;
+}
+
+/** The fence under which all of it was read; undefined: not all of it has come. */
+export function wholeUnder(noted: string | undefined): string | undefined {
+  const content = parseContent(noted);
+  return content?.isWhole === true ? content.fenceId : undefined;
 }
 
 /** @returns undefined if the note cannot be read: the copy starts again */

@@ -8,10 +8,11 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
-import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
+import { type SnapshotRecord, serializeSnapshot } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import { type LostOrder, requireInTime } from '../in-time.ts';
 import {
+  type ComingSnapshot,
   endedJob,
   isLongPast,
   type LeftSnapshot,
@@ -24,6 +25,7 @@ import { BytesPerSecond } from '../pace.ts';
 import type { Peers } from '../peers.ts';
 import { MoveEnded, MoveForgotten, movesOf, NotConnected, patiently } from '../source.ts';
 import { DeletedSnapshots } from './deleted-snapshots.ts';
+import { finishSnapshot } from './finish.ts';
 import { type CancelledLeaving, type Held, inOrder, type OtherNode, PoolHeld } from './held.ts';
 import { LeftCopies } from './left-copies.ts';
 import { mayBeWhole, moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
@@ -374,6 +376,37 @@ export class SnapshotMover {
     }
   }
 
+  /**
+   * The node that they come from is lost. The one of which all has come becomes the snapshot here; the others are lost, unless that node comes
+   * back after all: the order goes on then.
+   * @returns undefined if none comes from there, or not all of one has come
+   * @throws FailedPrecondition, Unavailable: why not; the order goes on
+   */
+  async finish(id: VolumeId, lost: LostOrder): Promise<SnapshotsJob | undefined> {
+    const run = this.#runs.get(id);
+    const job = run?.job ?? this.#ended.get(id);
+    const { coming } = job?.snapshots ?? {};
+    if (job === undefined || job.node !== lost.lostNode || coming?.whole === undefined) return undefined;
+    const { objects, pools } = this.#options;
+    run?.ending.abort(new Aborted('an operator finishes it.'));
+    await run?.done;
+    try {
+      const signal = AbortSignal.timeout(undoneMs);
+      await finishSnapshot({ pools, objects, signal, lost, to: job.to }, coming);
+      const finished = { moved: job.snapshots.moved + 1, coming: undefined };
+      if (run !== undefined) {
+        await this.#note(run, finished);
+        return run.job;
+      }
+      const ended = { ...job, snapshots: { ...job.snapshots, ...finished } };
+      this.#ended.set(id, ended);
+      await this.#jobs.write(ended).catch(() => undefined);
+      return ended;
+    } finally {
+      if (run !== undefined && !this.#runs.has(id) && !this.#isStopping) this.#begin(run.job);
+    }
+  }
+
   /** undefined: they come from pools of this node. @throws NotConnected */
   #otherNode({ id, moveId, node }: SnapshotsJob, signal: AbortSignal): OtherNode | undefined {
     if (node === undefined) return undefined;
@@ -641,6 +674,10 @@ export class SnapshotMover {
       moved: (bytes) => {
         progress.doneBytes += bytes;
       },
+      whole: ({ fenceId, generation, moveId }) => {
+        const whole = { moveId, fenceId, generation, record: serializeSnapshot(record) };
+        return this.#noteComing(run, { id: record.id, createdAt: record.createdAt, whole });
+      },
     });
     run.current = { id: record.id, ending, done: done.catch(() => undefined) };
     try {
@@ -657,10 +694,12 @@ export class SnapshotMover {
    * Durable before anything of it is here: until its node has heard of its end, it is neither found nor deleted here, as it may be
    * there.
    */
-  async #noteComing(run: Run, coming: NamedSnapshot): Promise<void> {
-    if (run.job.snapshots.coming?.id === coming.id && run.job.snapshots.coming.createdAt === coming.createdAt) return;
+  async #noteComing(run: Run, coming: ComingSnapshot): Promise<void> {
+    const before = run.job.snapshots.coming;
+    const isSame = before?.id === coming.id && before.createdAt === coming.createdAt;
+    if (isSame && (coming.whole === undefined || coming.whole.fenceId === before.whole?.fenceId)) return;
     const job = { ...run.job, snapshots: { ...run.job.snapshots, coming } };
-    await step('move/note', () => this.#jobs.write(job));
+    await step(coming.whole === undefined ? 'move/note' : 'move/whole', () => this.#jobs.write(job));
     run.job = job;
   }
 
@@ -804,8 +843,10 @@ export class SnapshotMover {
     leftOnes: readonly LeftSnapshot[],
     reason?: string,
   ): Promise<SnapshotsJob> {
-    const { coming: _coming, shares: _shares, ...counted } = job.snapshots;
-    const snapshots = { ...counted, left: leftOnes };
+    const { coming, shares: _shares, ...counted } = job.snapshots;
+    // One that may be the last copy can become the snapshot later, too.
+    const kept = state !== 'done' && coming?.whole !== undefined ? { coming } : {};
+    const snapshots = { ...counted, ...kept, left: leftOnes };
     const ended = { ...endedJob(job, state, reason), snapshots };
     await step('move/forget', () => this.#jobs.write(ended));
     this.#ended.set(job.id, ended);

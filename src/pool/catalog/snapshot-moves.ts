@@ -10,6 +10,7 @@ import {
   commitDraft,
   type DraftMark,
   type Fence,
+  finishDraft,
   isFenceFor,
   isRemovable,
   type LostNode,
@@ -18,6 +19,7 @@ import {
   type Request,
   settlesCopy,
   snapshotMoveId,
+  type WholeDraft,
   whereElse,
 } from '../../volume/move/rule.ts';
 import { granularityBytes, larger } from '../../volume/size.ts';
@@ -438,23 +440,42 @@ class Arriving implements IncomingSnapshot {
   }
 
   async commit(mark: DraftMark, answer: Answer, from: string | undefined): Promise<void> {
-    const { generations, name, snapshotIndex, unsettled } = this.#parts;
-    const { arrived, draft, record } = this.#own;
-    const { id } = record;
+    const { generations, name } = this.#parts;
+    const { id } = this.#own.record;
     const committed = commitDraft(mark, await generations.read(id), answer);
     if (committed === undefined) {
       throw new FailedPrecondition(
         `snapshot ${id} does not arrive in pool ${name}: the answer of its source is not for this copy. Start the move again.`,
       );
     }
+    await this.#become(committed, from);
+  }
+
+  async finish(draft: WholeDraft, lost: LostNode): Promise<void> {
+    const { generations, name } = this.#parts;
+    const { id } = this.#own.record;
+    const finished = finishDraft(draft, await generations.noted(id), lost);
+    if (finished === undefined) {
+      throw new FailedPrecondition(
+        `snapshot ${id} has been on this node, and has gone on: the copy in pool ${name} does not become the snapshot.`,
+      );
+    }
+    await this.#become(finished, lost.lostNode);
+  }
+
+  /** From the commit on it is the snapshot. */
+  async #become(mark: CopyMark, from: string | undefined): Promise<void> {
+    const { generations, snapshotIndex, unsettled } = this.#parts;
+    const { arrived, draft, record } = this.#own;
+    const { id } = record;
     const commit = async () => {
-      await step('move/complete', () => draft.complete(record, serializeMark(committed)));
+      await step('move/complete', () => draft.complete(record, serializeMark(mark)));
       await unsettled.change([id], () => step('move/commit', () => draft.commit()));
       arrived();
       snapshotIndex.put(record);
       await draft.forgetNote().catch(() => undefined);
     };
-    await generations.arrive(id, { mark: committed, from, commit });
+    await generations.arrive(id, { mark, from, commit });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

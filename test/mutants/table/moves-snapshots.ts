@@ -58,8 +58,8 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     name: 'a snapshot is not handed over to a node that would not commit it',
     ...nodes,
     file: 'src/move/snapshots/snapshot-move.ts',
-    text: 'if (held.node !== undefined) await requireNotPast(held, target);',
-    replacement: '',
+    text: 'held.node === undefined ? undefined : await requireNotPast(held, target);',
+    replacement: '(await held.look())?.mark;',
     only: 'whose earlier snapshot was given up',
   },
   {
@@ -151,5 +151,21 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     replacement: '',
     killer: 'test/move/snapshot-pool.test.ts',
     only: 'that another node has taken back',
+  },
+  {
+    name: 'a snapshot becomes one without its source only once that is known to be lost',
+    file: 'src/cli/fleet/change.ts',
+    text: 'requireLost(fleet.state, lostNode);\n    return order({ lostNode });',
+    replacement: 'return order({ lostNode });',
+    killer: 'test/fleet/moves-snapshots.test.ts',
+    only: 'whose copy goes once that is back',
+  },
+  {
+    name: 'a copy of a snapshot that may be the last one can become the snapshot after a cancel, too',
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: "state !== 'done' && coming?.whole !== undefined ? { coming } : {};",
+    replacement: '{};',
+    killer: 'test/fleet/moves-snapshots.test.ts',
+    only: 'also once the order is cancelled',
   },
 ];

@@ -103,8 +103,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a move is given up without its source only if that is forgotten',
     file: 'src/cli/fleet/change.ts',
-    text: '  requireLost(fleet.state, lostNode);\n',
-    replacement: '',
+    text: '  requireLost(fleet.state, lostNode);\n  requireOnlyAt',
+    replacement: '  requireOnlyAt',
     killer: 'test/fleet/taken-back.test.ts',
     only: 'is made for no cancel',
   },

@@ -1,0 +1,56 @@
+import type { Pools } from '../../pool/pools.ts';
+import { AlreadyExists, FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
+import { parseSnapshot } from '../../volume/snapshot-record.ts';
+import { type LostOrder, requireInTime } from '../in-time.ts';
+import type { ComingSnapshot } from '../job.ts';
+import { movesOf, patiently } from '../source.ts';
+import { wholeUnder } from './snapshot-move.ts';
+
+export interface FinishParts {
+  readonly pools: Pools;
+  readonly objects: ObjectQueue;
+  readonly signal: AbortSignal;
+  /** The node that it was coming from. */
+  readonly lost: LostOrder;
+  /** The name of the pool that it was coming to. */
+  readonly to: string;
+}
+
+/**
+ * Makes a copy the snapshot that was coming from another node, which is lost.
+ * @throws FailedPrecondition, Unavailable, AlreadyExists: why not; nothing is changed
+ */
+export async function finishSnapshot(
+  { lost, objects, pools, signal, to }: FinishParts,
+  { id, whole }: ComingSnapshot,
+): Promise<void> {
+  const target = movesOf(pools.get(to)).snapshots;
+  await patiently({ objects, signal }, [id], async () => {
+    if (!pools.areAllOpen()) {
+      throw new Unavailable(
+        `snapshot ${id} may be in pool ${pools.firstClosed() ?? ''}, which is not open: try again.`,
+      );
+    }
+    for (const { moves, name } of pools.all()) {
+      if ((await moves?.snapshots.settled(id)) !== undefined) {
+        // A driver that was killed after the commit has it already.
+        if (name === to) return target.noteArrival(id);
+        throw new AlreadyExists(`snapshot ${id} is not finished: pool ${name} of this node has a copy of it.`);
+      }
+    }
+    if (whole === undefined || wholeUnder(await target.notedOf(id)) !== whole.fenceId) {
+      throw new FailedPrecondition(
+        `snapshot ${id} has not come to pool ${to} as a whole: the part that is there can never become the snapshot.`,
+      );
+    }
+    const { fenceId, generation, moveId } = whole;
+    const record = parseSnapshot(whole.record, `of snapshot ${id}, which was coming to pool ${to}`);
+    target.requireRoomFor(record);
+    const alone = <T>(_of: unknown, work: () => Promise<T>) => work();
+    await using incoming = await target.receive(record, { moveId, newBytes: 0n, isGiven: true, alone });
+    // Not before that, which waits for a disk.
+    requireInTime(id, lost.deadline);
+    await incoming.finish({ moveId, readUnder: fenceId, fenceId, generation }, lost);
+  });
+}
