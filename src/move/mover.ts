@@ -222,6 +222,7 @@ export class Mover {
   /** Forgets moves whose end is reported no more, and which have left nothing. Never rejects. */
   async #forgetEnded(): Promise<void> {
     const { log, objects } = this.#options;
+    await this.#snapshots.forgetEnded();
     for (const job of forgettable(this.#ended.values())) {
       const { id } = job;
       const mayHaveLeft = await this.#rests.mayBeLeft(job);

@@ -39,10 +39,11 @@ export class Node implements AsyncDisposable {
   readonly mover: Mover;
   readonly objects = new ObjectQueue();
 
-  private constructor(pools: Pools, scratch: Scratch) {
+  private constructor(pools: Pools, scratch: Scratch, forgetEveryMs: number | undefined) {
     this.pools = pools;
     const options = { dataDirectory: scratch.join('data'), queue: new DiskQueue('node', 2), log: quiet };
-    this.mover = new Mover({ ...options, pools, objects: this.objects, movesSnapshots: true });
+    const forgetting = forgetEveryMs === undefined ? {} : { forgetEveryMs };
+    this.mover = new Mover({ ...options, ...forgetting, pools, objects: this.objects, movesSnapshots: true });
   }
 
   /** @param away pools whose disks are not there */
@@ -50,6 +51,7 @@ export class Node implements AsyncDisposable {
     scratch: Scratch,
     names: readonly Sized[] = [sized('one'), sized('two')],
     away: readonly string[] = [],
+    forgetEveryMs?: number,
   ): Promise<Node> {
     const openers = names.map(({ bytes, name }) => {
       const location = { type: 'file', path: scratch.join(`${name}.img`), sizeBytes: bytes } as const;
@@ -64,7 +66,7 @@ export class Node implements AsyncDisposable {
     const pools = new Pools(new Map([...openers, ['plain', copying]]), 'one');
     const [failure] = await pools.open();
     if (failure !== undefined && away.length === 0) throw failure.error;
-    const node = new Node(pools, scratch);
+    const node = new Node(pools, scratch, forgetEveryMs);
     await node.mover.resume();
     return node;
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, mock, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -11,12 +12,12 @@ import { LeftCopies } from '../../src/move/snapshots/left-copies.ts';
 import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
 import { moveMarkName } from '../../src/pool/records/move-marks.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
-import type { SnapshotId } from '../../src/volume/id.ts';
+import { type SnapshotId, volumeIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { FailingSync } from '../support/failing-sync.ts';
 import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
-import { id, idOf, Node, refuseCommits, sized, withSnapshots } from './following-node.ts';
+import { id, idOf, Node, refuseCommits, sized, spec, withSnapshots } from './following-node.ts';
 import { arrivalOf, movesOf } from './two-pools.ts';
 
 const threePools = ['one', 'two', 'three'].map((name) => sized(name));
@@ -186,7 +187,8 @@ async function begin({ pools }: Node, name: string, note: string): Promise<void>
   await incoming.note(note);
 }
 
-const noted = (scratch: Scratch) => new DeletedSnapshots(scratch.join('data'), new DiskQueue('notes', 1));
+const noted = (scratch: Scratch) =>
+  new DeletedSnapshots(scratch.join('data'), new DiskQueue('notes', 1), () => ['one', 'two']);
 const draftsIn = (scratch: Scratch) => readdirSync(scratch.join('data/pools/two/tmp'));
 
 describe('parts of snapshots that come no more', () => {
@@ -363,6 +365,23 @@ describe('a snapshot that has moved, and whose first pool has not heard of that'
     return digests;
   }
 
+  test('is not removed there if not all of its data is in the other pool', async () => {
+    using scratch = new Scratch('doubt');
+    await using node = await Node.open(scratch);
+    await withSnapshots(node);
+    const one = movesOf(node.pools.get('one')).snapshots;
+    const settle = mock.method(one, 'settle', async () => {
+      throw new Unavailable('pool one does not answer.');
+    });
+    await node.mover.start(id, 'two', undefined, true);
+    await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool one does not answer.'));
+    truncateSync(scratch.join('data/pools/two/snapshots', idOf('young'), 'data'), 4096);
+    settle.mock.restore();
+    await assert.rejects(node.mover.cancel(id), { code: 'DATA_LOSS' });
+    await eventually(() => assert.match(node.sight().snapshots?.trouble ?? '', new RegExp(idOf('young'))));
+    assert.ok(one.find(idOf('young')) !== undefined);
+  });
+
   for (const isRestarted of [false, true]) {
     test(`is deleted while that is not open, and does not come back with it, ${isRestarted ? 'also after a restart' : 'with the same driver'}`, async () => {
       using scratch = new Scratch('deleted');
@@ -404,6 +423,17 @@ describe('a snapshot that has moved, and whose first pool has not heard of that'
 });
 
 describe('copies of deleted snapshots', () => {
+  test('are known by the note of an earlier driver, too, which names no pools: they may be in each', async () => {
+    using scratch = new Scratch('deleted');
+    const directory = scratch.join('data/deleted-snapshots');
+    mkdirSync(directory, { recursive: true });
+    const note = { id: idOf('old'), createdAt: new Date().toISOString(), generation: 1 };
+    writeFileSync(join(directory, 'a.json'), JSON.stringify({ format: 1, ...note, moveId: 'b' }));
+    const deleted = noted(scratch);
+    assert.deepEqual(await deleted.read(), []);
+    assert.deepEqual(deleted.all(), [{ ...note, pools: ['one', 'two'] }]);
+  });
+
   test('are removed also if one of them cannot be', async () => {
     using scratch = new Scratch('deleted');
     await using node = await Node.open(scratch);
@@ -425,6 +455,48 @@ describe('copies of deleted snapshots', () => {
 });
 
 describe('an order for snapshots', () => {
+  test('waits while those of several other volumes are copied to the pool', async () => {
+    using scratch = new Scratch('turns');
+    await using node = await Node.open(scratch);
+    const specs = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ ...spec, id: volumeIdFor('node', 'test', name), name }));
+    for (const each of specs) {
+      const pool = node.pools.get('one');
+      await pool.create(each);
+      await pool.takeSnapshots([{ id: idOf(each.name), name: each.name, sourceId: each.id, parameters: {} }]);
+    }
+    const target = movesOf(node.pools.get('two')).snapshots;
+    const receive = target.receive.bind(target);
+    const gate = Promise.withResolvers<void>();
+    let begun = 0;
+    mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+      begun++;
+      await gate.promise;
+      return receive(...args);
+    });
+    for (const each of specs) await node.mover.start(each.id, 'two', undefined, true);
+    const troubles = () => node.mover.sights().flatMap(({ snapshots }) => snapshots?.trouble ?? []);
+    try {
+      await eventually(() => assert.equal(begun + troubles().length, 5));
+      assert.equal(begun, 3);
+      assert.ok(troubles().every((text) => text.includes('waits for its turn')));
+    } finally {
+      gate.resolve();
+    }
+    await eventually(async () => assert.deepEqual(await node.listed(), ['two/a', 'two/b', 'two/c', 'two/d', 'two/e']));
+  });
+
+  test('is forgotten a week after its end, also while the driver runs', async (t) => {
+    using scratch = new Scratch('ends');
+    await using node = await Node.open(scratch, undefined, undefined, 20);
+    await withSnapshots(node);
+    await node.mover.start(id, 'two', undefined, true);
+    await node.ended();
+    const notes = () => readdirSync(scratch.join('data/snapshot-moves')).length;
+    assert.equal(notes(), 1);
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 8 * 86_400_000 });
+    await eventually(() => assert.deepEqual([notes(), node.mover.sights()], [0, []]));
+  });
+
   test('that cannot be noted leaves the one before it as it was', async () => {
     using scratch = new Scratch('left');
     await using node = await Node.open(scratch);

@@ -4,6 +4,7 @@ import { NotFound } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import type { Answer, Arrived, Fence, Request } from '../../volume/move/rule.ts';
+import type { ReadTurns } from '../read-turns.ts';
 import {
   type MoveSource,
   patiently,
@@ -13,7 +14,6 @@ import {
   type SourceSight,
 } from '../source.ts';
 import { NodeCalls, type NodeCallsParts } from './node-calls.ts';
-import type { ReadTurns } from './read-turns.ts';
 import { closedIn, placeOut, recordIn, sightIn, told } from './wire.ts';
 
 export interface NodeSourceParts extends NodeCallsParts {

@@ -21,7 +21,8 @@ const stored = z.strictObject({
   id: z.string(),
   createdAt: z.iso.datetime(),
   generation: z.int().nonnegative(),
-  pools: z.array(z.string()),
+  pools: z.array(z.string()).optional().describe('an earlier driver has not named them: each pool'),
+  moveId: z.string().optional().describe('of an earlier driver'),
 });
 
 /** The notes of those, on the node's own disk. */
@@ -29,8 +30,10 @@ export class DeletedSnapshots {
   readonly #files: NoteFiles<DeletedSnapshot>;
   readonly #known = new Map<string, DeletedSnapshot>();
 
-  constructor(dataDirectory: string, queue: DiskQueue) {
-    this.#files = new NoteFiles(join(dataDirectory, 'deleted-snapshots'), queue, parse);
+  /** @param names of all pools */
+  constructor(dataDirectory: string, queue: DiskQueue, names: () => readonly string[]) {
+    const read = (text: string, where: string) => parse(text, where, names());
+    this.#files = new NoteFiles(join(dataDirectory, 'deleted-snapshots'), queue, read);
   }
 
   /** Before all else. @returns why some cannot be read */
@@ -73,8 +76,8 @@ function nameOf({ createdAt, id }: DeletedSnapshot): string {
   return `${id}.${Date.parse(createdAt)}`;
 }
 
-function parse(text: string, where: string): DeletedSnapshot {
-  const { createdAt, generation, id: idText, pools } = parseStored(stored, text, where);
+function parse(text: string, where: string, names: readonly string[]): DeletedSnapshot {
+  const { createdAt, generation, id: idText, pools = names } = parseStored(stored, text, where);
   const id = parseSnapshotId(idText);
   if (id === undefined) throw unreadable(where, 'its id has the wrong shape');
   return { id, createdAt, generation, pools };

@@ -14,15 +14,18 @@ import { type LostOrder, requireInTime } from '../in-time.ts';
 import {
   type ComingSnapshot,
   endedJob,
+  forgettable,
   isLongPast,
   type LeftSnapshot,
   type MoveJob,
   MoveJobs,
   type NamedSnapshot,
   type SnapshotsOfJob,
+  turnOf,
 } from '../job.ts';
 import { BytesPerSecond } from '../pace.ts';
 import type { Peers } from '../peers.ts';
+import { ReadTurns } from '../read-turns.ts';
 import { MoveEnded, MoveForgotten, movesOf, NotConnected, patiently } from '../source.ts';
 import { DeletedSnapshots } from './deleted-snapshots.ts';
 import { finishSnapshot } from './finish.ts';
@@ -91,6 +94,8 @@ interface Run {
 const retryMs = 10_000;
 /** The pause before the note of the end is written again. */
 const noteRetryMs = 1_000;
+/** The number of volumes whose snapshots are copied to a pool at a time. */
+const copiesAtATime = 4;
 /** The time for which a removal waits for the end of a move. */
 const removedMs = 10_000;
 /** The time for which a call waits until the moves are known that an earlier driver has left. */
@@ -111,6 +116,8 @@ export class SnapshotMover {
   readonly #ended = new Map<VolumeId, SnapshotsJob>();
   /** Jobs that an earlier driver has left, which go on once the pools are open. */
   readonly #left = new Map<VolumeId, SnapshotsJob>();
+  /** By the pools that they go to. */
+  readonly #turns = new Map<string, ReadTurns>();
   #learning: Promise<void> | undefined;
   #isKnown = false;
   #isStopping = false;
@@ -118,7 +125,7 @@ export class SnapshotMover {
   constructor(options: SnapshotMoverOptions) {
     this.#options = options;
     this.#jobs = new MoveJobs(options.dataDirectory, options.queue, 'snapshot-moves');
-    this.#deleted = new DeletedSnapshots(options.dataDirectory, options.queue);
+    this.#deleted = new DeletedSnapshots(options.dataDirectory, options.queue, () => options.pools.names());
     const isComing = () => this.#comingJobs().length > 0;
     this.#leftCopies = new LeftCopies({ ...options, retryMs, deleted: this.#deleted, isComing });
     options.pools.comingFrom = (id) => this.#comingFrom(id);
@@ -155,6 +162,26 @@ export class SnapshotMover {
       if (!this.#isStopping && !this.#runs.has(job.id)) this.#begin(job);
     }
     if (!this.#isStopping) void this.#leftCopies.remove();
+  }
+
+  /** Forgets orders whose end is reported no more. Never rejects. */
+  async forgetEnded(): Promise<void> {
+    const { log, objects } = this.#options;
+    for (const job of forgettable(this.#ended.values())) {
+      const { id } = job;
+      await objects
+        .claim([{ object: turnOf(id) }], 'the end of a move', async () => {
+          // They may have been ordered again.
+          if (this.#isStopping || this.#ended.get(id) !== job || this.#runs.has(id)) return;
+          await this.#jobs.forget(id);
+          this.#ended.delete(id);
+        })
+        .catch((error: unknown) => {
+          // An order has its turn: next time.
+          if (!(error instanceof Aborted))
+            log.warn({ volume_id: id, err: error }, 'the end of a move cannot be forgotten');
+        });
+    }
   }
 
   sights(): SnapshotsSight[] {
@@ -590,6 +617,7 @@ export class SnapshotMover {
         }
         const isThere = (id: SnapshotId) => this.#isHere(to, id);
         await this.#requireVolumeIn(to, held);
+        using _turn = await this.#turn(run, held);
         await this.#moveOne(run, held, to, space.neededBytes(held.record, isThere));
         await this.#note(run, { moved: run.job.snapshots.moved + 1, coming: undefined });
         run.trouble = undefined;
@@ -651,6 +679,22 @@ export class SnapshotMover {
     throw new FailedPrecondition(
       `snapshot ${snapshotId} does not follow its volume to pool ${name}, as that is in pool ${volume.pool.name} by now: holdfast move ${sourceId} --to-pool ${volume.pool.name} --with-snapshots.`,
     );
+  }
+
+  /** Each copy takes memory: of many that were ordered at once some wait. Reads of another node have their turns. */
+  async #turn(run: Run, held: Held): Promise<Disposable | undefined> {
+    if (held.node !== undefined) return undefined;
+    const { to } = run.job;
+    const turns = this.#turns.get(to) ?? new ReadTurns(copiesAtATime);
+    this.#turns.set(to, turns);
+    // It can be used at neither end.
+    const isUrgent = (await held.look())?.why === 'given';
+    const { trouble } = run;
+    if (turns.areTaken(isUrgent))
+      run.trouble = `snapshots of other volumes are moving to pool ${to}: it waits for its turn.`;
+    const turn = await turns.take(isUrgent, run.ending.signal);
+    run.trouble = trouble;
+    return turn;
   }
 
   #warnOfEnd({ id, node }: SnapshotsJob, error: unknown): void {
@@ -759,7 +803,7 @@ export class SnapshotMover {
       const here = (await copiesOf(open, id)).find(({ state }) => isUsable(state));
       const state = await held.look();
       if (here !== undefined) {
-        if (state === undefined || (await held.settle(here.state.mark.generation))) return;
+        if (state === undefined || (await held.settle(await movesOf(here.pool).snapshots.arrived(id)))) return;
         throw new FailedPrecondition(
           `snapshot ${id} is in pool ${here.pool.name} and on node ${held.node}: look at both.`,
         );
@@ -802,7 +846,7 @@ export class SnapshotMover {
       const { mark, why } = (await held.look()) ?? {};
       const there = (await copiesOf(others, id)).find(({ state }) => isUsable(state));
       if (there === undefined && why === 'old' && order === undefined) return;
-      if (there !== undefined && !(await held.settle(there.state.mark.generation))) {
+      if (there !== undefined && !(await held.settle(await movesOf(there.pool).snapshots.arrived(id)))) {
         throw new FailedPrecondition(
           `snapshot ${id} is in pool ${there.pool.name} and in pool ${held.pool}: look at both.`,
         );

@@ -128,6 +128,11 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return this.#copies.stateOf(id);
   }
 
+  async arrived(id: SnapshotId): Promise<number> {
+    await this.#parts.backend.provisioner.verify({ kind: 'snapshot', record: this.#require(id) });
+    return (await this.stateOf(id)).mark.generation;
+  }
+
   async close(id: SnapshotId, to: string, node?: string): Promise<Fence> {
     const record = this.#require(id);
     await this.#parts.backend.provisioner.verify({ kind: 'snapshot', record });

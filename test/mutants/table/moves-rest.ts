@@ -38,10 +38,10 @@ export const moveRestMutants: readonly Mutant[] = [
   },
   {
     name: 'volumes in use do not take all turns',
-    file: 'src/move/nodes/read-turns.ts',
+    file: 'src/move/read-turns.ts',
     text: 'isUrgent ? this.#max : this.#maxInUse',
     replacement: 'this.#max',
-    killer: 'src/move/nodes/read-turns.test.ts',
+    killer: 'src/move/read-turns.test.ts',
   },
   {
     name: 'a move that was finished without its first pool is not forgotten after a hundred others',
@@ -447,7 +447,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a volume whose pod has ended comes before those that are copied in use',
     ...queue,
-    file: 'src/move/nodes/read-turns.ts',
+    file: 'src/move/read-turns.ts',
     text: 'isUrgent && first >= 0 ? first : ',
     replacement: '',
     only: 'comes before those',
