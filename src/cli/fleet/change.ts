@@ -127,9 +127,11 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const { id, node } = await movingVolume(fleet, wishes, signal);
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, evenSo, lostPool, rpc: 'FinishMove' }, moving);
   if (lostNode !== undefined) {
-    // The volume has come: a snapshot of it becomes no other one by that.
-    const isHere = await fleet.moves.copyAt(node, id).then(({ isVolume }) => isVolume);
-    if (!isHere) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+    // The volume came before: no copy of it becomes the volume by an order that means a snapshot.
+    const isForSnapshots =
+      (await fleet.moves.copyAt(node, id)).isVolume &&
+      (await sourceOf(fleet, { id, node }, signal, 'volume')) === undefined;
+    if (!isForSnapshots) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
     requireLost(fleet.state, lostNode);
     return order({ lostNode });
   }
@@ -222,14 +224,20 @@ function isReinstalled({ moves, state }: ChangedFleet, id: string, node: string)
 }
 
 /** The other node from which a volume is moving to this one, or has failed to, as this one says now. @throws Unavailable */
-async function sourceOf(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<string | undefined> {
+async function sourceOf(
+  fleet: ChangedFleet,
+  { id, node }: Found,
+  signal: AbortSignal,
+  of: 'any' | 'volume' = 'any',
+): Promise<string | undefined> {
   requireThere(fleet.state, node);
   const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
   const { items, missing, problems } = await askFleet(fleet, question, itemShapes.moves);
   const [problem] = [...missing, ...problems];
   if (problem !== undefined) throw new Unavailable(`node ${node}: ${problem.message}`);
   const open = items.filter(({ item: { id: of, state } }) => of === id && (state === 'running' || state === 'failed'));
-  return open.find(({ item }) => item.fromNode !== undefined)?.item.fromNode;
+  const isMeant = ({ snapshots }: (typeof open)[number]['item']) => of === 'any' || snapshots === undefined;
+  return open.find(({ item }) => item.fromNode !== undefined && isMeant(item))?.item.fromNode;
 }
 
 /** True if another node may have taken the volume back since its copy on this one was the volume. @throws Unavailable */
