@@ -114,7 +114,7 @@ export class AdminClient {
 
   /**
    * @param lostNode the other node of the move, which never comes back
-   * @param isEvenSo also a copy that may be the last one is removed
+   * @param isEvenSo also a copy that may be the last one is removed, and an earlier one becomes the volume
    */
   cancelMove(id: string, lostNode?: string, isEvenSo = false): Promise<Moving> {
     const evenSo = isEvenSo ? 'true' : undefined;

@@ -143,7 +143,10 @@ function addMoves(program: Command, { look, output }: Pick<Runner, 'look' | 'out
     .description('give a move up: the volume stays where it is, and nothing of the copy is left')
     .argument('<VOLUME>', aVolume)
     .option('--node-is-lost <NODE>', lostNodeIs)
-    .option('--even-so', 'although the copy that has come from another node may be the last one: it is removed')
+    .option(
+      '--even-so',
+      'although the copy that has come may be the last one: it is removed, and an earlier one becomes the volume',
+    )
     .action((wanted: string, { evenSo, nodeIsLost: lostNode }: FinishFlags, command: Command) =>
       look(async (config) => {
         const { cancelMoveCommand } = await import('./move.ts');

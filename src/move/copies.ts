@@ -5,7 +5,6 @@ import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { isVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import type { CopyMark, LostHere, Noted } from '../volume/move/rule.ts';
-import { requireNothing } from './finish.ts';
 import { type MoveJob, turnOf } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import type { CopySight, TrashedCopy } from './peers.ts';
@@ -197,11 +196,27 @@ export async function poolsWith(pools: Pools, id: VolumeId): Promise<Pool[]> {
   return moving.filter((_pool, at) => found[at] !== undefined);
 }
 
-/** @throws Unavailable if a pool may have the volume that is not open */
+/** @throws Unavailable if a pool may have the volume that is not open, or not found yet */
 export function requireOpen(pools: Pools, id: VolumeId): void {
-  const closed = pools.firstClosed();
-  if (closed === undefined) return;
-  throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: try again when it is.`);
+  if (pools.areAllOpen()) return;
+  throw new Unavailable(
+    `volume ${id} may be in pool ${pools.firstClosed() ?? 'that is still being looked for'}, which is not open: try again when it is, or without that pool in the configuration, if it is lost.`,
+  );
+}
+
+/**
+ * Checks that this node has nothing of a volume.
+ * @throws Unavailable if a pool is not open, FailedPrecondition if one has the volume, a part of it on its way, or a deleted one
+ */
+async function requireNothing(pools: Pools, id: VolumeId): Promise<void> {
+  requireOpen(pools, id);
+  for (const pool of pools.all()) {
+    const isHere =
+      (await pool.find(id)) !== undefined ||
+      (await pool.moves?.arriving())?.includes(id) === true ||
+      (await pool.trash()).some(({ record }) => record.id === id);
+    if (isHere) throw new FailedPrecondition(`pool ${pool.name} of this node has volume ${id}, or a part of it.`);
+  }
 }
 
 /** All pools of the node share its notes. @throws Unavailable */

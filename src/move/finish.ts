@@ -1,7 +1,7 @@
 import { isOfMove } from '../pool/catalog/move-mark.ts';
 import type { Pools } from '../pool/pools.ts';
-import { AlreadyExists, FailedPrecondition, Unavailable } from '../volume/errors.ts';
-import type { VolumeId } from '../volume/id.ts';
+import { AlreadyExists, FailedPrecondition } from '../volume/errors.ts';
+import { copiesIn, requireOpen } from './copies.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
 import { readUnderBy } from './moving.ts';
@@ -21,14 +21,15 @@ export interface FinishOrder {
 export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }: FinishOrder): Promise<void> {
   const { from, id, moveId, to, whole } = job;
   // Also the pool that it leaves, as long as that is in the configuration.
-  requireAllOpen(pools, id);
-  const other = await pools.find(id);
-  if (other !== undefined) {
-    const isSource = lost === undefined && other.pool.name === from;
+  requireOpen(pools, id);
+  for (const { pool, state } of await copiesIn(pools, id)) {
+    const isSource = lost === undefined && pool.name === from;
+    // Its disk is as it was before the hand-over: the volume is lost there.
+    if (isSource && state.why === 'old') continue;
     throw new AlreadyExists(
       isSource
         ? `volume ${id} is not finished: pool ${from} has its copy, and is not lost. The move goes on from there; if it has failed, order it again (holdfast move status ${id}).`
-        : `volume ${id} is not finished: pool ${other.pool.name} of this node has a copy of it, which no move to pool ${to} has made. See holdfast volumes, and docs/move.md.`,
+        : `volume ${id} is not finished: pool ${pool.name} of this node has a copy of it, which no move to pool ${to} has made. See holdfast volumes, and docs/move.md.`,
     );
   }
   const moves = movesOf(pools.get(to));
@@ -57,27 +58,4 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
   // Not before that, which waits for a disk.
   requireInTime(id, lost?.deadline);
   await incoming.finish(arrival, { moveId, readUnder, fenceId: whole.fenceId, generation }, lost);
-}
-
-/**
- * Checks that this node has nothing of a volume.
- * @throws Unavailable if a pool is not open, FailedPrecondition if one has the volume, a part of it on its way, or a deleted one
- */
-export async function requireNothing(pools: Pools, id: VolumeId): Promise<void> {
-  requireAllOpen(pools, id);
-  for (const pool of pools.all()) {
-    const isHere =
-      (await pool.find(id)) !== undefined ||
-      (await pool.moves?.arriving())?.includes(id) === true ||
-      (await pool.trash()).some(({ record }) => record.id === id);
-    if (isHere) throw new FailedPrecondition(`pool ${pool.name} of this node has volume ${id}, or a part of it.`);
-  }
-}
-
-/** @throws Unavailable */
-function requireAllOpen(pools: Pools, id: VolumeId): void {
-  if (pools.areAllOpen()) return;
-  throw new Unavailable(
-    `volume ${id} may be in pool ${pools.firstClosed() ?? 'that is still being looked for'}, which is not open: try again when it is, or without that pool in the configuration, if it is lost.`,
-  );
 }

@@ -394,7 +394,7 @@ export class Mover {
    * Gives a move up: the volume is where it was, and nothing of the copy is left. The same order again goes on where this one is.
    * @param lost the node of the move that is lost
    * @param until its caller waits no longer
-   * @param isEvenSo also a copy that has come from another node, and may be the last one, is removed
+   * @param isEvenSo also a copy that has come and may be the last one is removed, and an earlier one becomes the volume
    * @throws NotFound, FailedPrecondition once it has arrived, Unavailable if a pool or a node has not answered: says how far it has come
    */
   async cancel(id: VolumeId, lost?: LostOrder, until?: Deadline, isEvenSo = false): Promise<CancelledMove> {
@@ -431,7 +431,14 @@ export class Mover {
       const snapshots = await this.#snapshots.cancel(id, lost);
       if (snapshots !== undefined && !(await this.#hasOld(id))) return snapshots;
       order.waitsFor = waitsFor;
-      return this.#cancelLeaving(id, order);
+      try {
+        return await this.#cancelLeaving(id, order);
+      } catch (error) {
+        // Its snapshots are where they were. The same command again says what the volume needs.
+        const isRefused = error instanceof FailedPrecondition || error instanceof NotFound;
+        if (snapshots !== undefined && isRefused) return snapshots;
+        throw error;
+      }
     }
     const isNodeLost = lost !== undefined && lost.lostNode === job.node;
     return this.#endByHand(job, 'the move was cancelled.', async () => {
@@ -445,7 +452,7 @@ export class Mover {
         return await this.#end(job, 'done', undefined);
       }
       await (job.node === undefined
-        ? this.#undo.withinNode(job)
+        ? this.#undo.withinNode(job, order)
         : this.#undo.fromNode(job, job.node, { order, isNodeLost }));
       return await this.#end(job, 'cancelled', undefined);
     });
@@ -517,11 +524,11 @@ export class Mover {
   }
 
   /** The same at the source of a move to another node, or of one that this node knows nothing of. */
-  async #cancelLeaving(id: VolumeId, { deadline, lost }: Cancelling): Promise<MoveJob> {
+  async #cancelLeaving(id: VolumeId, order: Cancelling): Promise<MoveJob> {
     const { peers } = this.#options;
-    const left = lost === undefined ? await peers?.cancelLeaving(id) : undefined;
+    const left = order.lost === undefined ? await peers?.cancelLeaving(id) : undefined;
     if (left !== undefined) return left;
-    const freed = await this.#undo.free(id, { deadline, lost });
+    const freed = await this.#undo.free(id, order);
     void this.#leftVolumes.remove();
     return freed;
   }

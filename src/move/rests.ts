@@ -148,9 +148,13 @@ export class Rests {
     }
   }
 
-  /** True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. */
-  async isWhole({ id, to }: MoveJob): Promise<boolean> {
+  /**
+   * True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. The job's
+   * note says it of a pool that is not open.
+   */
+  async isWhole({ id, to, whole }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    return pools.isOpen(to) && readUnderBy(await movesOf(pools.get(to)).comingNote(id)) !== undefined;
+    if (!pools.isOpen(to)) return whole !== undefined;
+    return readUnderBy(await movesOf(pools.get(to)).comingNote(id)) !== undefined;
   }
 }

@@ -38,7 +38,7 @@ export class Undo {
   }
 
   /** A move between two pools of this node. @throws FailedPrecondition if it has arrived, or the part that has come may be the last copy */
-  async withinNode(job: MoveJob): Promise<void> {
+  async withinNode(job: MoveJob, { isEvenSo }: Pick<Cancelling, 'isEvenSo'>): Promise<void> {
     const { objects, pools, rests } = this.#options;
     const { id, moveId } = job;
     if (!rests.isSourceKnown(job)) throw lastCopy(job);
@@ -49,7 +49,9 @@ export class Undo {
       // Unless it was deleted.
       if (state === undefined && pools.isOpen(job.to) && !(await rests.isDeleted(job))) throw lastCopy(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
-      const isGiven = (state?.why === 'given' && isOurs) || (state?.why === 'old' && (await this.#isBeforeFinish(job)));
+      const isEarlier = state?.why === 'old' && (await this.#isOnlyCopy(job));
+      if (isEarlier && !isEvenSo && (await rests.isWhole(job))) throw lastCopy(job);
+      const isGiven = (state?.why === 'given' && isOurs) || isEarlier;
       // It may have the volume, unless it is open and has not, or is no pool of this node any more.
       if ((isGiven && pools.names().includes(job.to)) || pools.isOpen(job.to)) {
         if ((await pools.get(job.to).find(id)) !== undefined) throw arrived(job);
@@ -61,8 +63,11 @@ export class Undo {
     await removeSnapshots(source, job);
   }
 
-  /** True if an operator has ordered the end of its move without this copy, which had no fence, and no pool of this node has a later one. */
-  async #isBeforeFinish({ from, id }: MoveJob): Promise<boolean> {
+  /**
+   * True if no other pool of this node has a copy, and no other node. An earlier one is the only one if its disk is as it was before the
+   * hand-over, or if an operator has ordered the end of its move without it, which has not come to its end.
+   */
+  async #isOnlyCopy({ from, id }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
     requireOpen(pools, id);
     const isElsewhere = (await movesOf(pools.get(from)).whereElse(id)) !== undefined;
@@ -94,7 +99,7 @@ export class Undo {
     });
   }
 
-  /** @returns 'unknown' if the source knows nothing of it */
+  /** @returns 'unknown' if the source knows nothing of the volume, or has an earlier copy of it alone, as on a disk that came back */
   async #ask(
     job: MoveJob,
     node: string,
@@ -108,8 +113,10 @@ export class Undo {
     const hasLost = await rests.hasLost(job, looking);
     if (hasLost !== false) return hasLost === 'unknown' ? 'unknown' : 'asked';
     const state = (await rests.sourceOf(job, looking).look())?.state;
+    const isOurs = state?.mark.fence?.moveId === moveId;
+    if (!isOurs && (state?.why === 'old' || state?.why === 'given')) return 'unknown';
     const source = rests.sourceOf(job, endingBy(deadlineWithin(planMs), notCancelled(id, asking)));
-    if (state?.mark.fence?.moveId === moveId) {
+    if (isOurs) {
       if (state.why === 'given') {
         requireInTime(id, asking.deadline);
         const isUncommitted = target !== undefined && (await this.#isUncommitted(target, id, state.mark));
@@ -138,8 +145,12 @@ export class Undo {
   /**
    * Ends the fence of a move that this node knows nothing of, as its own disk was lost: otherwise the volume could never be used
    * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
+   * @throws NotFound if there is none; FailedPrecondition if it is an earlier copy, unless the order says `isEvenSo`, or which node is lost
    */
-  async free(id: VolumeId, { deadline, lost }: Pick<Cancelling, 'deadline' | 'lost'>): Promise<MoveJob> {
+  async free(
+    id: VolumeId,
+    { deadline, isEvenSo, lost }: Pick<Cancelling, 'deadline' | 'isEvenSo' | 'lost'>,
+  ): Promise<MoveJob> {
     const { objects, peers, pools } = this.#options;
     requireOpen(pools, id);
     return objects.claim([{ object: id }], 'the end of a move', async () => {
@@ -159,6 +170,7 @@ export class Undo {
       } else if (state.why === 'closed') {
         await movesOf(pool).open(id, moveId);
       } else {
+        if (state.why === 'old' && lost === undefined && !isEvenSo) throw earlierCopy(id, pool.name);
         requireInTime(id, deadline);
         await movesOf(pool).takeBack(id, lost);
       }
@@ -179,14 +191,21 @@ export function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable
     );
 }
 
+/** A second word removes the copy that has come: its source has lost the volume, or has an earlier copy. */
 function lastCopy({ from, id, node, to }: MoveJob): FailedPrecondition {
   if (node !== undefined) {
     return new FailedPrecondition(
-      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, or knows nothing of it: this may be the last copy, and stays. It becomes the volume by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node. To remove it instead: kubectl holdfast move cancel ${id} --node-is-lost ${node} --even-so, with this node as --node.`,
+      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, or has an earlier copy: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node. To remove it instead: the cancel with --even-so.`,
     );
   }
   return new FailedPrecondition(
-    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} into the configuration again; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}.`,
+    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there or has an earlier copy: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} and its disk back; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}. To have the earlier copy instead: holdfast move cancel ${id} --even-so.`,
+  );
+}
+
+function earlierCopy(id: VolumeId, pool: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${pool} has an earlier copy of volume ${id}, which has moved from there to a pool that is not in the configuration, or has another disk. Put that pool and its disk back. If it is lost, the earlier copy becomes the volume: holdfast move cancel ${id} --even-so.`,
   );
 }
 

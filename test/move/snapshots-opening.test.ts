@@ -203,7 +203,7 @@ describe('copies on a disk that is as it was before, while the pool that they mo
     return digests;
   }
 
-  test('are the snapshots again after a cancel, and so is the volume; those in the other pool are never used again', async () => {
+  test('are the snapshots again after a cancel, and the volume by a second word; those in the other pool are never used again', async () => {
     using scratch = new Scratch('opening');
     const digests = await asBefore(scratch);
     {
@@ -220,6 +220,13 @@ describe('copies on a disk that is as it was before, while the pool that they mo
       await node.mover.cancel(id);
       assert.deepEqual(await node.listed(), ['one/middle', 'one/old', 'one/young']);
       for (const [name, digest] of Object.entries(digests)) assert.equal(await node.digest(name), digest);
+      // The volume may have been written to in the other pool.
+      await assert.rejects(node.mover.cancel(id), {
+        name: 'FailedPrecondition',
+        message: /pool one has an earlier copy of volume .* move cancel .* --even-so/,
+      });
+      assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'old');
+      await node.mover.cancel(id, undefined, undefined, true);
       assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, undefined);
     }
     await using node = await Node.open(scratch);

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import type { PoolMoves, SnapshotArrival } from '../../src/pool/moves.ts';
+import type { Pool } from '../../src/pool/pool.ts';
+import { Unavailable } from '../../src/volume/errors.ts';
 import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
 import type { Scratch } from '../support/scratch.ts';
 
@@ -11,6 +14,19 @@ export function openPool(scratch: Scratch, name: string, options: ImageTestOptio
 
 export function movesOf({ moves }: { readonly moves?: PoolMoves | undefined }): PoolMoves {
   return moves ?? assert.fail('the pool moves no volumes');
+}
+
+/** From now on a pool commits no volume: one that was handed over to it does not arrive. */
+export function refuseVolumes(pool: Pool): void {
+  const target = movesOf(pool);
+  const receive = target.receive.bind(target);
+  mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+    const incoming = await receive(...args);
+    incoming.commit = async () => {
+      throw new Unavailable(`pool ${pool.name} does not answer.`);
+    };
+    return incoming;
+  });
 }
 
 /** The arrival of a snapshot that takes no space, beside which nothing happens. */

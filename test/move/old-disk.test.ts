@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { copyFileSync, cpSync, rmSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { readUnderBy } from '../../src/move/moving.ts';
+import type { Pool } from '../../src/pool/pool.ts';
+import type { Pools } from '../../src/pool/pools.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { deviceOf, digestOf, write } from './devices.ts';
+import * as following from './following-node.ts';
+import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
+import { movesOf, refuseVolumes } from './two-pools.ts';
+
+/* A disk comes back as it was before its volume was handed over, while all of the volume waits elsewhere. */
+
+/** @returns the digest of what is written */
+async function written(node: { readonly pools: Pools }, id: VolumeId): Promise<string> {
+  await using shown = await deviceOf(node, id);
+  write(shown.devicePath, randomBytes(4 << 20), 0n);
+  return digestOf(shown.devicePath);
+}
+
+async function digestIn(node: { readonly pools: Pools }, id: VolumeId): Promise<string> {
+  await using shown = await deviceOf(node, id);
+  return digestOf(shown.devicePath);
+}
+
+async function isWhole(pool: Pool, id: VolumeId): Promise<boolean> {
+  return readUnderBy(await movesOf(pool).comingNote(id)) !== undefined;
+}
+
+describe('a disk that comes back as it was before the hand-over to another pool', () => {
+  const { id, Node, spec } = following;
+
+  /** All of the volume waits in pool two, and pool one has an earlier copy of it. @returns both digests */
+  async function handedOver(scratch: Scratch): Promise<{ readonly earlier: string; readonly latest: string }> {
+    let earlier: string;
+    {
+      await using node = await Node.open(scratch);
+      await node.pools.get('one').create(spec);
+      earlier = await written(node, id);
+    }
+    copyFileSync(scratch.join('one.img'), scratch.join('one.old'));
+    let latest: string;
+    {
+      await using node = await Node.open(scratch);
+      latest = await written(node, id);
+      refuseVolumes(node.pools.get('two'));
+      await node.mover.start(id, 'two', undefined);
+      await eventually(async () => assert.ok(await isWhole(node.pools.get('two'), id)));
+      await eventually(async () => assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'given'));
+    }
+    copyFileSync(scratch.join('one.old'), scratch.join('one.img'));
+    return { earlier, latest };
+  }
+
+  test('does not become the volume by a cancel without a second word: the copy that waits becomes it', async () => {
+    using scratch = new Scratch('old-disk');
+    const { latest } = await handedOver(scratch);
+    await using node = await Node.open(scratch);
+    await eventually(() => assert.equal(node.sight().job.state, 'failed'));
+    await assert.rejects(node.mover.cancel(id), {
+      name: 'FailedPrecondition',
+      message: /may be the last copy, and stays.* holdfast move finish .* --pool-is-lost one.* --even-so/,
+    });
+    assert.ok(await isWhole(node.pools.get('two'), id));
+    assert.equal((await node.mover.finish(id, { lostPool: 'one' })).state, 'done');
+    assert.equal(await digestIn(node, id), latest);
+    assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'old');
+  });
+
+  test('becomes the volume with a second word', async () => {
+    using scratch = new Scratch('old-disk');
+    const { earlier } = await handedOver(scratch);
+    await using node = await Node.open(scratch);
+    await eventually(() => assert.equal(node.sight().job.state, 'failed'));
+    assert.equal((await node.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
+    assert.equal(await digestIn(node, id), earlier);
+    assert.ok(!(await isWhole(node.pools.get('two'), id)));
+  });
+});
+
+describe('a copy that waits on another node', () => {
+  const { id } = blockSpec;
+
+  test('stays where the first node has an earlier one, as its disk is as it was before: a second word removes it', async () => {
+    using scratch = new Scratch('old-disk');
+    const broker = new Broker();
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await filled(a);
+    }
+    cpSync(scratch.join('a'), scratch.join('a-old'), { recursive: true });
+    let moveId: string;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await written(a, id);
+      refuseVolumes(b.pool);
+      moveId = await order(a, b, id);
+      await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given'));
+    }
+    rmSync(scratch.join('a'), { recursive: true });
+    cpSync(scratch.join('a-old'), scratch.join('a'), { recursive: true });
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'old');
+    await introduce(a, b, { id, moveId });
+    await eventually(() =>
+      assert.rejects(b.mover.cancel(id), {
+        name: 'FailedPrecondition',
+        message: /node a is lost, knows nothing of it, or has an earlier copy: this may be the last copy, and stays/,
+      }),
+    );
+    assert.ok(await isWhole(b.pool, id));
+    assert.equal((await b.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
+    assert.ok(!(await isWhole(b.pool, id)));
+  });
+
+  test('stays while its pool is out of the configuration, as its first node is lost', async () => {
+    using scratch = new Scratch('old-disk');
+    const broker = new Broker();
+    const poolNames = ['data', 'other'];
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+      await filled(a);
+      refuseVolumes(b.pool);
+      await order(a, b, id);
+      await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given'));
+    }
+    const lost = { lostNode: 'a', isComing: true };
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['other'] });
+      await assert.rejects(b.mover.cancel(id, lost), { message: /may be the last copy, and stays/ });
+    }
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    assert.ok(await isWhole(b.pool, id));
+    assert.equal((await b.mover.finish(id, { lostNode: 'a' })).state, 'done');
+    await digestIn(b, id);
+  });
+});
