@@ -324,7 +324,7 @@ async function refuseOtherDisk(
   if (generation === 0 || at !== undefined) return;
   const to = mover?.lastPoolOf(id);
   if (lostPool !== undefined && (to === undefined || lostPool === to)) return;
-  const title = to === undefined ? 'another pool of this node' : `pool ${to}`;
+  const title = to === undefined ? 'another pool of this node, maybe by way of another node,' : `pool ${to}`;
   const why = to !== undefined && pools.names().includes(to) ? 'has it no more' : 'is not in the configuration';
   throw new FailedPrecondition(
     `volume ${id} has moved to ${title} since this copy of it in pool ${pool.name}, and that ${why}: its disk may have the volume in another node. If the disk is lost: --pool-is-lost ${to ?? 'POOL'}.`,

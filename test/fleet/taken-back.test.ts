@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import * as grpc from '@grpc/grpc-js';
 import { pino } from 'pino';
@@ -28,7 +29,7 @@ import type { CopySight } from '../../src/move/peers.ts';
 import { FailedPrecondition, Unavailable } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { topologyKey } from '../../src/volume/topology.ts';
-import { Broker, blockSpec, filled, MovingNode, moveAlong, order } from '../move/two-nodes.ts';
+import { Broker, blockSpec, filled, introduce, MovingNode, moveAlong, order } from '../move/two-nodes.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
@@ -703,6 +704,49 @@ describe('a note that a volume may have been taken back', () => {
     });
     assert.deepEqual(await c.mover.copies.noteOf(id), { generation: 3, node: 'node' });
     double.known.answers.delete('/persistentvolumes');
+  });
+
+  test('is not made by the word that a pool is lost while another node has a later copy in its trash', async () => {
+    using disks = new Scratch('by-way');
+    const broker = new Broker();
+    const { id } = blockSpec;
+    await using a = await MovingNode.open(disks, broker, 'a');
+    {
+      await using c = await MovingNode.open(disks, broker, 'c', { poolNames: ['data', 'other'] });
+      await filled(c);
+      await moveAlong(id, c, a);
+      const moveId = randomUUID();
+      await introduce(a, c, { id, moveId }, 'order');
+      await c.mover.startFrom({ id, moveId, node: 'a', to: 'other', ticket: 't', limitBytesPerSecond: undefined });
+      assert.equal((await c.ended(id)).job.state, 'done');
+      await eventually(async () => assert.equal((await a.mover.copies.look(id)).trashed?.generation, 1));
+    }
+    // Pool other is lost. The copy in pool data is of the time before node a.
+    await using c = await MovingNode.open(disks, broker, 'c', { poolNames: ['data'] });
+    const known = new FleetState();
+    known.expect(['a', 'c']);
+    for (const node of ['a', 'c']) tell(known, node, []);
+    const nodes: Readonly<Record<string, MovingNode>> = { a, c };
+    const sent = new FailedPrecondition('it was sent.');
+    const copyAt = (node: string) => (nodes[node] ?? assert.fail()).mover.copies.look(id);
+    const restore = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: { list: () => [], copyAt, handedOverBy: async () => undefined } as unknown as FleetMoves,
+          sessions: { get: () => ({ calls: { call: () => Promise.reject(sent) } }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'restore', node: 'c', volume: id, lostPool: 'other' },
+        {} as Output,
+        new AbortController().signal,
+      );
+    await assert.rejects(restore(), {
+      name: 'FailedPrecondition',
+      message: /^node a has a later copy of volume .* in its trash: restore that one, with --node a; or purge it/,
+    });
+    const service = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
+    await service.purge({ id }, { deadline: undefined, note: () => undefined });
+    await assert.rejects(restore(), sent);
   });
 
   test('is made for the source of an older driver, which does not say whether it has a copy, once all nodes are there', async () => {

@@ -22,7 +22,7 @@ import { printPurged, printRestored } from '../trash.ts';
 import { forget } from './forget-node.ts';
 import { moveVolume } from './move.ts';
 import { itemShapes } from './shapes.ts';
-import { leftAt, requireAlone, takeBack, takeFromLost } from './taking-back.ts';
+import { leftAt, requireAlone, requireNoLaterTrashed, takeBack, takeFromLost } from './taking-back.ts';
 
 const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
 const answerType = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
@@ -131,7 +131,10 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     const isForSnapshots =
       (await fleet.moves.copyAt(node, id)).isVolume &&
       (await sourceOf(fleet, { id, node }, signal, 'volume')) === undefined;
-    if (!isForSnapshots) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+    // The same order before this one may have made it the volume, and its answer was lost.
+    const note = (await readTakenBack(fleet.api, fleet.place)).get(id);
+    const isUnsure = note?.node === node && note.generation === undefined;
+    if (!isForSnapshots || isUnsure) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
     requireLost(fleet.state, lostNode);
     return order({ lostNode });
   }
@@ -153,6 +156,7 @@ async function restoreTrashed(
       const { createdAt, elsewhere, generation } = left;
       return restoreWithoutPool(fleet, { createdAt, elsewhere, generation, id, lostPool, node });
     }
+    if (left !== undefined) await requireNoLaterTrashed(fleet, { volumeId: id, node, generation: left.generation });
   }
   // Without a word its node restores a volume only if it was deleted there.
   if (lostPool !== undefined || (await wasTakenElsewhere(fleet, { id, node }))) {

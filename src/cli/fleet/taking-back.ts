@@ -11,6 +11,7 @@ import {
 import type { ChangedFleet } from '../../fleet/view/start.ts';
 import type { TrashedCopy } from '../../move/peers.ts';
 import { FailedPrecondition, HoldfastError } from '../../volume/errors.ts';
+import { fewAtOnce } from '../../volume/flow/few-at-once.ts';
 import { isBehind, type LostNode } from '../../volume/move/rule.ts';
 
 /** Checks that no other node may have the volume that a copy becomes. @throws FailedPrecondition, Unavailable */
@@ -38,6 +39,36 @@ export async function leftAt(
 ): Promise<TrashedCopy | undefined> {
   const seen = await moves.copyAt(node, volumeId);
   return seen.isHere === true && !seen.isVolume ? seen : seen.trashed;
+}
+
+/**
+ * Checks that no other node has a later copy in its trash: the volume went there, came back, and the disk that it came to is lost.
+ * @throws FailedPrecondition, Unavailable
+ */
+export async function requireNoLaterTrashed(
+  { moves, state }: ChangedFleet,
+  {
+    generation,
+    node,
+    volumeId,
+  }: Pick<TrashedCopy, 'generation'> & { readonly node: string; readonly volumeId: string },
+): Promise<void> {
+  const others = state.nodes.filter(({ isLinked, name }) => isLinked && name !== node);
+  const found = await fewAtOnce(others, async ({ name }) => {
+    try {
+      const { trashed } = await moves.copyAt(name, volumeId);
+      return { name, generation: trashed?.generation ?? 0 };
+    } catch (error) {
+      // Its driver is older, and has no volume that has moved between nodes.
+      if (isRefusal(error)) return { name, generation: 0 };
+      throw error;
+    }
+  });
+  const later = found.find((each) => each.generation > generation);
+  if (later === undefined) return;
+  throw new FailedPrecondition(
+    `node ${later.name} has a later copy of volume ${volumeId} in its trash: restore that one, with --node ${later.name}; or purge it there first, if the earlier copy on node ${node} is meant.`,
+  );
 }
 
 /** Finds the nodes among these that have handed over the very copy which is wished, and have not got the volume again. */

@@ -252,6 +252,14 @@ export const takenBackMutants: readonly Mutant[] = [
     only: 'are the snapshots again after a cancel',
   },
   {
+    name: 'no earlier copy is restored by the word that a pool is lost while another node has a later one in its trash',
+    file: 'src/cli/fleet/change.ts',
+    text: 'if (left !== undefined) await requireNoLaterTrashed(',
+    replacement: 'if (left === null) await requireNoLaterTrashed(',
+    killer: 'test/fleet/taken-back.test.ts',
+    only: 'is not made by the word that a pool is lost while',
+  },
+  {
     name: 'a cancel removes no copy after its caller has gone',
     file: 'src/move/undo.ts',
     text: 'requireInTime(id, order.deadline);',
