@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import { mayBeWhole } from '../../src/move/snapshots/snapshot-move.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -121,6 +122,32 @@ describe('snapshots that follow their volume to another node', () => {
     assert.deepEqual((await nodes.ended()).snapshots.left, []);
     await requireDigests(b, digests);
     assert.deepEqual(await listed(a), []);
+  });
+
+  test('one that was handed over keeps what has come of it while the node that had it does not take it back', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    const digests = await withSnapshots(a);
+    refuseCommits(b.pool);
+    await nodes.order('a', 'b');
+    await eventually(() => assert.equal(followed(b)?.trouble, 'pool data is full.'));
+    const there = movesOf(b.pool).snapshots;
+    const refuse = async () => {
+      throw new Unavailable('its disk does not answer.');
+    };
+    for (const refusal of [
+      mock.method(there, 'disclaim', refuse),
+      mock.method(movesOf(a.pool).snapshots, 'takeBack', refuse),
+    ]) {
+      await assert.rejects(b.mover.cancel(id), { message: /its disk does not answer/ });
+      assert.deepEqual(await there.arriving(), [idOf('young')]);
+      assert.ok(mayBeWhole(await there.notedOf(idOf('young'))));
+      refusal.mock.restore();
+    }
+    assert.equal((await b.mover.cancel(id)).state, 'cancelled');
+    assert.deepEqual([await listed(a), await there.arriving()], [all, []]);
+    await requireDigests(a, digests);
   });
 
   test('one that has arrived is not deleted before its first node has heard of that', async () => {

@@ -812,9 +812,11 @@ export class SnapshotMover {
       // A pool that is not open may have it.
       if (state.why === 'given') this.#requireLooked(closed);
       if (state.why !== 'given') await held.open();
-      for (const pool of pools.all()) await pool.moves?.snapshots.discard(id);
-      if (state.why !== 'given' || held.node === undefined) return;
-      await held.takeBack(await movesOf(to).snapshots.disclaim(id, state.mark, held.node));
+      else if (held.node !== undefined) {
+        await held.takeBack(await movesOf(to).snapshots.disclaim(id, state.mark, held.node));
+      }
+      // The last thing: until it is the snapshot there again, all that has come here may be all there is.
+      for (const { moves } of open) await moves?.snapshots.discard(id);
     });
   }
 

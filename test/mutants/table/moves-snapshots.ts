@@ -168,4 +168,12 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     killer: 'test/fleet/moves-snapshots.test.ts',
     only: 'also once the order is cancelled',
   },
+  {
+    name: 'what has come of a snapshot goes only once the node that had it has taken it back',
+    ...mover,
+    text: "      if (state.why !== 'given') await held.open();\n      else if",
+    replacement:
+      "      for (const { moves } of open) await moves?.snapshots.discard(id);\n      if (state.why !== 'given') await held.open();\n      else if",
+    only: 'keeps what has come',
+  },
 ];
