@@ -792,13 +792,13 @@ export class Mover {
   }
 
   /** A driver that was killed after the commit may not have noted that the volume is here. */
-  async #noteArrival({ id }: MoveJob): Promise<void> {
+  async #noteArrival({ id, to }: MoveJob): Promise<void> {
     const { objects, pools } = this.#options;
     if ((await this.copies.noteOf(id))?.at === undefined) return;
     await patiently({ objects, signal: this.#stopping.signal }, [id], async () => {
-      // Unless it was deleted meanwhile, or has gone on.
-      const here = await pools.find(id);
-      if (here !== undefined) await movesOf(here.pool).noteArrival(id);
+      // Unless it was deleted meanwhile, or has gone on. Another pool may have an earlier copy.
+      const pool = pools.isOpen(to) ? pools.get(to) : undefined;
+      if (pool !== undefined && (await pool.find(id)) !== undefined) await movesOf(pool).noteArrival(id);
     });
   }
 

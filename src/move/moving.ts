@@ -402,8 +402,12 @@ export class Moving {
     const shape = await this.#to.recordFor(record);
     const { readUnder } = this.#content;
     await this.#source.handOver({ moveId, fenceId }, async (answer) => {
-      await incoming.commit(shape, { mark: { moveId, readUnder }, answer, from: this.#source.node });
-      switched.publish({ volumeId: this.#parts.job.id });
+      try {
+        await incoming.commit(shape, { mark: { moveId, readUnder }, answer, from: this.#source.node });
+      } finally {
+        // The volume may be here also if the note behind the commit has failed.
+        switched.publish({ volumeId: this.#parts.job.id });
+      }
       await incoming[Symbol.asyncDispose]();
     });
   }
