@@ -1,7 +1,7 @@
 import type { PoolMoves } from '../pool/moves.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { type CopyMark, mayHaveCommitted } from '../volume/move/rule.ts';
+import { type CopyMark, hasCome, mayHaveCommitted } from '../volume/move/rule.ts';
 import { type Copies, copiesIn, poolsWith, requireOpen } from './copies.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
@@ -120,7 +120,8 @@ export class Undo {
       if (state.why === 'given') {
         requireInTime(id, asking.deadline);
         const isUncommitted = target !== undefined && (await this.#isUncommitted(target, id, state.mark));
-        const word = await copies.giveUp(id, state.mark, { source: node, to: target });
+        const lost = asking.isEvenSo && (await this.#hasCome(id, state.mark)) ? 'pool' : undefined;
+        const word = await copies.giveUp(id, state.mark, { lost, source: node, to: target });
         asking.waitsFor = `this node has given up its copy, and node ${node} has not said that the volume is there again`;
         await source.takeBack(word);
         if (isUncommitted) asking.isUncommitted = true;
@@ -131,6 +132,15 @@ export class Undo {
     }
     await source.removeSnapshots();
     return 'asked';
+  }
+
+  /** True if this node has noted that the volume is here. No pool of it has it: its disk is lost, if the order says so. @throws Unavailable */
+  async #hasCome(id: VolumeId, given: CopyMark): Promise<boolean> {
+    const { copies, pools } = this.#options;
+    const noted = await copies.noteOf(id);
+    if (noted === undefined || !hasCome(given, noted)) return false;
+    requireOpen(pools, id);
+    return true;
   }
 
   /**

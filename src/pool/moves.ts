@@ -58,7 +58,7 @@ export interface PoolMoves {
    * @param given the mark of the source
    * @param lost the part of this node that is lost: the volume may have come here, and moved on between its pools
    * @returns its word for the source
-   * @throws VolumeWentOn
+   * @throws VolumeWentOn, VolumeHasCome
    */
   disclaim(id: VolumeId, given: CopyMark, source: string, lost?: LostHere): Promise<number>;
   /** The volume is here, by a commit whose end may not have been noted. */
@@ -115,6 +115,9 @@ export interface PoolMoves {
 
 /** The copy is not fenced for this move any more: nothing of it was handed over, or will be. */
 export class NotHandedOver extends FailedPrecondition {}
+
+/** The volume is on this node, by its note, in a pool that is not there: only a second word gives that up. */
+export class VolumeHasCome extends FailedPrecondition {}
 
 /** The volume has been on this node, and has gone on: its source takes nothing back. */
 export class VolumeWentOn extends FailedPrecondition {}

@@ -142,3 +142,62 @@ describe('a copy that waits on another node', () => {
     await digestIn(b, id);
   });
 });
+
+describe('a volume that has come to another node, which has noted that, and whose pool is out of the configuration there', () => {
+  const { id } = blockSpec;
+  const poolNames = ['data', 'other'];
+
+  /** The pod on node b has written. Node a has not heard that it has come. @returns the id of the move, and the digest of the switch */
+  async function come(scratch: Scratch, broker: Broker, a: MovingNode) {
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    await filled(a);
+    const atSwitch = await digestIn(a, id);
+    movesOf(a.pool).settle = async () => {
+      throw new Error('it cannot go');
+    };
+    const moveId = await order(a, b, id);
+    await eventually(async () => assert.ok((await b.pools.find(id)) !== undefined));
+    const latest = await written(b, id);
+    await eventually(async () => assert.equal((await movesOf(b.pool).noted(id)).at, undefined));
+    return { atSwitch, latest, moveId };
+  }
+
+  test('is not given up by a cancel, and is there again with its pool', async () => {
+    using scratch = new Scratch('old-disk');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    const { latest, moveId } = await come(scratch, broker, a);
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['other'] });
+      await introduce(a, b, { id, moveId });
+      await eventually(() =>
+        assert.rejects(b.mover.cancel(id), {
+          name: 'VolumeHasCome',
+          message: /has come to this node, .* a pool that is not in the configuration.* move cancel .* --even-so/,
+        }),
+      );
+      assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+    }
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    assert.equal(await digestIn(b, id), latest);
+  });
+
+  test('is the copy of the switch by a second word, and the disk that comes back has an earlier copy', async () => {
+    using scratch = new Scratch('old-disk');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    const { atSwitch, moveId } = await come(scratch, broker, a);
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames: ['other'] });
+      await introduce(a, b, { id, moveId });
+      await eventually(async () =>
+        assert.equal((await b.mover.cancel(id, undefined, undefined, true)).state, 'cancelled'),
+      );
+    }
+    assert.equal(await digestIn(a, id), atSwitch);
+    // Later than each copy that its pool can have, also in a node that has no note.
+    assert.ok((await movesOf(a.pool).stateOf(id)).mark.generation > 1_000_000);
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    assert.equal((await movesOf(b.pool).stateOf(id)).why, 'old');
+  });
+});

@@ -14,6 +14,8 @@ import {
   type Fence,
   finishDraft,
   giveCopy,
+  hasCome,
+  hasGoneOn,
   isPast,
   type LostHere,
   type LostNode,
@@ -44,6 +46,7 @@ import {
   type LaterCopy,
   NotHandedOver,
   type PoolMoves,
+  VolumeHasCome,
   VolumeWentOn,
 } from '../moves.ts';
 import { type ChangedRangesRequest, defaultProvisioning, sizeMultiple } from '../pool.ts';
@@ -201,8 +204,12 @@ export class Moves implements PoolMoves {
       throw new AlreadyExists(`${kindOf(id)} ${id} is in pool ${name} already.`);
     }
     const noted = await generations.noted(id);
-    const generation = lost === undefined ? disclaim(given, noted, source) : disclaimLost(given, noted, source, lost);
-    if (generation === undefined) throw wentOn(id, source, noted.at);
+    const generation =
+      lost === undefined ? disclaim(given, noted, source, kindOf(id)) : disclaimLost(given, noted, source, lost);
+    if (generation === undefined) {
+      const isHere = isVolumeId(id) && hasCome(given, noted) && (lost === 'node' || !hasGoneOn(given, noted, source));
+      throw isHere ? hasComeHere(id, source, lost) : wentOn(id, source, noted.at);
+    }
     await step('move/generation', () => generations.write(id, generation, source));
     return generation;
   }
@@ -224,7 +231,7 @@ export class Moves implements PoolMoves {
 
   async goneOn(id: VolumeId, given: CopyMark, source: string): Promise<number | undefined> {
     const noted = await this.#parts.generations.noted(id);
-    return disclaim(given, noted, source) === undefined ? noted.generation : undefined;
+    return hasGoneOn(given, noted, source) ? noted.generation : undefined;
   }
 
   async takeBack(id: SnapshotId | VolumeId, word?: number | LostNode): Promise<void> {
@@ -626,6 +633,16 @@ class IncomingTreeVolume extends IncomingVolume implements IncomingTree {
 function wentElsewhere(id: SnapshotId | VolumeId, poolName: string, node: string): FailedPrecondition {
   return new FailedPrecondition(
     `${kindOf(id)} ${id} was handed over by pool ${poolName}, and may be on node ${node}. If that node will never come back, or is this one under another name: --node-is-lost ${node}.`,
+  );
+}
+
+function hasComeHere(id: VolumeId, source: string, lost: LostHere | undefined): VolumeHasCome {
+  const way =
+    lost === undefined
+      ? `kubectl holdfast move cancel ${id} --even-so`
+      : `kubectl holdfast trash restore ${id} --node ${source} --pool-is-lost POOL, with that pool`;
+  return new VolumeHasCome(
+    `volume ${id} has come to this node, as it has noted on another disk, into a pool that is not in the configuration, or whose disk is another one, or as it was before. Put that pool and its disk back. If the disk is lost, the copy on node ${source}, of the time of the switch, becomes the volume: ${way}.`,
   );
 }
 

@@ -11,6 +11,7 @@ import {
   finishDraft,
   type Given,
   giveCopy,
+  hasGoneOn,
   isBehind,
   isRemovable,
   type LostNode,
@@ -493,7 +494,10 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       if (message.type === 'given' && target.copy === undefined && !isTargetLost && fences < world.maxFences) {
         // The node of a later generation than that of the given copy passes for one that has heard nothing of it.
         const note = world.disclaimsAll ? { ...notes[to], at: `${from}` } : notes[to];
-        const word = disclaim(message.mark, note, `${from}`);
+        const said = disclaim(message.mark, note, `${from}`, world.isSnapshot ? 'snapshot' : 'volume');
+        const isGone = hasGoneOn(message.mark, note, `${from}`);
+        // The volume has come here, to a disk that is away: a second word says that this is lost.
+        const word = said ?? (isGone ? undefined : disclaimLost(message.mark, note, `${from}`, 'pool'));
         // A third node may have the volume, or be waiting for it.
         const isElsewhere = others.some((end) => (disks[end].copy ?? disks[end].draft) !== undefined);
         if (world.reinstalls && world.asksNone !== true && isElsewhere) continue;
@@ -1069,8 +1073,10 @@ test('a node where the volume has been, and from where it has gone on, takes no 
   const copy: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
   const word = (noted: Omit<Noted, 'node'>) => disclaim(copy, { ...noted, node: 'b' }, 'a');
   assert.equal(word({ generation: 4, at: 'c' }), undefined);
-  // It is in another pool of the node.
-  assert.equal(word({ generation: 4 }), undefined);
+  // It is in another pool of the node, or in the one that it came to.
+  for (const generation of [3, 4]) assert.equal(word({ generation }), undefined);
+  // A snapshot has the same bytes there.
+  assert.equal(disclaim(copy, { generation: 3, node: 'b' }, 'a', 'snapshot'), 4);
   // It has said so before, or has handed over an earlier generation.
   assert.equal(word({ generation: 4, at: 'a' }), 4);
   for (const generation of [0, 1, 3]) assert.equal(word({ generation, at: 'c' }), 4);
@@ -1099,6 +1105,8 @@ test('a node that has lost a pool gives up each copy that its disk can have, unl
     assert.equal(word({ generation, at: 'a' }), generation);
     const restored = takeBack(left, { generation: 3, at: 'b', node: 'a' }, { lostNode: 'b', disclaimed: generation });
     assert.ok((restored?.generation ?? 0) > 1_000_000);
+    // The same by the word of a cancel.
+    assert.ok((takeBack(left, { generation: 3, at: 'b', node: 'a' }, generation)?.generation ?? 0) >= generation);
   }
   assert.equal(word({ generation: 4, at: 'c' }), undefined);
   const late = takeBack(left, { generation: 3, at: 'b', node: 'a' }, { lostNode: 'b', disclaimed: 5_000_000 });
@@ -1108,10 +1116,13 @@ test('a node that has lost a pool gives up each copy that its disk can have, unl
 test('a node that was installed again gives up what it may have had, however often that has moved there, and nothing that has gone on', () => {
   const given: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
   const word = (noted: Omit<Noted, 'node'>) => disclaimLost(given, { ...noted, node: 'b' }, 'a', 'node');
-  for (const noted of [{ generation: 0 }, { generation: 3 }, { generation: 3, at: 'a' }]) {
+  for (const noted of [{ generation: 0 }, { generation: 2 }, { generation: 3, at: 'a' }]) {
     assert.ok((word(noted) ?? 0) > 100_000);
   }
-  for (const noted of [{ generation: 4 }, { generation: 4, at: 'c' }]) assert.equal(word(noted), undefined);
+  // It has a note of the arrival: it was not installed again.
+  for (const noted of [{ generation: 3 }, { generation: 4 }, { generation: 4, at: 'c' }]) {
+    assert.equal(word(noted), undefined);
+  }
 });
 
 test('a node hands nothing over by a note that is not of that hand-over', () => {

@@ -220,14 +220,34 @@ export function mayHaveCommitted(given: CopyMark, noted: Noted): boolean {
 }
 
 /**
+ * True if a node has committed a copy that was handed over to it, by its note on another disk, and the volume has not gone on from there to
+ * another node: it is there, on a disk that may be away.
+ * @param given the mark of the source
+ */
+export function hasCome(given: Pick<CopyMark, 'generation'>, noted: Noted): boolean {
+  return noted.at === undefined && noted.generation > given.generation;
+}
+
+/** True if the volume has gone on from a node to which that copy was handed over. */
+export function hasGoneOn(given: Pick<CopyMark, 'generation'>, noted: Noted, source: string): boolean {
+  // An earlier word to the same source is noted in this way, too.
+  return noted.generation > given.generation + 1 && noted.at !== source;
+}
+
+/**
  * The generation that a node notes which gives up the copy that it could commit. It has no copy, and says so only once this
  * is durable. Nothing that was handed over before is committed there from then on.
  * @param given the mark of the source, which has been handed over
- * @returns undefined: it has committed that copy, and the volume has gone on from here
+ * @param what a snapshot that has come has the same bytes as the copy that was left
+ * @returns undefined: it has committed that copy, and the volume is here, or has gone on
  */
-export function disclaim(given: CopyMark, noted: Noted, source: string): number | undefined {
-  // An earlier word to the same source is noted in this way, too.
-  if (noted.generation > given.generation + 1 && noted.at !== source) return undefined;
+export function disclaim(
+  given: CopyMark,
+  noted: Noted,
+  source: string,
+  what: 'snapshot' | 'volume' = 'volume',
+): number | undefined {
+  if (hasGoneOn(given, noted, source) || (what === 'volume' && hasCome(given, noted))) return undefined;
   return Math.max(given.generation + 2, noted.generation);
 }
 
@@ -236,13 +256,13 @@ export function disclaim(given: CopyMark, noted: Noted, source: string): number 
  * the node has anything of the volume. Since it came, it may have moved between pools of the node: the note, which is on another disk, says how often. That
  * disk may be lost, too: then no one knows.
  * A disk that comes back, also with a fence, has a copy that is neither used nor handed over by that node.
- * @returns undefined: the volume has gone on to another node from here
+ * @returns undefined: the volume has gone on to another node from here; or a node that says of itself that it is lost has a note of it
  */
 export function disclaimLost(given: CopyMark, noted: Noted, source: string, what: LostHere): number | undefined {
   const came = given.generation + 1;
-  const hasMovedHere = what === 'pool' && noted.generation > came && noted.at === undefined;
-  if (!hasMovedHere && disclaim(given, noted, source) === undefined) return undefined;
-  const lost = hasMovedHere ? noted.generation : came;
+  const isOnPool = what === 'pool' && hasCome(given, noted);
+  if (!isOnPool && disclaim(given, noted, source) === undefined) return undefined;
+  const lost = isOnPool ? noted.generation : came;
   // The same word again is noted in this way already.
   return Math.max(lost + movesOfLost, noted.generation);
 }
@@ -291,7 +311,9 @@ export function takeBack(mark: CopyMark, noted: Noted, word?: number | LostNode)
   // Also where the node's notes are lost: the other copy has the next generation.
   const given = mark.fence?.isGiven === true ? mark.generation + 1 : mark.generation;
   // A node that has noted a later one commits nothing of it.
-  return { generation: laterThanLost(Math.max(given, noted.generation, lost?.disclaimed ?? 0), lost) };
+  // A word without more says the generation that this copy has then. It is a later one where a disk may have a copy that has moved on.
+  const said = lost?.disclaimed ?? (typeof word === 'number' ? word - 1 : 0);
+  return { generation: laterThanLost(Math.max(given, noted.generation, said), lost) };
 }
 
 /** A node that is lost, was installed again, or has lost a pool: it may have moved the volume on before, any number of times. */

@@ -767,8 +767,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a node where the volume has been, and from where it has gone on, does not say that it commits nothing',
     ...rule,
-    text: 'if (noted.generation > given.generation + 1 && noted.at !== source) return undefined;',
-    replacement: '',
+    text: 'return noted.generation > given.generation + 1 && noted.at !== source;',
+    replacement: 'return false;',
     only: 'takes no hand-over back',
   },
   {
@@ -846,7 +846,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a hand-over is given up by the notes of the node, also without the pool that it went to',
     ...lost,
     file: 'src/move/undo.ts',
-    text: 'await copies.giveUp(id, state.mark, { source: node, to: target })',
+    text: 'await copies.giveUp(id, state.mark, { lost, source: node, to: target })',
     replacement: 'state.mark.generation + 2',
     only: 'out of the configuration',
   },

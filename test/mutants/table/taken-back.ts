@@ -260,6 +260,22 @@ export const takenBackMutants: readonly Mutant[] = [
     only: 'is not made by the word that a pool is lost while',
   },
   {
+    name: 'a node that has noted that the volume has come gives nothing up without a second word',
+    file: 'src/volume/move/rule.ts',
+    text: "(what === 'volume' && hasCome(given, noted))",
+    replacement: 'false',
+    killer: 'test/move/old-disk.test.ts',
+    only: 'is not given up by a cancel, and is there again',
+  },
+  {
+    name: 'a copy that is taken back without a lost disk is later than all that this can have',
+    file: 'src/volume/move/rule.ts',
+    text: "(typeof word === 'number' ? word - 1 : 0)",
+    replacement: '0',
+    killer: 'test/move/old-disk.test.ts',
+    only: 'is the copy of the switch by a second word',
+  },
+  {
     name: 'a cancel removes no copy after its caller has gone',
     file: 'src/move/undo.ts',
     text: 'requireInTime(id, order.deadline);',
