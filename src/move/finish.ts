@@ -1,6 +1,7 @@
 import { isOfMove } from '../pool/catalog/move-mark.ts';
 import type { Pools } from '../pool/pools.ts';
 import { AlreadyExists, FailedPrecondition } from '../volume/errors.ts';
+import { wasCommitted } from '../volume/move/rule.ts';
 import { copiesIn, requireOpen } from './copies.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
@@ -51,6 +52,11 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
     const then = at === undefined ? 'at a time that is not known' : `at ${at}`;
     throw new FailedPrecondition(
       `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later. To make it the volume although that is lost: --even-so.`,
+    );
+  }
+  if (!isEvenSo && wasCommitted(generation + 1, await moves.noted(id), lost?.lostNode)) {
+    throw new FailedPrecondition(
+      `volume ${id} has come to this node before, as it has noted on another disk: the copy in pool ${to} is as it was at the switch, and has nothing that was written later. Put the later disk back. To make this copy the volume although that is lost: --even-so.`,
     );
   }
   const arrival = await moves.recordFor(record);

@@ -201,3 +201,80 @@ describe('a volume that has come to another node, which has noted that, and whos
     assert.equal((await movesOf(b.pool).stateOf(id)).why, 'old');
   });
 });
+
+describe('a disk of the other node that comes back as it was before the commit', () => {
+  const { id } = blockSpec;
+
+  /** Node b has the volume, and a pod there has written; then its disk is as it was before the commit. Node a has not heard of it. */
+  async function cameAndBack(scratch: Scratch, broker: Broker, a: MovingNode) {
+    let moveId: string;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await filled(a);
+      refuseVolumes(b.pool);
+      moveId = await order(a, b, id);
+      await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given'));
+    }
+    cpSync(scratch.join('b'), scratch.join('b-old'), { recursive: true });
+    const settle = movesOf(a.pool).settle;
+    movesOf(a.pool).settle = async () => {
+      throw new Error('it cannot go');
+    };
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await eventually(async () => {
+        await introduce(a, b, { id, moveId });
+        assert.ok((await b.pools.find(id)) !== undefined);
+      });
+      await written(b, id);
+      // After the commit it is noted once more.
+      await eventually(async () => {
+        const { at, generation } = await movesOf(b.pool).noted(id);
+        assert.deepEqual([at, generation], [undefined, 1]);
+      });
+    }
+    rmSync(scratch.join('b'), { recursive: true });
+    cpSync(scratch.join('b-old'), scratch.join('b'), { recursive: true });
+    movesOf(a.pool).settle = settle;
+    return moveId;
+  }
+
+  /** The move stays as it is, and says why. */
+  async function isRefused(b: MovingNode): Promise<void> {
+    await eventually(() => {
+      const { job, trouble } = b.sight(id);
+      assert.match(trouble ?? job.reason ?? '', /has come to this node, .* or as it was before\. .*--even-so/);
+    });
+  }
+
+  test('is not committed a second time: a second word makes the copy of the first node the volume', async () => {
+    using scratch = new Scratch('old-disk');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    const moveId = await cameAndBack(scratch, broker, a);
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await introduce(a, b, { id, moveId });
+    await isRefused(b);
+    assert.ok(await isWhole(b.pool, id));
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
+    await assert.rejects(b.mover.cancel(id), { name: 'VolumeHasCome' });
+    await assert.rejects(b.mover.finish(id, { lostNode: 'a' }), /has come to this node before, .* --even-so/);
+    assert.equal((await b.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
+    assert.ok(!(await isWhole(b.pool, id)));
+    // The later disk has an earlier copy, also in a node that has no note.
+    assert.ok((await movesOf(a.pool).stateOf(id)).mark.generation > 1_000_000);
+  });
+
+  test('becomes the volume by the word that the first node is lost, and a second one', async () => {
+    using scratch = new Scratch('old-disk');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a');
+    const moveId = await cameAndBack(scratch, broker, a);
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await introduce(a, b, { id, moveId });
+    await isRefused(b);
+    assert.equal((await b.mover.finish(id, { lostNode: 'a' }, true)).state, 'done');
+    assert.ok((await movesOf(b.pool).stateOf(id)).mark.generation > 1_000_000);
+  });
+});

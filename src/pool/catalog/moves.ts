@@ -28,6 +28,7 @@ import {
   type Unusable,
   unmarked,
   type WholeDraft,
+  wasCommitted,
   whereElse,
   whyUnusable,
 } from '../../volume/move/rule.ts';
@@ -534,8 +535,10 @@ abstract class IncomingVolume {
   async commit(record: VolumeRecord, { answer, from, mark }: Arrival): Promise<void> {
     const { generations, name } = this.#parts;
     const { id } = record;
-    const committed = commitDraft(mark, await generations.read(id), answer);
+    const noted = await generations.noted(id);
+    const committed = commitDraft(mark, noted, answer, from);
     if (committed === undefined) {
+      if (from !== undefined && wasCommitted(answer.generation, noted, from)) throw hasComeHere(id, from, undefined);
       throw new FailedPrecondition(
         `volume ${id} does not arrive in pool ${name}: the answer of its source is not for this copy. Start the move again.`,
       );

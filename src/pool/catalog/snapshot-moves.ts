@@ -447,7 +447,8 @@ class Arriving implements IncomingSnapshot {
   async commit(mark: DraftMark, answer: Answer, from: string | undefined): Promise<void> {
     const { generations, name } = this.#parts;
     const { id } = this.#own.record;
-    const committed = commitDraft(mark, await generations.read(id), answer);
+    // One that was here before has the same bytes.
+    const committed = commitDraft(mark, await generations.noted(id), answer);
     if (committed === undefined) {
       throw new FailedPrecondition(
         `snapshot ${id} does not arrive in pool ${name}: the answer of its source is not for this copy. Start the move again.`,

@@ -568,7 +568,8 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         target.copy === undefined
       ) {
         const readUnder = draft.second === undefined ? undefined : draft.under;
-        const mark = commitDraft({ moveId: draft.moveId, readUnder }, notes[to].generation, message);
+        const comesFrom = world.isOneNode || world.isSnapshot ? undefined : `${from}`;
+        const mark = commitDraft({ moveId: draft.moveId, readUnder }, notes[to], message, comesFrom);
         if (mark === undefined) continue;
         const version = draft.first === draft.second ? (draft.first ?? -1) : -1;
         // From then on no process waits for this answer.
@@ -1080,6 +1081,19 @@ test('a node where the volume has been, and from where it has gone on, takes no 
   // It has said so before, or has handed over an earlier generation.
   assert.equal(word({ generation: 4, at: 'a' }), 4);
   for (const generation of [0, 1, 3]) assert.equal(word({ generation, at: 'c' }), 4);
+});
+
+test('a copy from another node is committed once: a disk that is as it was before that commits nothing', () => {
+  const draft = { moveId: 'm', readUnder: 'f' };
+  const commit = (noted: Omit<Noted, 'node'>, from?: string) =>
+    commitDraft(draft, { ...noted, node: 'b' }, { moveId: 'm', fenceId: 'f', generation: 3 }, from)?.generation;
+  assert.equal(commit({ generation: 3 }, 'a'), undefined);
+  // Its driver was killed before the commit, or it has not begun.
+  for (const noted of [{ generation: 3, at: 'a' }, { generation: 0 }, { generation: 2 }]) {
+    assert.equal(commit(noted, 'a'), 3);
+  }
+  // Within a node that is the note of the hand-over.
+  assert.equal(commit({ generation: 3 }), 3);
 });
 
 test('a node that has lost a pool gives up each copy that its disk can have, unless the volume has gone on to another node', () => {

@@ -203,11 +203,21 @@ export function isPast(generation: number, validGeneration: number): boolean {
   return validGeneration > generation;
 }
 
-/** The mark of the target's copy, which is committed together with it; undefined: the answer is not for this draft. */
-export function commitDraft(draft: DraftMark, validGeneration: number, answer: Answer): CopyMark | undefined {
+/**
+ * True if a node has committed that very copy before: the disk with the draft is as it was before that, and the later one may be anywhere. A
+ * driver that was killed before the commit has noted the name of the source (`Noted.at`).
+ * @param from the node that it comes from; undefined: a pool of this one, where the hand-over itself is noted in this way
+ */
+export function wasCommitted(generation: number, noted: Noted, from: string | undefined): boolean {
+  return from !== undefined && noted.at === undefined && noted.generation === generation;
+}
+
+/** The mark of the target's copy, which is committed together with it; undefined: the answer is not for this draft, or it was committed before. */
+export function commitDraft(draft: DraftMark, noted: Noted, answer: Answer, from?: string): CopyMark | undefined {
   if (draft.moveId !== answer.moveId || draft.readUnder !== answer.fenceId) return undefined;
   // An old disk with a draft whose volume has been here, and has moved on.
-  if (isPast(answer.generation, validGeneration)) return undefined;
+  if (isPast(answer.generation, noted.generation)) return undefined;
+  if (wasCommitted(answer.generation, noted, from)) return undefined;
   return { generation: answer.generation };
 }
 

@@ -534,7 +534,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a draft of an old disk is not committed once the volume has moved on',
     ...rule,
-    text: 'if (isPast(answer.generation, validGeneration)) return undefined;',
+    text: 'if (isPast(answer.generation, noted.generation)) return undefined;',
     replacement: '',
   },
   {

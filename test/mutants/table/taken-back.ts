@@ -276,6 +276,22 @@ export const takenBackMutants: readonly Mutant[] = [
     only: 'is the copy of the switch by a second word',
   },
   {
+    name: 'a copy from another node is committed once',
+    file: 'src/volume/move/rule.ts',
+    text: 'if (wasCommitted(answer.generation, noted, from)) return undefined;',
+    replacement: '',
+    killer: 'test/move/old-disk.test.ts',
+    only: 'is not committed a second time',
+  },
+  {
+    name: 'a copy that was committed before becomes the volume without its first node by a second word only',
+    file: 'src/move/finish.ts',
+    text: 'if (!isEvenSo && wasCommitted(',
+    replacement: 'if (isEvenSo && wasCommitted(',
+    killer: 'test/move/old-disk.test.ts',
+    only: 'is not committed a second time',
+  },
+  {
     name: 'a cancel removes no copy after its caller has gone',
     file: 'src/move/undo.ts',
     text: 'requireInTime(id, order.deadline);',
