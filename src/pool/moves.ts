@@ -160,6 +160,13 @@ export interface PoolSnapshotMoves {
    * @param createdAt the time of that snapshot
    */
   removeOlder(id: SnapshotId, createdAt: string, generation: number): Promise<void>;
+  /**
+   * The snapshot is being deleted: each copy that comes back with a pool, also a long time later, is an old one.
+   * @returns false if it has never moved
+   */
+  noteDeleted(id: SnapshotId): Promise<boolean>;
+  /** The snapshots that were deleted, and of which a copy has come back with this pool: `removeLeft` removes it. */
+  deleted(): Promise<SnapshotId[]>;
   /** Another node has taken it back: an earlier copy here is used no more, and goes. */
   outdate(id: SnapshotId, by: Pick<Required<LaterCopy>, 'createdAt' | 'generation' | 'node'>): Promise<void>;
   /**

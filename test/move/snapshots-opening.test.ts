@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, readdirSync } from 'node:fs';
+import { cpSync, readdirSync, rmSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
@@ -106,6 +106,71 @@ describe('a snapshot that is deleted', () => {
     cpSync(scratch.join('one.before'), scratch.join('one.img'));
     await using node = await Node.open(scratch, threePools, ['three']);
     await eventually(async () => assert.deepEqual(await node.listed(), ['two/middle', 'two/old']));
+  });
+});
+
+describe('a snapshot that is deleted after several moves', () => {
+  test('leaves nothing in the pool of an order before the last one', async () => {
+    using scratch = new Scratch('opening');
+    {
+      await using node = await Node.open(scratch, threePools);
+      await withSnapshots(node);
+    }
+    cpSync(scratch.join('one.img'), scratch.join('one.before'));
+    {
+      await using node = await Node.open(scratch, threePools);
+      refuseCommits(node.pools.get('three'));
+      await node.mover.start(id, 'three', undefined, true);
+      await eventually(() => assert.equal(node.sight().snapshots?.trouble, 'pool three is full.'));
+    }
+    cpSync(scratch.join('one.before'), scratch.join('one.img'));
+    const left = [sized('one'), sized('two')];
+    {
+      await using node = await Node.open(scratch, left);
+      await node.mover.cancel(id).catch(() => undefined);
+      await node.mover.cancel(id, undefined, undefined, true);
+      await node.mover.start(id, 'two', undefined, true);
+      await node.ended();
+      assert.deepEqual(await node.listed(), ['two/middle', 'two/old', 'two/young']);
+      await node.remove(idOf('young'));
+    }
+    await using node = await Node.open(scratch, threePools);
+    await eventually(async () => assert.deepEqual(await movesOf(node.pools.get('three')).snapshots.arriving(), []));
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+  });
+
+  test('does not come back with a pool of an order that is forgotten, and another one may have its name', async () => {
+    using scratch = new Scratch('opening');
+    const forget = () => rmSync(scratch.join('data/snapshot-moves'), { recursive: true });
+    {
+      await using node = await Node.open(scratch, threePools);
+      await withSnapshots(node);
+      await node.mover.start(id, 'three', undefined, true);
+      await node.ended();
+    }
+    cpSync(scratch.join('three.img'), scratch.join('three.before'));
+    {
+      await using node = await Node.open(scratch, threePools);
+      await node.mover.start(id, 'two', undefined, true);
+      await node.ended();
+    }
+    forget();
+    {
+      await using node = await Node.open(scratch, [sized('one'), sized('two')]);
+      await node.remove(idOf('young'));
+    }
+    cpSync(scratch.join('three.before'), scratch.join('three.img'));
+    {
+      await using node = await Node.open(scratch, threePools);
+      assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+      const back = movesOf(node.pools.get('three')).snapshots;
+      await eventually(() => assert.equal(back.find(idOf('young')), undefined));
+      const young = await node.snapshot('young', Buffer.alloc(4096, 1), 0n);
+      assert.equal(await node.digest('young'), young);
+    }
+    await using node = await Node.open(scratch, threePools);
+    assert.deepEqual(await node.listed(), ['two/middle', 'two/old', 'two/young']);
+    await node.remove(idOf('young'));
   });
 });
 
@@ -258,9 +323,10 @@ describe('copies on a disk that is as it was before, while the pool that they mo
     assert.deepEqual(await node.listed(), []);
   });
 
-  test('are deleted once all pools are open, and do not come back with the other one', async () => {
+  test('are deleted once all pools are open, and do not come back with the other one, though the order is forgotten', async () => {
     using scratch = new Scratch('opening');
     await asBefore(scratch);
+    rmSync(scratch.join('data/snapshot-moves'), { recursive: true });
     {
       await using node = await Node.open(scratch, undefined, ['two']);
       await assert.rejects(node.remove(idOf('young')), { name: 'Unavailable', message: /pool two/ });

@@ -42,7 +42,7 @@ export class LeftCopies {
   }
 
   /**
-   * Copies of snapshots that were deleted while the pool of the copy was not open, as far as pools are open now: before they are
+   * Copies of snapshots that were deleted while the pool of the copy was not open, or not in the configuration, as far as pools are open now: before they are
    * taken for ones that wait for the end of a move. One that fails keeps none of the others.
    * @returns the ones that have failed
    */
@@ -51,7 +51,20 @@ export class LeftCopies {
     for (const each of this.#options.deleted.all()) {
       if (!(await this.#try(`deleted/${each.id}`, () => this.#removeAllOf(each)))) failed.add(each.id);
     }
+    for (const pool of this.#options.pools.all()) {
+      for (const id of (await pool.moves?.snapshots.deleted()) ?? []) {
+        if (!(await this.#try(`deleted/${pool.name}/${id}`, () => this.#removeCopy(pool, id)))) failed.add(id);
+      }
+    }
     return failed;
+  }
+
+  #removeCopy(pool: Pool, id: SnapshotId): Promise<void> {
+    const { objects } = this.#options;
+    const { snapshots } = movesOf(pool);
+    return patiently({ objects, signal: this.#removal.signal }, [id], async () => {
+      if ((await snapshots.deleted()).includes(id)) await snapshots.removeLeft(id);
+    });
   }
 
   /** A pool is looked at once: a later snapshot with that id may have a copy on its way there then. */

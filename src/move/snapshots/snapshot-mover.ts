@@ -272,7 +272,7 @@ export class SnapshotMover {
     running?.ending.abort(new Aborted('another move was ordered.'));
     await running?.done;
     // The order before this one may have left copies in a pool that is not open now.
-    const before = (running?.job ?? this.#ended.get(id))?.snapshots.pools ?? [];
+    const before = poolsOf(running?.job ?? this.#ended.get(id)).filter((name) => name !== to);
     const here = node === undefined ? this.#held(id, to) : [];
     // They wait for pools that are not open, too: snapshots may be there.
     const closed = node === undefined ? this.#options.pools.closed() : [];
@@ -526,6 +526,7 @@ export class SnapshotMover {
     // The one that was the snapshot has this generation.
     const { generation } = await movesOf(pool).snapshots.noted(id);
     if (unseen.length > 0) await this.#deleted.write({ id, createdAt, generation: generation + 1, pools: unseen });
+    await movesOf(pool).snapshots.noteDeleted(id);
     for (const copy of copies) await movesOf(copy.pool).snapshots.removeLeft(id);
     for (const { moves } of open) await moves?.snapshots.discard(id);
     return nothingLeft;

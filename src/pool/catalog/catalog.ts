@@ -225,7 +225,8 @@ export class Catalog implements Pool {
   async removeSnapshot(id: SnapshotId): Promise<void> {
     await this.#parts.unsettled.settle(id);
     await this.moves?.snapshots.requireRemovable(id);
-    await this.#snapshots.remove(id);
+    const isNoted = (await this.moves?.snapshots.noteDeleted(id)) === true;
+    await this.#snapshots.remove(id, isNoted);
   }
 
   changedRanges(request: ChangedRangesRequest): AsyncIterable<ByteRange> {

@@ -15,7 +15,13 @@ const storedNote = z.strictObject({
   format: z.literal(1),
   generation: z.int().positive(),
   at: z.string().optional().describe('the other node that has it'),
+  deleted: z.string().optional().describe('the time of the snapshot, which was deleted here'),
 });
+
+/** The note, and the time of a snapshot that was deleted: each copy of it that comes back is an old one. */
+export interface KnownNote extends Noted {
+  readonly deleted?: string | undefined;
+}
 
 /**
  * The valid generation of each volume and snapshot that has moved away from a pool of this node (`volume/move/rule.ts`). It lies on the
@@ -59,7 +65,7 @@ export class Generations {
   }
 
   /** Like `read`, with the other node that the volume has moved to. */
-  async noted(id: SnapshotId | VolumeId): Promise<Noted> {
+  async noted(id: SnapshotId | VolumeId): Promise<KnownNote> {
     const path = this.#path(id);
     const known = await this.#texts();
     let text = known.get(fileNameOf(id));
@@ -69,15 +75,27 @@ export class Generations {
     }
     const node = this.#node;
     if (text === undefined) return { generation: 0, node };
-    const { at, generation } = parseStored(storedNote, text, path);
-    return { generation, node, ...(at !== undefined && { at }) };
+    const { at, deleted, generation } = parseStored(storedNote, text, path);
+    return { generation, node, ...(at !== undefined && { at }), ...(deleted !== undefined && { deleted }) };
   }
 
   /** Durable when it returns. @param at the other node that the volume goes to */
-  async write(id: SnapshotId | VolumeId, generation: number, at?: string): Promise<void> {
+  write(id: SnapshotId | VolumeId, generation: number, at?: string): Promise<void> {
+    return this.#write(id, { generation, at });
+  }
+
+  /**
+   * A snapshot that has moved is about to be deleted. Durable when it returns.
+   * @param generation later than that of each copy
+   */
+  writeDeleted(id: SnapshotId, generation: number, createdAt: string): Promise<void> {
+    return this.#write(id, { generation, deleted: createdAt });
+  }
+
+  async #write(id: SnapshotId | VolumeId, note: Omit<z.infer<typeof storedNote>, 'format'>): Promise<void> {
     await this.#queue.run(() => mkdir(this.#directory, { mode: 0o700, recursive: true }));
     await this.#syncs.sync(this.#queue, dirname(this.#directory));
-    const text = JSON.stringify({ format: 1, generation, at });
+    const text = JSON.stringify({ format: 1, ...note });
     try {
       await replaceFile(this.#queue, this.#syncs, this.#path(id), text);
     } finally {
@@ -113,8 +131,8 @@ export class Generations {
 
   /** @throws AlreadyExists if the object is in another pool, which may not be open: no second one is made under its id */
   async refuseMoved(id: SnapshotId | VolumeId): Promise<void> {
-    const { at, generation } = await this.noted(id);
-    if (generation === 0) return;
+    const { at, deleted, generation } = await this.noted(id);
+    if (generation === 0 || deleted !== undefined) return;
     throw new AlreadyExists(
       at === undefined
         ? `${kindOf(id)} ${id} has moved to another pool of this node: open that pool, or choose another name for the new one.`

@@ -178,6 +178,29 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     if ((await this.stateOf(id)).mark.generation < generation) await this.#remove(id);
   }
 
+  async noteDeleted(id: SnapshotId): Promise<boolean> {
+    const { generations } = this.#parts;
+    const record = this.find(id);
+    if (record === undefined) return false;
+    const { fence, generation } = (await this.stateOf(id)).mark;
+    const given = fence?.isGiven === true ? generation + 1 : generation;
+    const latest = Math.max(given, await generations.read(id));
+    if (latest === 0) return false;
+    await step('move/generation', () => generations.writeDeleted(id, latest + 1, record.createdAt));
+    await this.#note(id);
+    return true;
+  }
+
+  async deleted(): Promise<SnapshotId[]> {
+    const ids: SnapshotId[] = [];
+    for (const [id, { createdAt }] of this.#left) {
+      // One whose note cannot be read stays.
+      const noted = await this.#parts.generations.noted(id).catch(() => undefined);
+      if (this.isLeft(id) && noted?.deleted === createdAt) ids.push(id);
+    }
+    return ids;
+  }
+
   async outdate(
     id: SnapshotId,
     { createdAt, generation, node }: Pick<Required<LaterCopy>, 'createdAt' | 'generation' | 'node'>,

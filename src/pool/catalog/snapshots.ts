@@ -81,11 +81,12 @@ export class Snapshots {
     return { newBytes: (await Promise.all(copies)).reduce((sum, bytes) => sum + bytes, 0n) };
   }
 
-  async remove(id: SnapshotId): Promise<void> {
+  /** @param isNoted the node has noted that it is deleted */
+  async remove(id: SnapshotId, isNoted: boolean): Promise<void> {
     // A copy that was on its way is not wanted any more.
     await this.#discardCopies(new Set([id]));
     if (this.#parts.snapshotIndex.get(id) !== undefined) {
-      await this.#parts.generations.forget(id);
+      if (!isNoted) await this.#parts.generations.forget(id);
       return await this.#discard([id]);
     }
     await this.#parts.backend.provisioner.removeUnknown?.(id);
@@ -188,7 +189,9 @@ export class Snapshots {
     records: readonly SnapshotRecord[],
     group: GroupSpec | undefined,
   ): Promise<void> {
-    const { backend, snapshotIndex } = this.#parts;
+    const { backend, generations, snapshotIndex } = this.#parts;
+    // An earlier one of that name may have been deleted.
+    for (const { id } of records) await generations.forget(id);
     await step('snapshot/commit', () => finishAll(takings.map(({ draft }) => draft.commit())));
     if (group !== undefined) {
       const [first] = records;

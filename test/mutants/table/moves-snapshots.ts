@@ -4,6 +4,7 @@ const nodes = { killer: 'test/move/snapshots-nodes.test.ts' } as const;
 const mover = { ...nodes, file: 'src/move/snapshots/snapshot-mover.ts' } as const;
 const answers = { ...nodes, file: 'src/move/nodes/snapshot-answers.ts', only: 'gets no copy removed' } as const;
 const calls = { file: 'src/fleet/controller/calls.ts', killer: 'test/fleet/gone-snapshot.test.ts' } as const;
+const opening = { killer: 'test/move/snapshots-opening.test.ts' } as const;
 const stillThere = { ...calls, only: 'still seems to have' } as const;
 const twice = { ...calls, only: 'is asked for twice' } as const;
 
@@ -175,5 +176,37 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     replacement:
       "      for (const { moves } of open) await moves?.snapshots.discard(id);\n      if (state.why !== 'given') await held.open();\n      else if",
     only: 'keeps what has come',
+  },
+  {
+    name: 'a new order of snapshots knows where the one before it sent them',
+    ...opening,
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: 'poolsOf(running?.job ?? this.#ended.get(id)).filter(',
+    replacement: '((running?.job ?? this.#ended.get(id))?.snapshots.pools ?? []).filter(',
+    only: 'leaves nothing in the pool of an order before',
+  },
+  {
+    name: 'each copy of a snapshot that was deleted after a move is an old one',
+    ...opening,
+    file: 'src/pool/catalog/snapshot-moves.ts',
+    text: 'generations.writeDeleted(id, latest + 1, record.createdAt)',
+    replacement: 'generations.forget(id)',
+    only: 'of an order that is forgotten',
+  },
+  {
+    name: 'a snapshot gets the name of one that was deleted',
+    ...opening,
+    file: 'src/pool/catalog/snapshots.ts',
+    text: 'for (const { id } of records) await generations.forget(id);',
+    replacement: '',
+    only: 'of an order that is forgotten',
+  },
+  {
+    name: 'a snapshot that is deleted while its pool is lost does not come back with that',
+    ...opening,
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: '    await movesOf(pool).snapshots.noteDeleted(id);\n',
+    replacement: '',
+    only: 'though the order is forgotten',
   },
 ];
