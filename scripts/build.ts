@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { Usage } from './options.ts';
+import { mendUsing } from './using.ts';
 
 const projectRoot = fileURLToPath(new URL('..', import.meta.url));
 
@@ -118,6 +119,7 @@ async function bundle(directory: string, nativeParts: readonly NativePart[], pag
     metafile: true,
     logLevel: 'warning',
   });
+  await writeFile(outfile, mendUsing(await readFile(outfile, 'utf8')));
   await refuseWideCharacters(outfile);
   await chmod(outfile, 0o755);
   for (const { file, processor } of nativeParts) await copyFile(file, join(directory, `koffi-linux-${processor}.node`));
