@@ -119,8 +119,9 @@ async function bundle(directory: string, nativeParts: readonly NativePart[], pag
     metafile: true,
     logLevel: 'warning',
   });
-  await writeFile(outfile, mendUsing(await readFile(outfile, 'utf8')));
-  await refuseWideCharacters(outfile);
+  const text = mendUsing(await readFile(outfile, 'utf8'));
+  refuseWideCharacters(text);
+  await writeFile(outfile, text);
   await chmod(outfile, 0o755);
   for (const { file, processor } of nativeParts) await copyFile(file, join(directory, `koffi-linux-${processor}.node`));
   await copyFile(join(projectRoot, 'LICENSE'), join(directory, 'LICENSE'));
@@ -134,8 +135,7 @@ async function bundle(directory: string, nativeParts: readonly NativePart[], pag
  * V8 keeps a program's text in memory: a byte for each character, or two as soon as one of them needs two. esbuild escapes
  * those in strings and templates, and leaves those in regular expressions.
  */
-async function refuseWideCharacters(file: string): Promise<void> {
-  const text = await readFile(file, 'utf8');
+function refuseWideCharacters(text: string): void {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is that of ASCII.
   const at = text.search(/[^\x00-\x7f]/);
   if (at === -1) return;

@@ -9,14 +9,13 @@ const blockEnd =
  * @throws Error if a block has another form
  */
 export function mendUsing(bundle: string): string {
-  let mended = 0;
-  const text = bundle.replaceAll(blockEnd, (_match, caught: string, ...rest: unknown[]) => {
-    mended++;
-    const { promise = '', stack } = rest.at(-1) as { readonly promise?: string; readonly stack: string };
-    return `catch(${caught}){${stack}.error={it:${caught}}}finally{${promise}__callDispose(${stack},${stack}.error?.it,!!${stack}.error)`;
-  });
-  const blocks = [...bundle.matchAll(/__callDispose\(_stack/g)].length;
-  if (mended !== blocks)
-    throw new Error(`${blocks - mended} blocks with using have a form that scripts/using.ts does not know`);
-  return text;
+  const blocks = bundle.match(/__callDispose\(_stack/g)?.length ?? 0;
+  const known = bundle.match(blockEnd)?.length ?? 0;
+  if (known !== blocks) {
+    throw new Error(`${blocks - known} blocks with using have a form that scripts/using.ts does not know`);
+  }
+  return bundle.replaceAll(
+    blockEnd,
+    'catch($<caught>){$<stack>.error={it:$<caught>}}finally{$<promise>__callDispose($<stack>,$<stack>.error?.it,!!$<stack>.error)',
+  );
 }

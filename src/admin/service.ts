@@ -93,7 +93,7 @@ export interface FinishOrder extends VolumeOfLost {
 export interface CancelOrder extends VolumeOfLostNode, Disclaimed {
   /** Only a move that comes from the lost node is ended (`LostOrder`). */
   readonly isComing?: boolean | undefined;
-  /** Also a copy that may be the last one is removed. */
+  /** Also a copy that may be the last one is removed, and an earlier one becomes the volume. */
   readonly evenSo?: boolean | undefined;
 }
 

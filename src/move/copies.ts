@@ -3,7 +3,7 @@ import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import { isVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
+import { isVolumeId, kindOf, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import type { CopyMark, LostHere, Noted } from '../volume/move/rule.ts';
 import { type MoveJob, turnOf } from './job.ts';
 import type { MoverOptions } from './mover.ts';
@@ -196,11 +196,11 @@ export async function poolsWith(pools: Pools, id: VolumeId): Promise<Pool[]> {
   return moving.filter((_pool, at) => found[at] !== undefined);
 }
 
-/** @throws Unavailable if a pool may have the volume that is not open, or not found yet */
-export function requireOpen(pools: Pools, id: VolumeId): void {
+/** @throws Unavailable if a pool may have the volume, or snapshot, that is not open, or not found yet */
+export function requireOpen(pools: Pools, id: SnapshotId | VolumeId): void {
   if (pools.areAllOpen()) return;
   throw new Unavailable(
-    `volume ${id} may be in pool ${pools.firstClosed() ?? 'that is still being looked for'}, which is not open: try again when it is, or without that pool in the configuration, if it is lost.`,
+    `${kindOf(id)} ${id} may be in pool ${pools.firstClosed() ?? 'that is still being looked for'}, which is not open: try again when it is, or without that pool in the configuration, if it is lost.`,
   );
 }
 

@@ -5,8 +5,8 @@ interface Waiting {
 }
 
 /**
- * The moves at a time that read a node, or copy snapshots to a pool. A move takes its turn before it leaves anything there: one that was fenced and could not be read
- * would keep its pod waiting for all before it.
+ * The moves at a time that read a node, or copy snapshots to a pool. A move takes its turn before it leaves anything there: one that was
+ * fenced and could not be read would keep its pod waiting for all before it.
  */
 export class ReadTurns {
   readonly #max: number;

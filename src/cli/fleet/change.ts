@@ -232,7 +232,7 @@ async function sourceOf(
   fleet: ChangedFleet,
   { id, node }: Found,
   signal: AbortSignal,
-  of: 'any' | 'volume' = 'any',
+  moved: 'any' | 'volume' = 'any',
 ): Promise<string | undefined> {
   requireThere(fleet.state, node);
   const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
@@ -240,7 +240,7 @@ async function sourceOf(
   const [problem] = [...missing, ...problems];
   if (problem !== undefined) throw new Unavailable(`node ${node}: ${problem.message}`);
   const open = items.filter(({ item: { id: of, state } }) => of === id && (state === 'running' || state === 'failed'));
-  const isMeant = ({ snapshots }: (typeof open)[number]['item']) => of === 'any' || snapshots === undefined;
+  const isMeant = ({ snapshots }: (typeof open)[number]['item']) => moved === 'any' || snapshots === undefined;
   return open.find(({ item }) => item.fromNode !== undefined && isMeant(item))?.item.fromNode;
 }
 

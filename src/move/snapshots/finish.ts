@@ -1,7 +1,8 @@
 import type { Pools } from '../../pool/pools.ts';
-import { AlreadyExists, FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import { AlreadyExists, FailedPrecondition } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { parseSnapshot } from '../../volume/snapshot-record.ts';
+import { requireOpen } from '../copies.ts';
 import { type LostOrder, requireInTime } from '../in-time.ts';
 import type { ComingSnapshot } from '../job.ts';
 import { movesOf, patiently } from '../source.ts';
@@ -27,11 +28,7 @@ export async function finishSnapshot(
 ): Promise<void> {
   const target = movesOf(pools.get(to)).snapshots;
   await patiently({ objects, signal }, [id], async () => {
-    if (!pools.areAllOpen()) {
-      throw new Unavailable(
-        `snapshot ${id} may be in pool ${pools.firstClosed() ?? ''}, which is not open: try again.`,
-      );
-    }
+    requireOpen(pools, id);
     for (const { moves, name } of pools.all()) {
       if ((await moves?.snapshots.settled(id)) !== undefined) {
         // A driver that was killed after the commit has it already.

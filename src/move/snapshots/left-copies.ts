@@ -42,8 +42,8 @@ export class LeftCopies {
   }
 
   /**
-   * Copies of snapshots that were deleted while the pool of the copy was not open, or not in the configuration, as far as pools are open now: before they are
-   * taken for ones that wait for the end of a move. One that fails keeps none of the others.
+   * Copies of snapshots that were deleted while the pool of the copy was not open, or not in the configuration, as far as pools are open
+   * now: before they are taken for ones that wait for the end of a move. One that fails keeps none of the others.
    * @returns the ones that have failed
    */
   async removeDeleted(): Promise<ReadonlySet<SnapshotId>> {

@@ -13,7 +13,7 @@ type Looked =
   | { readonly is: 'failed'; readonly message: string }
   | { readonly is: 'there'; readonly answer: Disks };
 
-/** The disks of all nodes. To look at a disk touches it for a moment, so this is done when somebody asks for it. */
+/** The disks of all nodes. A look at a disk touches it for a moment, so the view asks only when it is opened, and by its button. */
 export function DisksView({ route }: ViewProps) {
   const [looked, setLooked] = useState<Looked>({ is: 'looking' });
   const [round, setRound] = useState(0);
