@@ -3,7 +3,16 @@ import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { readUnderBy } from './moving.ts';
 import { planMs, requirePeers } from './peers.ts';
-import { leftPool, MoveEnded, MoveForgotten, type MoveSource, movesOf, PoolSource, removeSnapshots } from './source.ts';
+import {
+  leftPool,
+  MoveEnded,
+  MoveForgotten,
+  type MoveSource,
+  movesOf,
+  PoolSource,
+  removeSnapshots,
+  type SourceSight,
+} from './source.ts';
 
 /** The time for which a disk is waited for that may have a rest. */
 const lookMs = 10_000;
@@ -114,9 +123,10 @@ export class Rests {
     // The part that has come may be the last copy.
     if (!this.isSourceKnown(job)) return;
     try {
-      const isGone = job.node === undefined ? await this.isDeleted(job) : await this.hasLost(job);
+      const seen = job.node === undefined ? undefined : await this.lookAtSource(job);
+      const isGone = seen === undefined ? await this.isDeleted(job) : typeof seen === 'string';
       if (!isGone) return;
-      if (isGone === 'unknown' && (await this.isWhole(job))) {
+      if (seen === 'unknown' && (await this.isWhole(job))) {
         log.warn(
           { volume_id: job.id, pool: job.to },
           'the copy of a volume is kept: it has all bytes, and its source none',
@@ -137,10 +147,9 @@ export class Rests {
   }
 
   /** @returns 'ended' if the source has ended the move, 'unknown' if it knows nothing of the volume or the move */
-  async hasLost(job: MoveJob, signal = AbortSignal.timeout(planMs)): Promise<'ended' | 'unknown' | false> {
+  async lookAtSource(job: MoveJob, signal = AbortSignal.timeout(planMs)): Promise<SourceSight | 'ended' | 'unknown'> {
     try {
-      const sight = await this.sourceOf(job, signal).look();
-      return sight === undefined && 'unknown';
+      return (await this.sourceOf(job, signal).look()) ?? 'unknown';
     } catch (error) {
       if (error instanceof MoveForgotten) return 'unknown';
       if (error instanceof MoveEnded) return 'ended';

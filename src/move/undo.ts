@@ -50,7 +50,7 @@ export class Undo {
       if (state === undefined && pools.isOpen(job.to) && !(await rests.isDeleted(job))) throw lastCopy(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
       const isEarlier = state?.why === 'old' && (await this.#isOnlyCopy(job));
-      if (isEarlier && !isEvenSo && (await rests.isWhole(job))) throw lastCopy(job);
+      if (isEarlier && !isEvenSo && (await rests.isWhole(job))) throw laterCopy(job);
       const isGiven = (state?.why === 'given' && isOurs) || isEarlier;
       // It may have the volume, unless it is open and has not, or is no pool of this node any more.
       if ((isGiven && pools.names().includes(job.to)) || pools.isOpen(job.to)) {
@@ -110,11 +110,11 @@ export class Undo {
     const { id, moveId } = job;
     asking.waitsFor = `node ${node} has not said whether it has handed the volume over, and nothing has changed`;
     const looking = endingBy(asking.deadline, notCancelled(id, asking));
-    const hasLost = await rests.hasLost(job, looking);
-    if (hasLost !== false) return hasLost === 'unknown' ? 'unknown' : 'asked';
-    const state = (await rests.sourceOf(job, looking).look())?.state;
-    const isOurs = state?.mark.fence?.moveId === moveId;
-    if (!isOurs && (state?.why === 'old' || state?.why === 'given')) return 'unknown';
+    const seen = await rests.lookAtSource(job, looking);
+    if (typeof seen === 'string') return seen === 'unknown' ? 'unknown' : 'asked';
+    const { state } = seen;
+    const isOurs = state.mark.fence?.moveId === moveId;
+    if (!isOurs && (state.why === 'old' || state.why === 'given')) return 'unknown';
     const source = rests.sourceOf(job, endingBy(deadlineWithin(planMs), notCancelled(id, asking)));
     if (isOurs) {
       if (state.why === 'given') {
@@ -209,7 +209,13 @@ function lastCopy({ from, id, node, to }: MoveJob): FailedPrecondition {
     );
   }
   return new FailedPrecondition(
-    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there or has an earlier copy: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} and its disk back; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}. To have the earlier copy instead: holdfast move cancel ${id} --even-so.`,
+    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} and its disk back; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}.`,
+  );
+}
+
+function laterCopy({ from, id, to }: MoveJob): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${from} has an earlier copy of volume ${id}, as its disk was put back: what pool ${to} has of it may be the last copy, and stays. Put the later disk of pool ${from} back; if it is lost, the copy in pool ${to} becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}. To have the earlier copy instead: holdfast move cancel ${id} --even-so.`,
   );
 }
 

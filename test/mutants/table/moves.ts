@@ -782,7 +782,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a copy that has all bytes is kept when its source has lost the volume',
     ...lost,
     file: 'src/move/rests.ts',
-    text: "if (isGone === 'unknown' && (await this.isWhole(job))) {",
+    text: "if (seen === 'unknown' && (await this.isWhole(job))) {",
     replacement: 'if (false as boolean) {',
     only: 'all that has come is kept',
   },

@@ -206,7 +206,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a cancel removes no copy whose source knows nothing of it without a second word',
     file: 'src/move/undo.ts',
-    text: "return hasLost === 'unknown' ? 'unknown' : 'asked';",
+    text: "return seen === 'unknown' ? 'unknown' : 'asked';",
     replacement: "return 'asked';",
     killer: 'test/move/nodes-lost.test.ts',
     only: 'there again with empty disks',
@@ -214,7 +214,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'an earlier copy becomes the volume by a cancel with a second word only, while a later one waits',
     file: 'src/move/undo.ts',
-    text: 'if (isEarlier && !isEvenSo && (await rests.isWhole(job))) throw lastCopy(job);',
+    text: 'if (isEarlier && !isEvenSo && (await rests.isWhole(job))) throw laterCopy(job);',
     replacement: '',
     killer: 'test/move/old-disk.test.ts',
     only: 'does not become the volume by a cancel',
@@ -230,7 +230,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a cancel removes no whole copy whose first node has an earlier one without a second word',
     file: 'src/move/undo.ts',
-    text: "if (!isOurs && (state?.why === 'old' || state?.why === 'given')) return 'unknown';",
+    text: "if (!isOurs && (state.why === 'old' || state.why === 'given')) return 'unknown';",
     replacement: '',
     killer: 'test/move/old-disk.test.ts',
     only: 'stays where the first node has an earlier one',
