@@ -140,6 +140,7 @@ export function showMove({ job, progress, snapshots, trouble }: MoveSight): Movi
   const copy = whole && {
     ...{ name: whole.record.name, claim: claimOf(whole.record) },
     ...{ asOf: whole.at, usableSince: whole.fenceEndedAt },
+    copyOf: { generation: whole.generation, createdAt: whole.record.createdAt },
   };
   const ended = { endedAt, ...copy, ...(reason !== undefined && { reason }), ...other, ...followed };
   if (progress === undefined) return { id, from, to, state, startedAt, ...ended };

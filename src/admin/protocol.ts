@@ -173,6 +173,13 @@ export const moving = z.object({
     .describe(
       'RFC 3339, UTC: all of it has come, as it was then, and can become the volume without its source (move finish)',
     ),
+  copyOf: z
+    .object({
+      generation: z.int().nonnegative().describe('how often the volume had moved then'),
+      createdAt: z.string().describe('RFC 3339, UTC: when the volume was made'),
+    })
+    .optional()
+    .describe('of the volume that all of it was read from: it is no later one than that'),
   usableSince: z
     .string()
     .optional()

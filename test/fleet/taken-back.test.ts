@@ -190,7 +190,7 @@ describe('a note that a volume may have been taken back', () => {
   test('does not count for less than the one before it', async () => {
     const { at } = await noteNow();
     await confirmTakenBack(api, place, volumeId, { at, generation: 9 });
-    await noteTakingBack(api, place, { volumeId, node: 'c', lostNode: 'd' });
+    await noteTakingBack(api, place, { volumeId, node: 'c', lostNode: 'd', isLost: () => true });
     await look({ generation: 3, isVolume: false, elsewhere: 'a' });
     assert.deepEqual(await noted(), { node: 'a', lostNode: 'b', at, generation: 9 });
   });
@@ -213,7 +213,7 @@ describe('a note that a volume may have been taken back', () => {
 
   test('of another node is not replaced before that node has said that it has not taken it back', async (t) => {
     const { at } = await noteNow();
-    const next = { volumeId, node: 'c', lostNode: 'd' };
+    const next = { volumeId, node: 'c', lostNode: 'd', isLost: (name: string) => name === 'a' };
     // By the clock of this replica it is an old one.
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() + takingBackMs + 1_000 });
     await assert.rejects(noteTakingBack(api, place, next), { name: 'Unavailable', message: /Node a may be taking/ });
@@ -661,6 +661,65 @@ describe('a note that a volume may have been taken back', () => {
     trashed = { ...trashed, createdAt };
     known = fleet('c', 'e');
     await assert.rejects(restore({ lostNode: 'c' }), sent);
+  });
+
+  test('of a third node, which is not lost, stands against the copy that has come from a node that is', async () => {
+    const known = new FleetState();
+    known.expect(['a', 'c', 'e']);
+    known.forget(['c']);
+    for (const node of ['a', 'e']) tell(known, node, []);
+    let copyOf: object | undefined = { generation: 2, createdAt };
+    let copy: CopySight = { generation: 0, isVolume: false, isHere: false };
+    const part = contract.lookupType('holdfast.fleet.v1.LookPart');
+    const sent = new FailedPrecondition('it was sent.');
+    const calls = {
+      call: () => Promise.reject(sent),
+      async *stream() {
+        const moving = { id: volumeId, from: 'data', to: 'data', fromNode: 'c', state: 'failed', startedAt: createdAt };
+        yield encode(part, { items: [JSON.stringify({ ...moving, copyOf })] });
+      },
+    };
+    const finish = () =>
+      changeFleet(
+        {
+          ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
+          moves: { list: () => [], copyAt: async () => copy } as unknown as FleetMoves,
+          sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
+        },
+        { ...usual, change: 'finish', node: 'a', volume: volumeId, lostNode: 'c' },
+        {} as Output,
+        new AbortController().signal,
+      );
+    const { at } = await noteTakingBack(api, place, { volumeId, node: 'e', lostNode: 'c' });
+    const earlier = { at, createdAt, generation: 5, lostNode: 'c', node: 'e' };
+    await confirmTakenBack(api, place, volumeId, earlier);
+    const refused = { name: 'FailedPrecondition', message: /was taken back by node e, and the copy on node a is an/ };
+    await assert.rejects(finish(), refused);
+    copyOf = { generation: 2, createdAt: '2026-10-01T10:00:00.000Z' };
+    await assert.rejects(finish(), /was made again since the one of this copy/);
+    // A driver that is older does not say which copy it is.
+    copyOf = undefined;
+    await assert.rejects(finish(), { ...refused, message: /the copy on node a is not known to be a later one/ });
+    assert.deepEqual(await noted(), earlier);
+    // It has come from there since.
+    copyOf = { generation: 6, createdAt };
+    await assert.rejects(finish(), sent);
+    // The same order again, which has made it the volume.
+    await put({ node: 'a', lostNode: 'c', at, earlier });
+    copyOf = undefined;
+    copy = { generation: 1_000_006, isVolume: true, isHere: true, createdAt };
+    await assert.rejects(finish(), sent);
+    // Node e may have taken it back, and a disk of it is away.
+    const long = '2026-01-01T00:00:00.000Z';
+    await put({ node: 'e', lostNode: 'c', at: long });
+    copyOf = { generation: 2, createdAt };
+    copy = { generation: 0, isVolume: false, isHere: false };
+    const unsure = { name: 'Unavailable', message: /^Node e may have taken volume .* forget-node e, and then this/ };
+    await assert.rejects(finish(), unsure);
+    assert.deepEqual(await noted(), { node: 'e', lostNode: 'c', at: long });
+    known.away('e');
+    known.forget(['c', 'e']);
+    await assert.rejects(finish(), sent);
   });
 
   test('is not made over a node to which the volume has come back, also once its moves are forgotten', async () => {

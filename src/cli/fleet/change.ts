@@ -22,7 +22,15 @@ import { printPurged, printRestored } from '../trash.ts';
 import { forget } from './forget-node.ts';
 import { moveVolume } from './move.ts';
 import { itemShapes } from './shapes.ts';
-import { leftAt, requireAlone, requireNoLaterTrashed, takeBack, takeFromLost } from './taking-back.ts';
+import {
+  leftAt,
+  type MeantCopy,
+  meantCopy,
+  requireAlone,
+  requireNoLaterTrashed,
+  takeBack,
+  takeFromLost,
+} from './taking-back.ts';
 
 const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
 const answerType = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
@@ -71,7 +79,8 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   if (lostNode !== undefined) {
     const given = await giveUp(fleet, { id, node, lostNode, evenSo }, signal);
     // A node that is lost hears of nothing.
-    return given ?? takeFromLost(fleet, { ...(await leftCopyOf(fleet, { id, node })), lostNode }, order);
+    if (given !== undefined) return given;
+    return takeFromLost(fleet, { volumeId: id, node, lostNode, ...(await meantCopy(fleet.moves, node, id)) }, order);
   }
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
@@ -134,7 +143,10 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     // The same order before this one may have made it the volume, and its answer was lost.
     const note = (await readTakenBack(fleet.api, fleet.place)).get(id);
     const isUnsure = note?.node === node && note.generation === undefined;
-    if (!isForSnapshots || isUnsure) return takeFromLost(fleet, { volumeId: id, node, lostNode }, order);
+    if (!isForSnapshots || isUnsure) {
+      const copy = (await wholeCopy(fleet, { id, node }, signal)) ?? (await meantCopy(fleet.moves, node, id));
+      return takeFromLost(fleet, { volumeId: id, node, lostNode, ...copy }, order);
+    }
     requireLost(fleet.state, lostNode);
     return order({ lostNode });
   }
@@ -148,8 +160,10 @@ async function restoreTrashed(
   { id, node }: Found,
 ): Promise<Restored> {
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
-  if (lostNode !== undefined)
-    return takeFromLost(fleet, { ...(await leftCopyOf(fleet, { id, node })), lostNode }, order);
+  if (lostNode !== undefined) {
+    const copy = await meantCopy(fleet.moves, node, id);
+    return takeFromLost(fleet, { volumeId: id, node, lostNode, ...copy }, order);
+  }
   if (lostPool !== undefined) {
     const left = await leftAt(fleet.moves, node, id);
     if (left?.elsewhere !== undefined) {
@@ -185,12 +199,6 @@ async function restoreWithoutPool(
 interface GoneElsewhere extends Found, TrashedCopy {
   readonly elsewhere: string;
   readonly lostPool: string;
-}
-
-/** The copy that an order makes the volume, as it is noted. */
-async function leftCopyOf({ moves }: ChangedFleet, { id, node }: Found) {
-  const { createdAt, generation: leftGeneration } = (await leftAt(moves, node, id)) ?? {};
-  return { volumeId: id, node, leftGeneration, createdAt };
 }
 
 /** The copy that the end of a move makes the volume again. */
@@ -230,18 +238,32 @@ function isReinstalled({ moves, state }: ChangedFleet, id: string, node: string)
 /** The other node from which a volume is moving to this one, or has failed to, as this one says now. @throws Unavailable */
 async function sourceOf(
   fleet: ChangedFleet,
-  { id, node }: Found,
+  found: Found,
   signal: AbortSignal,
   moved: 'any' | 'volume' = 'any',
 ): Promise<string | undefined> {
+  const isMeant = ({ snapshots }: Moving) => moved === 'any' || snapshots === undefined;
+  return (await comingTo(fleet, found, signal)).find(isMeant)?.fromNode;
+}
+
+/** The copy of a volume that has come to this node as a whole; undefined: none, or a driver that is older does not say which. @throws Unavailable */
+async function wholeCopy(fleet: ChangedFleet, found: Found, signal: AbortSignal): Promise<MeantCopy | undefined> {
+  const [copy] = (await comingTo(fleet, found, signal)).flatMap(({ copyOf }) => copyOf ?? []);
+  return copy && { createdAt: copy.createdAt, leftGeneration: copy.generation };
+}
+
+/** The moves of a volume from other nodes to this one that run, or have failed, as this one says now. @throws Unavailable */
+async function comingTo(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<Moving[]> {
   requireThere(fleet.state, node);
   const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
   const { items, missing, problems } = await askFleet(fleet, question, itemShapes.moves);
   const [problem] = [...missing, ...problems];
   if (problem !== undefined) throw new Unavailable(`node ${node}: ${problem.message}`);
-  const open = items.filter(({ item: { id: of, state } }) => of === id && (state === 'running' || state === 'failed'));
-  const isMeant = ({ snapshots }: (typeof open)[number]['item']) => moved === 'any' || snapshots === undefined;
-  return open.find(({ item }) => item.fromNode !== undefined && isMeant(item))?.item.fromNode;
+  return items
+    .map(({ item }) => item)
+    .filter(
+      ({ fromNode, id: of, state }) => of === id && fromNode !== undefined && state !== 'done' && state !== 'cancelled',
+    );
 }
 
 /** True if another node may have taken the volume back since its copy on this one was the volume. @throws Unavailable */

@@ -41,6 +41,21 @@ export async function leftAt(
   return seen.isHere === true && !seen.isVolume ? seen : seen.trashed;
 }
 
+/** The copy that a word makes later than all of which there is a note, as its node says it; undefined: a driver that is older does not. */
+export type MeantCopy = Required<Pick<TakingBack, 'createdAt' | 'leftGeneration'>>;
+
+/** One that becomes later than itself alone. */
+type ExactCopy = Required<Pick<TakingBack, 'createdAt' | 'generation'>>;
+
+type Ends = Pick<TakingBack, 'lostNode' | 'node' | 'volumeId'>;
+
+/** The copy of a node, which may be the volume by now: the same order came before, and its answer was lost. */
+export async function meantCopy(moves: ChangedFleet['moves'], node: string, volumeId: string): Promise<MeantCopy> {
+  const seen = await moves.copyAt(node, volumeId);
+  const { createdAt, generation } = (seen.isHere === true ? seen : seen.trashed) ?? {};
+  return { createdAt, leftGeneration: generation };
+}
+
 /**
  * Checks that no other node has a later copy in its trash: the volume went there, came back, and the disk that it came to is lost.
  * @throws FailedPrecondition, Unavailable
@@ -93,7 +108,7 @@ async function thoseBefore(
  */
 export async function takeFromLost<T>(
   fleet: ChangedFleet,
-  copy: Omit<TakingBack, 'asked' | 'generation' | 'isLost'>,
+  copy: Ends & MeantCopy,
   order: (lost: LostNode) => Promise<T>,
 ): Promise<T> {
   const { lostNode, node, volumeId } = copy;
@@ -110,7 +125,7 @@ export async function takeFromLost<T>(
  */
 export async function takeBack<T>(
   { api, moves, place, state }: ChangedFleet,
-  copy: Omit<TakingBack, 'asked' | 'isLost'>,
+  copy: Ends & (ExactCopy | MeantCopy),
   order: (note: TakenBack) => Promise<T>,
   isNeedless: (result: T) => boolean = () => false,
 ): Promise<T> {

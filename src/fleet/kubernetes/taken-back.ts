@@ -87,7 +87,10 @@ export interface TakingBack extends Pick<TakenBack, 'lostNode' | 'node'> {
   readonly asked?: string | undefined;
   /** The copy's, if it becomes later than itself alone; undefined: later than each of which there is a note. */
   readonly generation?: number | undefined;
-  /** The copy's, if it becomes later than each of which there is a note: of the nodes that are not lost, none may have taken back a later one. */
+  /**
+   * The copy's, if it becomes later than each of which there is a note: of the nodes that are not lost, none may have taken back a later one.
+   * undefined: a driver that is older has not said it.
+   */
   readonly leftGeneration?: number | undefined;
   /** True for a node that never comes back. */
   readonly isLost?: ((node: string) => boolean) | undefined;
@@ -168,29 +171,34 @@ function requireLatest(
   }: Pick<TakingBack, 'createdAt' | 'generation' | 'isLost' | 'leftGeneration'>,
 ): void {
   const own = generation ?? leftGeneration;
-  if (own === undefined) return;
   if (earlier !== undefined && isOfLaterVolume(earlier, createdAt)) {
     throw new FailedPrecondition(
       `volume ${volumeId} was made again since the one of this copy, and node ${earlier.node} has taken that back: the copy on node ${node} is of a volume that was deleted.`,
     );
   }
-  const isEarlier = earlier !== undefined && isOfSameVolume(earlier, createdAt) && earlier.generation > own;
+  const isEarlier =
+    earlier !== undefined && isOfSameVolume(earlier, createdAt) && (own === undefined || earlier.generation > own);
   if (generation !== undefined && isEarlier) {
     throw new FailedPrecondition(
       `volume ${volumeId} was taken back by node ${earlier.node}: the copy on node ${node} is an earlier one.`,
     );
   }
   // The word makes that copy later than all which the node has that is named in it, and no other one.
-  if (isEarlier && earlier.node !== node && earlier.node !== lostNode && !isLost(earlier.node)) {
+  const isPassedOver = (name: string) => name !== node && name !== lostNode && !isLost(name);
+  if (isEarlier && isPassedOver(earlier.node)) {
     throw new FailedPrecondition(
-      `volume ${volumeId} was taken back by node ${earlier.node}, and the copy on node ${node} is an earlier one. Have the disk of node ${earlier.node} there again. If that node never comes back: kubectl holdfast forget-node ${earlier.node}, and then this command again.`,
+      `volume ${volumeId} was taken back by node ${earlier.node}, and the copy on node ${node} is ${own === undefined ? 'not known to be a later one' : 'an earlier one'}. Have the disk of node ${earlier.node} there again. If that node never comes back: kubectl holdfast forget-node ${earlier.node}, and then this command again.`,
     );
   }
-  if (generation === undefined) return;
-  const other = replaced.find((each) => each.node !== node);
-  if (other === undefined && words <= replaced.length) return;
+  const other = replaced.find((each) => (generation === undefined ? isPassedOver(each.node) : each.node !== node));
+  const isUnnamed = generation !== undefined && words > replaced.length;
+  if (other === undefined && !isUnnamed) return;
+  const way =
+    generation === undefined
+      ? `, with all pools of that node open. If it never comes back: kubectl holdfast forget-node ${other?.node}, and then this command again`
+      : `. If it never does: kubectl holdfast forget-node ${lostNode}, and then --node-is-lost ${lostNode}`;
   throw new Unavailable(
-    `${other === undefined ? 'A node' : `Node ${other.node}`} may have taken volume ${volumeId} back, and has not said so: try again in a minute. If it never does: kubectl holdfast forget-node ${lostNode}, and then --node-is-lost ${lostNode}.`,
+    `${other === undefined ? 'A node' : `Node ${other.node}`} may have taken volume ${volumeId} back, and has not said so: try again in a minute${way}.`,
   );
 }
 
