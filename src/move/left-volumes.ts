@@ -7,6 +7,7 @@ import { UntilDone } from '../volume/flow/until-done.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { type MoveJob, turnOf } from './job.ts';
+import { mayBeHandedOver } from './rests.ts';
 import { movesOf, patiently } from './source.ts';
 
 export interface LeftVolumesOptions {
@@ -97,7 +98,7 @@ export class LeftVolumes {
       return last?.state !== 'failed' || isLaterThan(record, last);
     }
     if (last?.state !== 'failed' || last.node !== undefined || !pools.names().includes(last.from)) return false;
-    return pools.areAllOpen() && !(await movesOf(pool).wasHandedOver(id));
+    return pools.areAllOpen() && !(await mayBeHandedOver(movesOf(pool), id));
   }
 }
 

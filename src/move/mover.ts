@@ -198,7 +198,7 @@ export class Mover {
       } else if (job.state === 'failed') {
         this.#ended.set(job.id, await this.#open(job));
         await this.#rests.removeOfDeleted(job);
-      }
+      } else if (job.state === 'cancelled') await this.#rests.removeAtSource(job);
     }
     this.#isReady = true;
     if (this.#isStopping) return;

@@ -1,4 +1,6 @@
+import type { PoolMoves } from '../pool/moves.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
+import type { VolumeId } from '../volume/id.ts';
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { readUnderBy } from './moving.ts';
@@ -139,11 +141,36 @@ export class Rests {
     }
   }
 
-  /** True if no pool has the volume. If one has handed it over, and is empty now, the part that has come may be the last copy. */
-  async isDeleted({ id, to }: MoveJob): Promise<boolean> {
+  /** True if no pool has the volume, and the part that has come is not the last copy. */
+  async isDeleted(job: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    if (!pools.isOpen(to) || (await pools.find(id)) !== undefined) return false;
-    return !(await movesOf(pools.get(to)).wasHandedOver(id));
+    if (!pools.isOpen(job.to) || (await pools.find(job.id)) !== undefined) return false;
+    return !(await this.mayBeLast(job));
+  }
+
+  /** True if the part that has come to another pool of this node may be the last copy, as the first pool has the volume no more. */
+  async mayBeLast(job: MoveJob): Promise<boolean> {
+    const { pools } = this.#options;
+    const { id, to } = job;
+    if (!this.isSourceKnown(job) || !pools.isOpen(to)) return this.isWhole(job);
+    return mayBeHandedOver(movesOf(pools.get(to)), id);
+  }
+
+  /** A move that was given up while the pool which the volume leaves was not in the configuration leaves nothing there. Never throws. */
+  async removeAtSource({ from, id, moveId, node }: MoveJob): Promise<void> {
+    const { log, objects, pools } = this.#options;
+    if (node !== undefined || !pools.isOpen(from)) return;
+    try {
+      await objects.claim([{ object: id }], 'the end of a move', async () => {
+        const source = pools.get(from);
+        if ((await source.find(id)) === undefined) return;
+        const { mark, why } = await movesOf(source).stateOf(id);
+        if (why === 'closed' && mark.fence?.moveId === moveId) await movesOf(source).open(id, moveId);
+        await removeSnapshots(source, { id, moveId });
+      });
+    } catch (error) {
+      log.warn({ volume_id: id, pool: from, err: error }, 'the rest of the move of a volume is left');
+    }
   }
 
   /** @returns 'ended' if the source has ended the move, 'unknown' if it knows nothing of the volume or the move */
@@ -163,7 +190,18 @@ export class Rests {
    */
   async isWhole({ id, to, whole }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    if (!pools.isOpen(to)) return whole !== undefined;
-    return readUnderBy(await movesOf(pools.get(to)).comingNote(id)) !== undefined;
+    return pools.isOpen(to) ? isWholeIn(movesOf(pools.get(to)), id) : whole !== undefined;
   }
+}
+
+async function isWholeIn(moves: PoolMoves, id: VolumeId): Promise<boolean> {
+  return readUnderBy(await moves.comingNote(id)) !== undefined;
+}
+
+/**
+ * True if another pool of the node may have handed the volume over to this one, which has all bytes: without that it is the last copy. The
+ * note of an earlier hand-over stays, and a part can never become the volume.
+ */
+export async function mayBeHandedOver(moves: PoolMoves, id: VolumeId): Promise<boolean> {
+  return (await moves.wasHandedOver(id)) && (await isWholeIn(moves, id));
 }

@@ -41,13 +41,11 @@ export class Undo {
   async withinNode(job: MoveJob, { isEvenSo }: Pick<Cancelling, 'isEvenSo'>): Promise<void> {
     const { objects, pools, rests } = this.#options;
     const { id, moveId } = job;
-    if (!rests.isSourceKnown(job)) throw lastCopy(job);
-    const source = pools.get(job.from);
+    const source = rests.isSourceKnown(job) ? pools.get(job.from) : undefined;
     await objects.claim([{ object: id }], 'the end of a move', async () => {
-      const state = (await source.find(id)) && (await movesOf(source).stateOf(id));
+      const state = source && (await source.find(id)) && (await movesOf(source).stateOf(id));
       if (state === undefined && (await pools.find(id)) !== undefined) throw arrived(job);
-      // Unless it was deleted.
-      if (state === undefined && pools.isOpen(job.to) && !(await rests.isDeleted(job))) throw lastCopy(job);
+      if (state === undefined && (await rests.mayBeLast(job))) throw lastCopy(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
       const isEarlier = state?.why === 'old' && (await this.#isOnlyCopy(job));
       if (isEarlier && !isEvenSo && (await rests.isWhole(job))) throw laterCopy(job);
@@ -57,10 +55,11 @@ export class Undo {
         if ((await pools.get(job.to).find(id)) !== undefined) throw arrived(job);
         await movesOf(pools.get(job.to)).discard(id);
       }
+      if (source === undefined) return;
       if (isGiven) await movesOf(source).takeBack(id);
       else if (isOurs) await movesOf(source).open(id, moveId);
     });
-    await removeSnapshots(source, job);
+    if (source !== undefined) await removeSnapshots(source, job);
   }
 
   /**

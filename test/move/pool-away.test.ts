@@ -326,6 +326,52 @@ async function cutShort(scratch: Scratch): Promise<void> {
   assert.equal(draftsIn(scratch).length, 1);
 }
 
+describe('a part of a volume, which can never become it', () => {
+  /** The volume has come to the node, and within it, before. */
+  async function cutShortLater(scratch: Scratch): Promise<void> {
+    await using node = await Node.open(scratch);
+    await withVolume(node);
+    for (const to of ['two', 'one']) {
+      await node.mover.start(id, to, undefined);
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    }
+    await node.mover.start(id, 'two', 1n << 20n);
+    await eventually(() => assert.ok((node.sight().progress?.doneBytes ?? 0n) > 0n));
+  }
+
+  test('is removed by a cancel where the first pool has an empty disk, also if the volume has moved before', async () => {
+    using scratch = new Scratch('away');
+    await cutShortLater(scratch);
+    rmSync(scratch.join('one.img'));
+    rmSync(scratch.join('data/pools/one.id'), { force: true });
+    await using node = await Node.open(scratch);
+    await eventually(() => assert.equal(node.sight().job.state, 'failed'));
+    assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+    await eventually(() => assert.deepEqual(draftsIn(scratch), []));
+  });
+
+  test('is removed by a cancel where the first pool is lost; if that comes back, its volume can be used', async () => {
+    using scratch = new Scratch('away');
+    await cutShortLater(scratch);
+    {
+      await using node = await Node.open(scratch, [sized('two')]);
+      await eventually(() => assert.match(node.sight().trouble ?? '', /is not in the configuration/));
+      assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+      assert.deepEqual(draftsIn(scratch), []);
+    }
+    const { moveId } = JSON.parse(readFileSync(scratch.join('data/moves', `${id}.json`), 'utf8'));
+    {
+      await using node = await Node.open(scratch);
+      const one = node.pools.get('one');
+      assert.deepEqual(await one.listSnapshots(undefined, undefined, id), []);
+      // It stands if the copy was made while the volume was not in use.
+      await movesOf(one).close(id, { moveId, fenceId: 'any' });
+    }
+    await using node = await Node.open(scratch);
+    assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, undefined);
+  });
+});
+
 describe('a move whose second pool is away', () => {
   for (const isDeleted of [false, true]) {
     test(`leaves nothing there once that is open, if ${isDeleted ? 'the volume was deleted' : 'it was given up'} meanwhile`, async () => {
