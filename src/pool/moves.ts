@@ -132,7 +132,9 @@ export interface PoolSnapshotMoves {
   /** True if there is a copy here that is the snapshot no more: it was handed over, or is an old one. */
   isLeft(id: SnapshotId): boolean;
   /** True if it is such a copy, and no other node may have the snapshot: if no pool has it, it waits for the end of its move. */
-  waits(id: SnapshotId): boolean;
+  waits(id: SnapshotId): Promise<boolean>;
+  /** All of which that is so. */
+  waiting(): Promise<ReadonlySet<SnapshotId>>;
   /** The copy here, if there is one, also if it was handed over. */
   find(id: SnapshotId): SnapshotRecord | undefined;
   /** The same, as it is on the disk, durably. @throws what keeps that from being known */

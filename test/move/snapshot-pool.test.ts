@@ -135,6 +135,22 @@ describe('a snapshot that follows its volume', () => {
     }
   });
 
+  test('does not wait there any more once it has gone on to another node, from another pool', async () => {
+    using scratch = new Scratch('snapshot');
+    const one = await withSnapshot(scratch);
+    const two = await open(scratch, 'two');
+    const moves = movesOf(one).snapshots;
+    const fence = await moves.close(id, 'two');
+    await arrive(one, two, fence, await moves.give(id, fence));
+    const listed = async (pool: Catalog) =>
+      (await pool.listSnapshots(undefined, undefined, undefined, true)).map(({ name }) => name);
+    assert.deepEqual([await moves.waits(id), await listed(one)], [true, ['first']]);
+    await movesOf(two).snapshots.give(id, await movesOf(two).snapshots.close(id, 'data', 'other'));
+    assert.deepEqual([await moves.waits(id), await listed(one), await listed(two)], [false, [], []]);
+    await one.close();
+    await two.close();
+  });
+
   test('is taken for handed over if it is not known whether the disk has that', async () => {
     using scratch = new Scratch('snapshot');
     const one = await withSnapshot(scratch);

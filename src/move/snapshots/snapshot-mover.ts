@@ -516,8 +516,9 @@ export class SnapshotMover {
         `snapshot ${id} was handed over by pool ${pool.name}, and may be in pool ${away}, which is not open: try again when it is, or without it in the configuration, if it is lost.`,
       );
     }
+    const waiting = await Promise.all(copies.map((copy) => movesOf(copy.pool).snapshots.waits(id)));
     const isMoving = this.#runs.has(sourceId) || this.#left.has(sourceId);
-    if (isMoving || !copies.every((copy) => movesOf(copy.pool).snapshots.waits(id))) {
+    if (isMoving || waiting.includes(false)) {
       throw new Unavailable(
         `snapshot ${id} is being handed over to another pool, or node; try again (see holdfast move status).`,
       );

@@ -215,7 +215,8 @@ export class Catalog implements Pool {
     sourceId?: VolumeId,
     withLeft = false,
   ): Promise<ListedSnapshot[]> {
-    const isShown = (id: SnapshotId) => !this.#isLeft(id) || (withLeft && this.moves?.snapshots.waits(id) === true);
+    const waiting = withLeft ? await this.moves?.snapshots.waiting() : undefined;
+    const isShown = (id: SnapshotId) => !this.#isLeft(id) || waiting?.has(id) === true;
     const isWanted = ({ id, sourceId: source }: SnapshotRecord) =>
       (sourceId === undefined || source === sourceId) && isShown(id);
     const records = this.#parts.snapshotIndex.list(after, limit, isWanted);

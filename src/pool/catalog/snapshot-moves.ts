@@ -45,8 +45,8 @@ import { destroyUnreadable } from './unreadable.ts';
 interface Left {
   /** The time of the snapshot. */
   readonly createdAt: string;
-  /** Another node may have the snapshot. */
-  readonly mayBeElsewhere: boolean;
+  /** undefined: it could not be read, and another node may have the snapshot. */
+  readonly mark: CopyMark | undefined;
 }
 
 /** The marks of all copies, and their content (`moves.ts`). */
@@ -95,8 +95,17 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return left !== undefined && this.#parts.snapshotIndex.get(id)?.createdAt === left.createdAt;
   }
 
-  waits(id: SnapshotId): boolean {
-    return this.isLeft(id) && this.#left.get(id)?.mayBeElsewhere === false;
+  async waits(id: SnapshotId): Promise<boolean> {
+    const mark = this.isLeft(id) ? this.#left.get(id)?.mark : undefined;
+    // Asked each time: another pool may have handed it over to another node since.
+    return mark !== undefined && whereElse(mark, await this.noted(id)) === undefined;
+  }
+
+  async waiting(): Promise<ReadonlySet<SnapshotId>> {
+    const waiting = new Set<SnapshotId>();
+    // One whose note cannot be read may be elsewhere.
+    for (const id of this.#left.keys()) if (await this.waits(id).catch(() => false)) waiting.add(id);
+    return waiting;
   }
 
   /** @throws Unavailable if the copy was handed over */
@@ -150,11 +159,12 @@ export class SnapshotMoves implements PoolSnapshotMoves {
 
   async give(id: SnapshotId, request: Request): Promise<Answer> {
     this.#require(id);
-    const { fence } = (await this.stateOf(id)).mark;
+    const { fence, generation } = (await this.stateOf(id)).mark;
+    const given = fence && { generation, fence: { ...fence, isGiven: true } };
     try {
       return await this.#copies.give(id, request);
     } finally {
-      await this.#note(id, fence?.to !== undefined).catch(() => undefined);
+      await this.#note(id, given).catch(() => undefined);
     }
   }
 
@@ -383,15 +393,15 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     throw new FailedPrecondition(`pool ${this.#parts.name} receives no snapshots.`);
   }
 
-  async #note(id: SnapshotId, mayBeElsewhere = true): Promise<void> {
-    // Until its mark can be read, it may be that.
+  /** @param unread the mark that it may have, until that can be read */
+  async #note(id: SnapshotId, unread?: CopyMark): Promise<void> {
     const record = this.find(id);
     if (record === undefined) return;
     const { createdAt } = record;
-    this.#left.set(id, { createdAt, mayBeElsewhere });
+    this.#left.set(id, { createdAt, mark: unread });
     const { mark, why } = await this.#copies.stateOf(id);
     if (why !== 'given' && why !== 'old') this.#left.delete(id);
-    else this.#left.set(id, { createdAt, mayBeElsewhere: whereElse(mark, await this.noted(id)) !== undefined });
+    else this.#left.set(id, { createdAt, mark });
   }
 
   #require(id: SnapshotId): SnapshotRecord {

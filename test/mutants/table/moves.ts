@@ -95,7 +95,7 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a snapshot that was handed over is not listed where it was',
     file: 'src/pool/catalog/catalog.ts',
     killer: 'test/move/snapshot-pool.test.ts',
-    text: '!this.#isLeft(id) || (withLeft && this.moves?.snapshots.waits(id) === true);',
+    text: '!this.#isLeft(id) || waiting?.has(id) === true;',
     replacement: 'true;',
   },
   {
@@ -115,8 +115,15 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot that was handed over to another node is not listed where it was',
     ...snapshotMoves,
-    text: 'mayBeElsewhere: whereElse(mark, await this.noted(id)) !== undefined',
-    replacement: 'mayBeElsewhere: false',
+    text: 'return mark !== undefined && whereElse(mark, await this.noted(id)) === undefined;',
+    replacement: 'return mark !== undefined;',
+  },
+  {
+    name: 'a snapshot that has gone on to another node from another pool waits nowhere',
+    ...snapshotMoves,
+    text: 'return mark !== undefined && whereElse(mark, await this.noted(id)) === undefined;',
+    replacement: 'return mark !== undefined && mark.fence?.to === undefined;',
+    only: 'from another pool',
   },
   {
     name: 'a copy that was left is not shown as a snapshot',
@@ -170,7 +177,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot is taken for handed over if it is not known whether the disk has that',
     ...snapshotMoves,
-    text: '      await this.#note(id, fence?.to !== undefined).catch(() => undefined);',
+    text: '      await this.#note(id, given).catch(() => undefined);',
     replacement: '',
   },
   {
@@ -209,8 +216,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot is not removed while it is being handed over',
     ...snapshots,
-    text: 'if (isMoving || !copies.every(',
-    replacement: 'if (!copies.every(',
+    text: 'if (isMoving || waiting.includes(false)) {',
+    replacement: 'if (waiting.includes(false)) {',
   },
   {
     name: 'a snapshot that is removed leaves no earlier copy',
