@@ -1,3 +1,4 @@
+import { removeMoved } from '../move/removal.ts';
 import { type Pool, volumeIdIn } from '../pool/pool.ts';
 import type { FoundVolume } from '../pool/pools.ts';
 import { type Claim, claimParameters } from '../volume/claim.ts';
@@ -47,13 +48,13 @@ export async function adopt(options: AdminServiceOptions, request: AdoptionReque
 }
 
 export async function release(
-  { objects, pools }: AdminServiceOptions,
+  { mover, objects, pools }: AdminServiceOptions,
   { id, to }: { readonly id: VolumeId; readonly to?: string | undefined },
   call: AdminCall,
 ): Promise<Released> {
   return objects.run(id, 'release', to ?? '', async () => {
     const { pool } = await pools.require(id);
-    const path = await pool.release(id, to);
+    const path = await removeMoved(mover, id, () => pool.release(id, to));
     call.note({ pool: pool.name, path });
     return { id, pool: pool.name, path };
   });

@@ -187,7 +187,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
     },
 
     adopt: (request, call) => adopt({ nodeId, pools, objects }, request, call),
-    release: (request, call) => release({ nodeId, pools, objects }, request, call),
+    release: (request, call) => release({ mover, nodeId, pools, objects }, request, call),
     planMove: (request, call) => planMove(mover, request, call),
     startMove: (request, call) => startMove(mover, request, call),
     cancelMove: (request, call) => cancelMove(mover, request, call),

@@ -1,5 +1,6 @@
 import type { ControllerHandlers } from '../csi/generated/types.ts';
 import { parseCapacityRange } from '../csi/parse.ts';
+import { removeMoved } from '../move/removal.ts';
 import { sizeMultiple } from '../pool/pool.ts';
 import { fingerprint } from '../volume/flow/object-queue.ts';
 import { parseVolumeId } from '../volume/id.ts';
@@ -44,9 +45,7 @@ export function controllerService(controller: ControllerContext): ControllerHand
         }
         context.note({ pool: found.pool.name });
         refusePublished(controller, found.record);
-        await moves?.settleLeft(id);
-        await found.pool.remove(id);
-        await moves?.forgetDeleted(id);
+        await removeMoved(moves, id, () => found.pool.remove(id));
         return {};
       });
     },

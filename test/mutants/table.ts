@@ -16,6 +16,7 @@ import { glusterMutants } from './table/gluster.ts';
 import { goneNodeMutants } from './table/gone-nodes.ts';
 import { locationMutants } from './table/homes.ts';
 import { ledgerMutants } from './table/ledger.ts';
+import { leftCopyMutants } from './table/left-copies.ts';
 import { lockMutants } from './table/locks.ts';
 import { moveMutants } from './table/moves.ts';
 import { moveRestMutants } from './table/moves-rest.ts';
@@ -66,5 +67,6 @@ export const mutants: readonly Mutant[] = [
   ...moveRestMutants,
   ...moveSnapshotMutants,
   ...takenBackMutants,
+  ...leftCopyMutants,
   ...encryptionMutants,
 ];

@@ -45,7 +45,7 @@ class Filesystem {
         return this.allocated.get(data) ?? 0n;
       },
     };
-    const trash = { entries: () => [], expendable: () => [], of: () => [], going: [] };
+    const trash = { entries: () => [], expendable: async () => [], of: () => [], going: [] };
     const ended = async () => undefined;
     this.ledger = new SpaceLedger({
       ...{ poolName: 'test', reserveBytes: 0n, overcommit: 1, source },

@@ -47,7 +47,7 @@ export async function lookAtRecords(
     trash: {
       entries: () => trash.kept,
       of: (id) => trash.kept.filter(({ record }) => record.id === id),
-      expendable: () => trash.kept.filter((entry) => !isOriginal(entry)),
+      expendable: async () => trash.kept.filter((entry) => !isOriginal(entry)),
       purgeEarly: async () => undefined,
       drained: async () => undefined,
       going: [],

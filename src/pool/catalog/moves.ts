@@ -175,13 +175,12 @@ export class Moves implements PoolMoves {
     backend.attacher.forget?.(id);
     if (!isKept) return trash.destroy(ref);
     trash.keep({ ...deletion, ref, record });
-    trash.keepWhole(ref);
   }
 
   async hasLeft(id: VolumeId): Promise<boolean> {
     const { trash } = this.#parts;
     const entry = trash.entries().find(({ record }) => record.id === id);
-    return entry !== undefined && (await trash.hasMoved(entry));
+    return entry !== undefined && (await trash.hasLeft(entry));
   }
 
   async whereElse(id: VolumeId): Promise<string | undefined> {

@@ -9,6 +9,7 @@ import { SpaceLedger } from '../space/space-ledger.ts';
 import { Catalog, type CatalogSettings } from './catalog.ts';
 import { Deletion } from './deletion.ts';
 import { Generations } from './generations.ts';
+import { leftInTrash } from './left-in-trash.ts';
 import type { CatalogParts } from './parts.ts';
 import { Snapshots } from './snapshots.ts';
 import { Trash } from './trash.ts';
@@ -44,7 +45,9 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
   const { index, snapshotIndex } = await readIndexes(backend, options);
   const onError = (ref: string, error: unknown) =>
     log.error({ pool: name, path: ref, err: error }, 'cannot destroy a deleted volume or snapshot; it is tried again');
-  const trash = new Trash({ backend, queue, onError });
+  const generations = await Generations.open(options.dataDirectory, options.nodeName, queue);
+  const hasLeft = leftInTrash(backend.extras.transfer, generations);
+  const trash = new Trash({ backend, queue, hasLeft, onError });
   const counts = () => backend.attacher.counts();
   const space = new SpaceLedger({
     ...options,
@@ -62,7 +65,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
     ...{ name, backend, log, undeleteSeconds: options.undeleteSeconds, index, snapshotIndex, space, trash },
     freezer: new Freezer({ ...options, queue }),
     unsettled: new Unsettled({ backend, index, snapshotIndex, trash }),
-    generations: await Generations.open(options.dataDirectory, options.nodeName, queue),
+    generations,
     untouched: new WeakSet(),
   };
   try {

@@ -4,7 +4,7 @@ import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { Backend } from '../backend.ts';
 import { byDeletion, isOriginal, type TrashEntry, type TrashRef, timeLeftMs } from '../indexes/trash-entry.ts';
-import { parseMark } from './move-mark.ts';
+import type { LeftInTrash } from './left-in-trash.ts';
 import { PoolAge } from './pool-age.ts';
 import { Retries } from './retries.ts';
 import { isForWantOfRoom } from './unreadable.ts';
@@ -19,8 +19,10 @@ const expiryIntervalMs = 30_000;
 const notingIntervalMs = 600_000;
 
 export interface TrashOptions {
-  readonly backend: Pick<Backend, 'provisioner' | 'records'> & Partial<Pick<Backend, 'extras'>>;
+  readonly backend: Pick<Backend, 'provisioner' | 'records'>;
   readonly queue: DiskQueue;
+  /** undefined: none was left. */
+  readonly hasLeft?: LeftInTrash | undefined;
   /** Hears what could not be destroyed; it is tried again. */
   readonly onError: (ref: TrashRef, error: unknown) => void;
 }
@@ -37,8 +39,6 @@ export class Trash {
   readonly #ending = new Set<TrashRef>();
   readonly #retries = new Retries();
   readonly #expiry: NodeJS.Timeout;
-  /** Volumes that have moved, and that may be wanted back if their new pool is lost. */
-  readonly #whole = new Set<TrashRef>();
   /** Slow destructions in progress: they are not in the line that others wait in. Each entry is destroyed by only one. */
   readonly #slow = new Map<TrashRef, Promise<void>>();
   readonly #closing = new AbortController();
@@ -64,10 +64,7 @@ export class Trash {
     const { backend, onError } = this.#options;
     const { kept, unkept, unreadable } = await backend.records.readTrash();
     await this.#age.takeUp(Math.max(0, ...kept.map(({ poolAgeMs = 0 }) => poolAgeMs)));
-    for (const entry of kept) {
-      this.keep(await this.#begin(entry));
-      if (await this.hasMoved(entry)) this.keepWhole(entry.ref);
-    }
+    for (const entry of kept) this.keep(await this.#begin(entry));
     for (const { ref, error } of unreadable) onError(ref, error);
     const left = [...unkept, ...(await backend.provisioner.leftDrafts())];
     for (const ref of left) this.destroy(ref);
@@ -84,11 +81,6 @@ export class Trash {
     this.#kept.set(entry.ref, entry);
   }
 
-  /** The time of a kept entry is not cut short when its space is needed. */
-  keepWhole(ref: TrashRef): void {
-    this.#whole.add(ref);
-  }
-
   /** The one deleted last first. */
   entries(): TrashEntry[] {
     return [...this.#kept.values()].sort(byDeletion);
@@ -101,9 +93,19 @@ export class Trash {
     return found;
   }
 
-  /** The entries that may go early when their space is needed, in the order of `entries`. */
-  expendable(): TrashEntry[] {
-    return this.entries().filter((entry) => !isOriginal(entry) && !this.#whole.has(entry.ref));
+  /**
+   * The entries that may go early when their space is needed, in the order of `entries`. A copy that its volume has left may be wanted back
+   * if the later one is lost.
+   */
+  async expendable(): Promise<TrashEntry[]> {
+    const entries = this.entries().filter((entry) => !isOriginal(entry));
+    const left = await Promise.all(entries.map((entry) => this.hasLeft(entry)));
+    return entries.filter((_entry, at) => left[at] !== true);
+  }
+
+  /** True if the volume of an entry went on elsewhere. */
+  async hasLeft(entry: TrashEntry): Promise<boolean> {
+    return (await this.#options.hasLeft?.(entry)) === true;
   }
 
   /** No longer in the trash: it was taken out. */
@@ -231,17 +233,6 @@ export class Trash {
     const deletion = { deletedAt, purgeAt, poolAgeMs: this.#age.ms };
     await this.#options.backend.provisioner.mark(ref, deletion).catch(() => undefined);
     return { ...entry, ...deletion };
-  }
-
-  /** True if the volume of an entry went on in another pool. A mark that cannot be read may be of one that did. */
-  async hasMoved({ ref }: TrashEntry): Promise<boolean> {
-    const text = await this.#options.backend.extras?.transfer?.markInTrash(ref);
-    if (text === undefined) return false;
-    try {
-      return parseMark(text, `in the trash at ${ref}`).fence?.isGiven === true;
-    } catch {
-      return true;
-    }
   }
 
   /** From now on it cannot be restored. */

@@ -162,7 +162,7 @@ export class SpaceLedger {
     await this.#holds.noteTaken();
     // Discards in volumes in use make the answer too large, for a second at most: no request is granted by it.
     const aside = this.#isFresh ? await this.#observer.lookAside('maps') : undefined;
-    return this.#compute(aside ?? (await this.#lookAtAll('maps')));
+    return await this.#compute(aside ?? (await this.#lookAtAll('maps')));
   }
 
   /** The same for metrics and status, with the content of the trash. */
@@ -175,7 +175,7 @@ export class SpaceLedger {
     );
     const { ownedBytes: owned, provisionedBytes } = this.#use(look, 0n);
     return {
-      capacity: this.#compute(look),
+      capacity: await this.#compute(look),
       disk: {
         diskBytes: look.filesystemBytes,
         freeBytes: look.freeBytes,
@@ -228,7 +228,7 @@ export class SpaceLedger {
       if (look.obstacle !== undefined) throw look.obstacle;
       // New ones are easily made.
       if (await this.#observer.clearTemplates()) continue;
-      if (this.#isOutOfInodes(look)) throw this.#outOfInodes();
+      if (await this.#isOutOfInodes(look)) throw this.#outOfInodes();
       const needed = this.#missing(look, request);
       const others = isFirst ? this.#holds.ended : undefined;
       if (others !== undefined) {
@@ -243,11 +243,11 @@ export class SpaceLedger {
         await this.#observer.settle();
         continue;
       }
-      if (needed > this.#reclaimableBytes() + goingBytes) throw this.#exhausted(look, request);
-      const oldestFirst = trash.expendable().reverse();
+      if (needed > (await this.#reclaimableBytes()) + goingBytes) throw await this.#exhausted(look, request);
+      const oldestFirst = (await trash.expendable()).reverse();
       const givers = oldestFirst.map((entry) => ({ entry, givesBytes: this.#observer.givesBytes(entry) }));
       const chosen = look.isOutOfInodes ? oldestFirst.slice(0, 1) : chooseToPurge(givers, needed - goingBytes);
-      if (chosen.length === 0) throw this.#exhausted(look, request);
+      if (chosen.length === 0) throw await this.#exhausted(look, request);
       await trash.purgeEarly(chosen);
       await this.#observer.settle();
     }
@@ -303,10 +303,10 @@ export class SpaceLedger {
   }
 
   /** external-resizer takes RESOURCE_EXHAUSTED for not final: it would ask for this size again and again, and never for the user's smaller one. */
-  #exhausted(look: Observation, request: SpaceRequest): HoldfastError {
+  async #exhausted(look: Observation, request: SpaceRequest): Promise<HoldfastError> {
     const Exhausted = request.isGrowth === true ? OutOfRange : ResourceExhausted;
     if (look.whyFull !== undefined) return new Exhausted(`pool ${this.#options.poolName} ${look.whyFull}`);
-    const { availableBytes, thickAvailableBytes } = this.#compute(look);
+    const { availableBytes, thickAvailableBytes } = await this.#compute(look);
     const needed = this.#neededBytes(request);
     const available = request.provisioning === 'thick' ? thickAvailableBytes : availableBytes;
     return new Exhausted(
@@ -315,8 +315,8 @@ export class SpaceLedger {
   }
 
   /** The trash would give its inodes back. */
-  #isOutOfInodes({ isOutOfInodes }: StorageSpace): boolean {
-    return isOutOfInodes && this.#options.trash.expendable().length === 0;
+  async #isOutOfInodes({ isOutOfInodes }: StorageSpace): Promise<boolean> {
+    return isOutOfInodes && (await this.#options.trash.expendable()).length === 0;
   }
 
   #outOfInodes(): ResourceExhausted {
@@ -337,16 +337,18 @@ export class SpaceLedger {
     return larger(0n, minBytes - (freeBytes - reservedBytes));
   }
 
-  #compute(look: Observation): PoolCapacity {
-    const reclaimableBytes = this.#reclaimableBytes();
+  async #compute(look: Observation): Promise<PoolCapacity> {
+    const reclaimableBytes = await this.#reclaimableBytes();
     const capacity = computeCapacity(this.#use(look, reclaimableBytes));
     // Overcommitment does not help: bytes that are not there cannot be written.
-    const isClosed = look.obstacle !== undefined || this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);
+    const isClosed =
+      look.obstacle !== undefined || (await this.#isOutOfInodes(look)) || this.#isFull(look, reclaimableBytes);
     return isClosed ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;
   }
 
-  #reclaimableBytes(): bigint {
-    return this.#options.trash.expendable().reduce((sum, entry) => sum + this.#observer.givesBytes(entry), 0n);
+  async #reclaimableBytes(): Promise<bigint> {
+    const expendable = await this.#options.trash.expendable();
+    return expendable.reduce((sum, entry) => sum + this.#observer.givesBytes(entry), 0n);
   }
 
   #use(look: Observation, reclaimableBytes: bigint): SpaceUse {

@@ -18,7 +18,7 @@ import { type Sharing, type SumsThen, VolumeSpace } from './volume-space.ts';
 export interface TrashContents {
   entries(): TrashEntry[];
   /** Entries that may be purged for room, the last deletion first. */
-  expendable(): TrashEntry[];
+  expendable(): Promise<TrashEntry[]>;
   of(id: VolumeId): TrashEntry[];
 }
 

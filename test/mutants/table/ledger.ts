@@ -118,7 +118,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'the trash is not emptied for what does not fit anyway',
     ...ledger,
-    text: '      if (needed > this.#reclaimableBytes() + goingBytes) throw this.#exhausted(look, request);\n',
+    text: '      if (needed > (await this.#reclaimableBytes()) + goingBytes) throw await this.#exhausted(look, request);\n',
     replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*the trash counts as available',
@@ -126,15 +126,15 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'what was deleted first goes first',
     ...ledger,
-    text: 'const oldestFirst = trash.expendable().reverse();',
-    replacement: 'const oldestFirst = trash.expendable();',
+    text: 'const oldestFirst = (await trash.expendable()).reverse();',
+    replacement: 'const oldestFirst = await trash.expendable();',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*the trash counts as available',
   },
   {
     name: 'a filesystem without inodes promises nothing',
     ...ledger,
-    text: '|| this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);',
+    text: '|| (await this.#isOutOfInodes(look)) || this.#isFull(look, reclaimableBytes);',
     replacement: '|| this.#isFull(look, reclaimableBytes);',
     killer: 'test/pool/full-disk.test.ts',
     only: 'whose inodes somebody else',

@@ -1089,18 +1089,18 @@ export const moveMutants: readonly Mutant[] = [
   },
   {
     name: 'a copy that was handed over is never the last one of a deleted volume',
-    file: 'src/controller/service.ts',
+    file: 'src/move/removal.ts',
     killer: 'test/move/mover.test.ts',
-    text: '        await moves?.settleLeft(id);\n',
+    text: '  await moves?.settleLeft(id);\n',
     replacement: '',
     only: 'takes the left copy along',
   },
   {
     name: 'a deletion waits until the move of the volume has ended',
-    file: 'src/controller/service.ts',
+    file: 'src/move/removal.ts',
     killer: 'test/move/mover.test.ts',
-    text: '        await found.pool.remove(id);\n        await moves?.forgetDeleted(id);\n',
-    replacement: '        await found.pool.remove(id);\n',
+    text: '  await moves?.forgetDeleted(id);\n',
+    replacement: '',
     only: 'that DeleteVolume removes',
   },
   {

@@ -174,8 +174,8 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'what a volume was before its repair never goes for its space',
     ...trash,
-    text: '=> !isOriginal(entry) && !this',
-    replacement: '=> (entry !== undefined || isOriginal(entry)) && !this',
+    text: '=> !isOriginal(entry));',
+    replacement: '=> entry !== undefined || isOriginal(entry));',
     killer: 'test/pool/trash-purge.test.ts',
     only: 'is never what a volume was before its repair',
   },

@@ -1,0 +1,28 @@
+import { type CopyMark, whyUnusable } from '../../volume/move/rule.ts';
+import type { Transfer } from '../backend.ts';
+import type { TrashEntry } from '../indexes/trash-entry.ts';
+import type { Generations } from './generations.ts';
+import { markIn } from './move-mark.ts';
+
+/** True if the volume of a copy in the trash went on elsewhere: the copy is an earlier one. A mark or note that cannot be read may say so. */
+export type LeftInTrash = (entry: TrashEntry) => Promise<boolean>;
+
+/** @param transfer undefined: no volume leaves this pool */
+export function leftInTrash(
+  transfer: Pick<Transfer, 'markInTrash'> | undefined,
+  generations: Pick<Generations, 'read'>,
+): LeftInTrash {
+  // The mark of a copy stays as it is for as long as it lies there.
+  const marks = new WeakMap<TrashEntry, CopyMark>();
+  return async (entry) => {
+    if (transfer === undefined) return false;
+    const { record, ref } = entry;
+    try {
+      const mark = marks.get(entry) ?? markIn(await transfer.markInTrash(ref), record.id);
+      marks.set(entry, mark);
+      return whyUnusable(mark, await generations.read(record.id)) !== undefined;
+    } catch {
+      return true;
+    }
+  };
+}

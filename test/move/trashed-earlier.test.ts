@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { copyFileSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import { adminService } from '../../src/admin/service.ts';
+import type { Pools } from '../../src/pool/pools.ts';
+import { CommitOrder } from '../../src/pool/records/commit-order.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
+import { volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+import { deviceOf, digestOf, write } from './devices.ts';
+import { call, id, mib, Node, sized } from './following-node.ts';
+import { movesOf } from './two-pools.ts';
+
+/* Copies that their volume has left lie in the trash, some of them on disks that came back as they were before the move. */
+
+/** It takes its space from the start, so what is free is known. */
+const thick = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 300n * mib, provisioning: 'thick' });
+const large = volumeSpec('large', { content: { type: 'block' }, sizeBytes: 600n * mib, provisioning: 'thick' });
+
+/** @returns the digest of what is written */
+async function written(node: { readonly pools: Pools }, volume: VolumeId): Promise<string> {
+  await using shown = await deviceOf(node, volume);
+  write(shown.devicePath, randomBytes(4 << 20), 0n);
+  return digestOf(shown.devicePath);
+}
+
+function adminOf({ mover, objects, pools }: Node) {
+  return adminService({ nodeId: 'node', pools, objects, mover });
+}
+
+/** Pool one has an earlier copy in its trash, from a disk that came back as it was before the move; pool two has the volume. */
+async function settledEarlier(scratch: Scratch): Promise<{ readonly earlier: string; readonly latest: string }> {
+  let earlier: string;
+  {
+    await using node = await Node.open(scratch);
+    await node.pools.get('one').create(thick);
+    earlier = await written(node, id);
+  }
+  copyFileSync(scratch.join('one.img'), scratch.join('one.old'));
+  let latest: string;
+  {
+    await using node = await Node.open(scratch);
+    await node.mover.start(id, 'two', undefined);
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    latest = await written(node, id);
+  }
+  copyFileSync(scratch.join('one.old'), scratch.join('one.img'));
+  await using node = await Node.open(scratch);
+  assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'old');
+  await node.mover.cancel(id);
+  assert.equal((await node.pools.get('one').trash()).length, 1);
+  return { earlier, latest };
+}
+
+describe('an earlier copy in the trash, without a fence', () => {
+  test('becomes the volume by the word alone that the later disk is lost', async () => {
+    using scratch = new Scratch('trashed');
+    const { earlier, latest } = await settledEarlier(scratch);
+    {
+      await using node = await Node.open(scratch, [sized('one')]);
+      assert.equal(await movesOf(node.pools.get('one')).hasLeft(id), true);
+      await assert.rejects(adminOf(node).restore({ id }, call), {
+        name: 'FailedPrecondition',
+        message: /has moved to pool two since this copy of it in pool one.* --pool-is-lost two\.$/,
+      });
+    }
+    {
+      await using node = await Node.open(scratch);
+      await using shown = await deviceOf(node, id);
+      assert.equal(await digestOf(shown.devicePath), latest);
+    }
+    await using node = await Node.open(scratch, [sized('one')]);
+    await adminOf(node).restore({ id, lostPool: 'two' }, call);
+    await using shown = await deviceOf(node, id);
+    assert.equal(await digestOf(shown.devicePath), earlier);
+  });
+
+  test('keeps its space for its week, before a restart and after it', async () => {
+    using scratch = new Scratch('trashed');
+    await settledEarlier(scratch);
+    for (let starts = 0; starts < 2; starts++) {
+      await using node = await Node.open(scratch);
+      const one = node.pools.get('one');
+      await assert.rejects(one.create(large), { name: 'ResourceExhausted' });
+      assert.equal((await one.trash()).length, 1);
+    }
+  });
+});
+
+test('a copy whose way to the trash has failed at its sync keeps its space for its week', async () => {
+  using scratch = new Scratch('trashed');
+  await using node = await Node.open(scratch);
+  const one = node.pools.get('one');
+  await one.create(thick);
+  const moved = CommitOrder.prototype.moved;
+  let failures = 0;
+  const failing = mock.method(
+    CommitOrder.prototype,
+    'moved',
+    async function (this: CommitOrder, ...paths: [string, string]) {
+      if (paths[0].includes('/volumes') && failures++ === 0) throw Object.assign(new Error('EIO'), { code: 'EIO' });
+      return moved.apply(this, paths);
+    },
+  );
+  await node.mover.start(id, 'two', undefined);
+  await eventually(() => assert.notEqual(node.sight().job.state, 'running'));
+  failing.mock.restore();
+  assert.equal(failures, 1);
+  assert.equal((await one.trash()).length, 1);
+  await assert.rejects(one.create(large), { name: 'ResourceExhausted' });
+  assert.equal((await one.trash()).length, 1);
+});
