@@ -69,6 +69,13 @@ export class Copies {
     return isVolumeId(id) ? moves?.noted(id) : moves?.snapshots.noted(id);
   }
 
+  /** The volume was deleted. One that was removed from a pool has no note any more. */
+  async noteDeleted(id: VolumeId): Promise<void> {
+    const { pools } = this.#options;
+    const [moves] = allMoves(pools);
+    if (moves !== undefined && (await poolsWith(pools, id)).length === 0) await moves.noteDeleted(id);
+  }
+
   /**
    * Gives up a copy that another node has handed over to this one, which was installed again and knows nothing of that, or has lost
    * the pool. All pools are open, and none has the volume or a part of it.

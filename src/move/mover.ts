@@ -599,20 +599,25 @@ export class Mover {
   /** Ends the move of a volume that was deleted, and leaves nothing of it. The caller has claimed the volume. */
   forgetDeleted(id: VolumeId): Promise<void> {
     return this.#options.objects.claim([{ object: turnOf(id) }], 'the end of a move', async () => {
-      await this.#options.peers?.forgetDeleted(id);
-      const run = this.#runs.get(id);
-      const job = run?.job ?? this.#left.get(id) ?? this.#ended.get(id);
-      if (job === undefined || job.state === 'done' || job.state === 'cancelled') return;
-      run?.ending.abort(new Aborted('the volume was deleted.'));
-      if (run !== undefined && (await withTimeout(deletedMs, run.done)) === 'late') {
-        throw new Unavailable(`the move of volume ${id}, which was deleted, has not ended yet; try again.`);
-      }
-      // Another try finds it.
-      this.#left.delete(id);
-      this.#ended.set(id, { ...job, state: 'failed' });
-      await this.#rests.discard(job);
-      await this.#end(job, 'failed', 'the volume was deleted.');
+      await this.#endDeleted(id);
+      await this.copies.noteDeleted(id);
     });
+  }
+
+  async #endDeleted(id: VolumeId): Promise<void> {
+    await this.#options.peers?.forgetDeleted(id);
+    const run = this.#runs.get(id);
+    const job = run?.job ?? this.#left.get(id) ?? this.#ended.get(id);
+    if (job === undefined || job.state === 'done' || job.state === 'cancelled') return;
+    run?.ending.abort(new Aborted('the volume was deleted.'));
+    if (run !== undefined && (await withTimeout(deletedMs, run.done)) === 'late') {
+      throw new Unavailable(`the move of volume ${id}, which was deleted, has not ended yet; try again.`);
+    }
+    // Another try finds it.
+    this.#left.delete(id);
+    this.#ended.set(id, { ...job, state: 'failed' });
+    await this.#rests.discard(job);
+    await this.#end(job, 'failed', 'the volume was deleted.');
   }
 
   /** The pool of this node that a volume has moved to last, from another one of it, as far as that is remembered. */

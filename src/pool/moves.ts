@@ -63,6 +63,8 @@ export interface PoolMoves {
   disclaim(id: VolumeId, given: CopyMark, source: string, lost?: LostHere): Promise<number>;
   /** The volume is here, by a commit whose end may not have been noted. */
   noteArrival(id: VolumeId): Promise<void>;
+  /** It was deleted while no pool of this node had it: its name can be used again. A copy of a snapshot that comes back is an old one. */
+  noteDeleted(id: SnapshotId | VolumeId): Promise<void>;
   /**
    * Asked before the source is fenced, and before it hands the volume over: what it gives can be committed here.
    * @param mark of the source

@@ -282,6 +282,62 @@ async function finishedWithoutFence(scratch: Scratch): Promise<string> {
   return before;
 }
 
+describe('the deletion of a volume whose pool is lost', () => {
+  /** Pool two has it, and is not in the configuration any more. */
+  async function lostAfterMove(scratch: Scratch): Promise<Node> {
+    {
+      await using node = await Node.open(scratch);
+      await withVolume(node);
+      await node.mover.start(id, 'two', undefined);
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    }
+    return Node.open(scratch, [sized('one')]);
+  }
+
+  test('gives its name free', async () => {
+    using scratch = new Scratch('away');
+    await using node = await lostAfterMove(scratch);
+    const one = node.pools.get('one');
+    await assert.rejects(one.create(spec), { name: 'AlreadyExists', message: /delete that volume/ });
+    await deleted(node);
+    const { createdAt } = await one.create(spec);
+    assert.equal((await movesOf(one).stateOf(id)).why, undefined);
+    await digest(node);
+    await deleted(node);
+    assert.notEqual((await one.create(spec)).createdAt, createdAt);
+    await digest(node);
+  });
+
+  test('leaves its older copies unused, and the volume is deleted with the disk there again', async () => {
+    using scratch = new Scratch('away');
+    {
+      await using node = await lostAfterMove(scratch);
+      await deleted(node);
+      await deleted(node);
+      await node.pools.get('one').restore(id);
+      assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'given');
+    }
+    await using node = await Node.open(scratch);
+    assert.equal((await node.pools.require(id)).pool.name, 'two');
+    await digest(node);
+    await deleted(node);
+    assert.deepEqual(await listed(node), []);
+  });
+});
+
+test('the name of a volume that another node may have stays taken', async () => {
+  using scratch = new Scratch('away');
+  await using node = await Node.open(scratch);
+  await withVolume(node);
+  const moves = movesOf(node.pools.get('one'));
+  const { fenceId } = await moves.close(id, { moveId: 'any', fenceId: 'any', to: 'b' });
+  await moves.give(id, { moveId: 'any', fenceId });
+  await moves.settle(id, { moveId: 'any', generation: 1 });
+  await deleted(node);
+  assert.deepEqual(await moves.noted(id), { generation: 1, at: 'b', node: 'node' });
+  await assert.rejects(node.pools.get('one').create(spec), { name: 'AlreadyExists', message: /has moved to node b/ });
+});
+
 describe('the deletion of a volume that was finished without its first pool', () => {
   test('puts the copy there, which has no fence, into the trash: it is not the volume then', async () => {
     using scratch = new Scratch('away');

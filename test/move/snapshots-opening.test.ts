@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { cpSync, readdirSync, rmSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { Unavailable } from '../../src/volume/errors.ts';
@@ -137,6 +138,33 @@ describe('a snapshot that is deleted after several moves', () => {
     await using node = await Node.open(scratch, threePools);
     await eventually(async () => assert.deepEqual(await movesOf(node.pools.get('three')).snapshots.arriving(), []));
     assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+  });
+
+  test('does not come back with a lost pool that alone had it, and another one may have its name', async () => {
+    using scratch = new Scratch('opening');
+    {
+      await using node = await Node.open(scratch);
+      await withSnapshots(node);
+      await node.mover.start(id, 'two', undefined, true);
+      await node.ended();
+      await node.mover.start(id, 'one', undefined);
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    }
+    const opened = () => Node.open(scratch, [sized('one')]);
+    {
+      await using node = await opened();
+      await assert.rejects(node.snapshot('young', randomBytes(1 << 20), 0n), /is in a pool of this node that is not/);
+      await node.remove(idOf('young'));
+    }
+    {
+      await using node = await Node.open(scratch);
+      assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+      const two = movesOf(node.pools.get('two')).snapshots;
+      await eventually(() => assert.equal(two.find(idOf('young')), undefined));
+    }
+    await using node = await opened();
+    await node.snapshot('young', randomBytes(1 << 20), 0n);
+    assert.deepEqual(await node.listed(), ['one/young']);
   });
 
   test('does not come back with a pool of an order that is forgotten, and another one may have its name', async () => {

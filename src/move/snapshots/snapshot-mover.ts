@@ -460,7 +460,7 @@ export class SnapshotMover {
     const copies = await copiesOf(open, id);
     const [first] = copies;
     if (first === undefined) {
-      if (closed.length === 0) await this.#discardLast(open, id);
+      if (closed.length === 0) await this.#removeLast(open, id);
       return nothingLeft;
     }
     const valid = copies.find(({ state }) => isUsable(state));
@@ -546,10 +546,12 @@ export class SnapshotMover {
   }
 
   /** The pool that has handed it over may be no pool of the node any more: the copy that has not arrived is all there is. */
-  async #discardLast(open: readonly Pool[], id: SnapshotId): Promise<void> {
+  async #removeLast(open: readonly Pool[], id: SnapshotId): Promise<void> {
     for (const { moves } of open) {
       if ((await moves?.snapshots.arriving())?.includes(id) === true) await moves?.snapshots.discard(id);
     }
+    const [moves] = open.flatMap((pool) => pool.moves ?? []);
+    await moves?.noteDeleted(id);
   }
 
   /** Leaves all to the next start. */

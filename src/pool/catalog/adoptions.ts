@@ -30,6 +30,8 @@ export class Adoptions {
     const newBytes = larger(0n, record.sizeBytes - found.usedBytes);
     using _space = newBytes === 0n ? undefined : await space.hold({ newBytes, provisioning: found.provisioning });
     try {
+      // An earlier one of that name may have been deleted.
+      await generations.forget(id);
       await unsettled.change([id], () => adoption.adopt(found, record));
     } catch (error) {
       throw explainFull(error, name, record.sizeBytes);

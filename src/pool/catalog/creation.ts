@@ -60,6 +60,8 @@ export class Creation {
       await step('create/directory', () => draft.begin());
       if (cloned === undefined) await draft.make(record, { ...record, mkfsArguments, secrets });
       else await this.#clone(cloned, draft, { record, secrets }, backend.space.sharesBlocks ? held : undefined);
+      // An earlier one of that name may have been deleted.
+      await this.#parts.generations.forget(record.id);
       await step('create/commit', () => draft.commit());
     } catch (error) {
       await this.#undo(draft);

@@ -15,10 +15,15 @@ const storedNote = z.strictObject({
   format: z.literal(1),
   generation: z.int().positive(),
   at: z.string().optional().describe('the other node that has it'),
-  deleted: z.string().optional().describe('the time of the snapshot, which was deleted here'),
+  deleted: z
+    .string()
+    .optional()
+    .describe(
+      'the time of the snapshot, which was deleted here; or of its deletion, or that of the volume, if no pool had it',
+    ),
 });
 
-/** The note, and the time of a snapshot that was deleted: each copy of it that comes back is an old one. */
+/** The note, and the time of a snapshot that was deleted, or of the deletion: each copy of a snapshot that comes back is an old one. */
 export interface KnownNote extends Noted {
   readonly deleted?: string | undefined;
 }
@@ -85,11 +90,11 @@ export class Generations {
   }
 
   /**
-   * A snapshot that has moved is about to be deleted. Durable when it returns.
-   * @param generation later than that of each copy
+   * A snapshot that has moved is about to be deleted, or a volume of which no pool has a copy. Durable when it returns.
+   * @param generation of a snapshot: later than that of each copy
    */
-  writeDeleted(id: SnapshotId, generation: number, createdAt: string): Promise<void> {
-    return this.#write(id, { generation, deleted: createdAt });
+  writeDeleted(id: SnapshotId | VolumeId, generation: number, deleted: string): Promise<void> {
+    return this.#write(id, { generation, deleted });
   }
 
   async #write(id: SnapshotId | VolumeId, note: Omit<z.infer<typeof storedNote>, 'format'>): Promise<void> {
@@ -135,7 +140,7 @@ export class Generations {
     if (generation === 0 || deleted !== undefined) return;
     throw new AlreadyExists(
       at === undefined
-        ? `${kindOf(id)} ${id} has moved to another pool of this node: open that pool, or choose another name for the new one.`
+        ? `${kindOf(id)} ${id} is in a pool of this node that is not open, or has another disk: open that pool, delete that ${kindOf(id)}, or choose another name for the new one.`
         : `${kindOf(id)} ${id} has moved to node ${at}: choose another name for the new one.`,
     );
   }

@@ -219,6 +219,16 @@ export class Moves implements PoolMoves {
     await this.#parts.generations.arrived(id, await this.#markOf(id));
   }
 
+  async noteDeleted(id: SnapshotId | VolumeId): Promise<void> {
+    const { generations } = this.#parts;
+    const { at, deleted, generation } = await generations.noted(id);
+    // Another node may have it. Older copies stay older ones.
+    if (generation === 0 || at !== undefined || deleted !== undefined) return;
+    // A volume may be wanted after all.
+    const later = isVolumeId(id) ? generation : generation + 1;
+    await step('move/generation', () => generations.writeDeleted(id, later, new Date().toISOString()));
+  }
+
   async requireNotPast(id: SnapshotId | VolumeId, { generation }: CopyMark): Promise<void> {
     const { generations, name } = this.#parts;
     const noted = await generations.noted(id);

@@ -205,8 +205,9 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     const ids: SnapshotId[] = [];
     for (const [id, { createdAt }] of this.#left) {
       // One whose note cannot be read stays.
-      const noted = await this.#parts.generations.noted(id).catch(() => undefined);
-      if (this.isLeft(id) && noted?.deleted === createdAt) ids.push(id);
+      const { deleted = '' } = (await this.#parts.generations.noted(id).catch(() => undefined)) ?? {};
+      // The time of the deletion is all that is known of one that no pool had.
+      if (this.isLeft(id) && createdAt <= deleted) ids.push(id);
     }
     return ids;
   }
