@@ -144,6 +144,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
     },
 
     async restore({ disclaimed, id, laterThan, lostNode, lostPool, words }, call) {
+      await refuseWaiting(mover, id);
       const deadline = deadlineOf(call.deadline);
       const word = { lostNode, disclaimed, laterThan, words, deadline };
       const out = lostNode === undefined ? undefined : await outOfTrash({ mover, pools }, id);
@@ -287,6 +288,22 @@ async function requireTrashed(pools: Pools, id: VolumeId): Promise<TrashedHere> 
   const [closed] = closedPools(pools);
   if (closed !== undefined) throw closed;
   throw new NotFound(`There is no volume ${id} in the trash of this node: see holdfast trash.`);
+}
+
+/**
+ * Refuses a copy in the trash while all of another one waits on this node, whose first end is lost: it may be a later one, and none of the two
+ * goes unasked.
+ * @throws FailedPrecondition
+ */
+async function refuseWaiting(mover: Mover | undefined, id: VolumeId): Promise<void> {
+  const move = await mover?.wholeMove(id);
+  if (move === undefined) return;
+  const { from, node, to } = move;
+  const [lost, ended] =
+    node === undefined ? [`--pool-is-lost ${from}`, ''] : [`--node-is-lost ${node}`, ` --node-is-lost ${node}`];
+  throw new FailedPrecondition(
+    `all of a copy of volume ${id} waits in pool ${to}, which may be a later one than that in the trash. If what it comes from is lost, it becomes the volume: holdfast move finish ${id} ${lost}. To remove it instead: holdfast move cancel ${id}${ended} --even-so.`,
+  );
 }
 
 /** The copy of a volume that has moved away is older than one that a pool which is not open may have, in its trash too. @throws Unavailable */

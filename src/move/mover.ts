@@ -335,6 +335,17 @@ export class Mover {
     return this.#runs.get(id)?.job ?? this.#left.get(id);
   }
 
+  /**
+   * The move by which all of a copy has come to this node that is not the volume yet, and can become it (`finish`); undefined: there is none.
+   * @throws Unavailable while the driver starts
+   */
+  async wholeMove(id: VolumeId): Promise<MoveJob | undefined> {
+    this.#requireReady();
+    const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
+    if (job?.whole === undefined || job.state === 'done' || job.state === 'cancelled') return undefined;
+    return (await this.#rests.isWhole(job)) ? job : undefined;
+  }
+
   /** The controller has connected this node with that one: moves that wait for it are tried again. */
   connected(node: string): void {
     for (const { isUnconnected, job, wake } of this.#runs.values()) {

@@ -184,8 +184,11 @@ async function changeByPlugin(scene: PluginScene, looker: User): Promise<void> {
     assert.match(none.stderr, /there is no volume 'none' in the trash of any node/);
   });
   const id = `vol-${'a'.repeat(26)}`;
-  const lost = await operator(['holdfast', 'trash', 'restore', id, '--node', 'node-b', '--node-is-lost', 'node-a']);
-  assert.match(lost.stderr, /Node node-a is not known to be lost: kubectl holdfast forget-node node-a comes first/);
+  for (const word of [[], ['--even-so']]) {
+    const restore = ['holdfast', 'trash', 'restore', id, '--node', 'node-b', '--node-is-lost', 'node-a'];
+    const lost = await operator([...restore, ...word]);
+    assert.match(lost.stderr, /Node node-a is not known to be lost: kubectl holdfast forget-node node-a comes first/);
+  }
   const linked = await operator(['holdfast', 'forget-node', 'node-a']);
   assert.match(linked.stderr, /Node node-a has a link to the controller/);
   const listed = await operator(['holdfast', 'forget-node', 'node-c', '--dry-run', '--json']);

@@ -555,7 +555,9 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], beforeCancel: async () => undefined, copyAt: async () => copies.shift() },
+            ...{ list: () => [], beforeCancel: async () => undefined },
+            copyAt: async (node: string) =>
+              node === 'a' ? copies.shift() : { generation: 0, isVolume: false, isHere: false },
           } as unknown as FleetMoves,
           sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
         },
@@ -852,7 +854,9 @@ describe('a note that a volume may have been taken back', () => {
       changeFleet(
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
-          moves: { list: () => [] } as unknown as FleetMoves,
+          moves: {
+            ...{ list: () => [], copyAt: async () => ({ generation: 0, isVolume: false, isHere: false }) },
+          } as unknown as FleetMoves,
           sessions: { get: () => ({ calls: { call: () => Promise.reject(sent) } }) } as unknown as Sessions,
         },
         { ...usual, change: 'restore', node, volume: volumeId },

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, rmSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
+import { readUnderBy } from '../../src/move/moving.ts';
+import type { Pool } from '../../src/pool/pool.ts';
 import type { Pools } from '../../src/pool/pools.ts';
 import { CommitOrder } from '../../src/pool/records/commit-order.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
@@ -10,8 +12,9 @@ import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf, digestOf, write } from './devices.ts';
-import { call, id, mib, Node, sized } from './following-node.ts';
-import { movesOf } from './two-pools.ts';
+import { call, id, mib, Node, sized, spec } from './following-node.ts';
+import { Broker, blockSpec, MovingNode, order } from './two-nodes.ts';
+import { movesOf, refuseVolumes } from './two-pools.ts';
 
 /* Copies that their volume has left lie in the trash, some of them on disks that came back as they were before the move. */
 
@@ -26,7 +29,7 @@ async function written(node: { readonly pools: Pools }, volume: VolumeId): Promi
   return digestOf(shown.devicePath);
 }
 
-function adminOf({ mover, objects, pools }: Node) {
+function adminOf({ mover, objects, pools }: MovingNode | Node) {
   return adminService({ nodeId: 'node', pools, objects, mover });
 }
 
@@ -111,4 +114,86 @@ test('a copy whose way to the trash has failed at its sync keeps its space for i
   assert.equal((await one.trash()).length, 1);
   await assert.rejects(one.create(large), { name: 'ResourceExhausted' });
   assert.equal((await one.trash()).length, 1);
+});
+
+describe('an earlier copy in the trash, while all of a later one waits', () => {
+  const isWhole = async (pool: Pool) => readUnderBy(await movesOf(pool).comingNote(id)) !== undefined;
+
+  /** Pool three has the first copy in its trash; pool one, which is lost, has handed the volume over to pool two, where all of it waits. */
+  async function waitingInPool(scratch: Scratch): Promise<{ readonly first: string; readonly latest: string }> {
+    await using node = await Node.open(scratch, [sized('one'), sized('two'), sized('three')]);
+    const [one, two] = [node.pools.get('one'), node.pools.get('two')];
+    await node.pools.get('three').create(spec);
+    const first = await written(node, id);
+    await node.mover.start(id, 'one', undefined);
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    const latest = await written(node, id);
+    refuseVolumes(two);
+    await node.mover.start(id, 'two', undefined);
+    await eventually(async () => assert.equal((await movesOf(one).stateOf(id)).why, 'given'));
+    assert.ok(await isWhole(two));
+    return { first, latest };
+  }
+
+  const refused = {
+    name: 'FailedPrecondition',
+    message:
+      /all of a copy of volume .* waits in pool two.* move finish .* --pool-is-lost one.* move cancel .* --even-so/,
+  };
+
+  for (const disk of ['there', 'out of the configuration'] as const) {
+    test(`in another pool, whose disk is ${disk}: the word that the pool is lost is refused, and the later copy becomes it`, async () => {
+      using scratch = new Scratch('trashed');
+      const { latest } = await waitingInPool(scratch);
+      {
+        await using node = await Node.open(scratch, [...(disk === 'there' ? [sized('two')] : []), sized('three')]);
+        for (const lostPool of [undefined, 'one']) {
+          await assert.rejects(adminOf(node).restore({ id, lostPool }, call), refused);
+        }
+        assert.equal(await node.pools.find(id), undefined);
+      }
+      await using node = await Node.open(scratch, [sized('two'), sized('three')]);
+      assert.equal((await node.mover.finish(id, { lostPool: 'one' })).state, 'done');
+      await using shown = await deviceOf(node, id);
+      assert.equal(await digestOf(shown.devicePath), latest);
+    });
+  }
+
+  test('in another pool, which has an empty disk by now: it is restored, as nothing waits any more', async () => {
+    using scratch = new Scratch('trashed');
+    const { first } = await waitingInPool(scratch);
+    rmSync(scratch.join('two.img'));
+    rmSync(scratch.join('data/pools/two.id'));
+    await using node = await Node.open(scratch, [sized('two'), sized('three')]);
+    await adminOf(node).restore({ id, lostPool: 'one' }, call);
+    await using shown = await deviceOf(node, id);
+    assert.equal(await digestOf(shown.devicePath), first);
+  });
+
+  test('from another node: the word that the node is lost is refused, and the later copy becomes it', async () => {
+    using scratch = new Scratch('trashed');
+    const broker = new Broker();
+    const volume = blockSpec.id;
+    const poolNames = ['data', 'other'];
+    let latest: string;
+    {
+      await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await b.pools.get('other').create(blockSpec);
+      await order(b, a, volume);
+      assert.equal((await a.ended(volume)).job.state, 'done');
+      latest = await written(a, volume);
+      refuseVolumes(b.pool);
+      await order(a, b, volume);
+      await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(volume)).why, 'given'));
+    }
+    await using b = await MovingNode.open(scratch, broker, 'b', { poolNames });
+    await assert.rejects(adminOf(b).restore({ id: volume, lostNode: 'a' }, call), {
+      name: 'FailedPrecondition',
+      message: /waits in pool data.* move finish .* --node-is-lost a.* move cancel .* --node-is-lost a --even-so/,
+    });
+    assert.equal((await b.mover.finish(volume, { lostNode: 'a' })).state, 'done');
+    await using shown = await deviceOf(b, volume);
+    assert.equal(await digestOf(shown.devicePath), latest);
+  });
 });

@@ -22,15 +22,7 @@ import { printPurged, printRestored } from '../trash.ts';
 import { forget } from './forget-node.ts';
 import { moveVolume } from './move.ts';
 import { itemShapes } from './shapes.ts';
-import {
-  leftAt,
-  type MeantCopy,
-  meantCopy,
-  requireAlone,
-  requireNoLaterTrashed,
-  takeBack,
-  takeFromLost,
-} from './taking-back.ts';
+import { leftAt, type MeantCopy, meantCopy, requireAlone, takeBack, takeFromLost } from './taking-back.ts';
 
 const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
 const answerType = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
@@ -80,7 +72,8 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     const given = await giveUp(fleet, { id, node, lostNode, evenSo }, signal);
     // A node that is lost hears of nothing.
     if (given !== undefined) return given;
-    return takeFromLost(fleet, { volumeId: id, node, lostNode, ...(await meantCopy(fleet.moves, node, id)) }, order);
+    const copy = await meantCopy(fleet.moves, node, id);
+    return takeFromLost(fleet, { volumeId: id, node, lostNode, evenSo: false, ...copy }, order);
   }
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
@@ -89,7 +82,7 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     return order();
   }
   const { createdAt, generation, otherNode, source } = left;
-  await requireAlone(fleet, { volumeId: id, node: source, otherNode });
+  await requireAlone(fleet, { volumeId: id, node: source, otherNode, generation, evenSo: false });
   if (otherNode === undefined) return order();
   const copy = { volumeId: id, node: source, lostNode: otherNode, generation, createdAt };
   const cancel = async ({ earlier, words }: TakenBack) => {
@@ -144,38 +137,37 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     const note = (await readTakenBack(fleet.api, fleet.place)).get(id);
     const isUnsure = note?.node === node && note.generation === undefined;
     if (!isForSnapshots || isUnsure) {
-      const copy = (await wholeCopy(fleet, { id, node }, signal)) ?? (await meantCopy(fleet.moves, node, id));
-      return takeFromLost(fleet, { volumeId: id, node, lostNode, ...copy }, order);
+      const copy = await comingCopy(fleet, { id, node }, signal);
+      return takeFromLost(fleet, { volumeId: id, node, lostNode, evenSo, ...copy }, order);
     }
     requireLost(fleet.state, lostNode);
     return order({ lostNode });
   }
-  await requireAlone(fleet, { volumeId: id, node });
+  const { leftGeneration: generation } = await comingCopy(fleet, { id, node }, signal);
+  await requireAlone(fleet, { volumeId: id, node, generation, evenSo });
   return order();
 }
 
 async function restoreTrashed(
   fleet: ChangedFleet,
-  { lostNode, lostPool }: ChangeWishes,
+  { evenSo, lostNode, lostPool }: ChangeWishes,
   { id, node }: Found,
 ): Promise<Restored> {
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
   if (lostNode !== undefined) {
     const copy = await meantCopy(fleet.moves, node, id);
-    return takeFromLost(fleet, { volumeId: id, node, lostNode, ...copy }, order);
-  }
-  if (lostPool !== undefined) {
-    const left = await leftAt(fleet.moves, node, id);
-    if (left?.elsewhere !== undefined) {
-      const { createdAt, elsewhere, generation } = left;
-      return restoreWithoutPool(fleet, { createdAt, elsewhere, generation, id, lostPool, node });
-    }
-    if (left !== undefined) await requireNoLaterTrashed(fleet, { volumeId: id, node, generation: left.generation });
+    return takeFromLost(fleet, { volumeId: id, node, lostNode, evenSo, ...copy }, order);
   }
   // Without a word its node restores a volume only if it was deleted there.
-  if (lostPool !== undefined || (await wasTakenElsewhere(fleet, { id, node }))) {
-    await requireAlone(fleet, { volumeId: id, node });
-  } else requireOnlyAt(fleet.state, id, [node]);
+  if (lostPool === undefined && !(await wasTakenElsewhere(fleet, { id, node }))) {
+    requireOnlyAt(fleet.state, id, [node]);
+    return order();
+  }
+  const left = await leftAt(fleet.moves, node, id);
+  if (lostPool !== undefined && left?.elsewhere !== undefined) {
+    return restoreWithoutPool(fleet, { ...left, elsewhere: left.elsewhere, evenSo, id, lostPool, node });
+  }
+  await requireAlone(fleet, { volumeId: id, node, generation: left?.generation, evenSo });
   return order();
 }
 
@@ -185,9 +177,9 @@ async function restoreTrashed(
  */
 async function restoreWithoutPool(
   fleet: ChangedFleet,
-  { createdAt, elsewhere, generation, id, lostPool, node }: GoneElsewhere,
+  { createdAt, elsewhere, evenSo, generation, id, lostPool, node }: GoneElsewhere,
 ): Promise<Restored> {
-  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere });
+  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, generation, evenSo });
   const copy = { volumeId: id, node, lostNode: elsewhere, leftGeneration: generation, createdAt };
   return takeBack(fleet, copy, async ({ earlier, words }) => {
     const disclaimed = await fleet.moves.disclaim(elsewhere, { volumeId: id, generation, source: node, lostPool });
@@ -199,6 +191,7 @@ async function restoreWithoutPool(
 interface GoneElsewhere extends Found, TrashedCopy {
   readonly elsewhere: string;
   readonly lostPool: string;
+  readonly evenSo: boolean;
 }
 
 /** The copy that the end of a move makes the volume again. */
@@ -246,14 +239,23 @@ async function sourceOf(
   return (await comingTo(fleet, found, signal)).find(isMeant)?.fromNode;
 }
 
-/** The copy of a volume that has come to this node as a whole; undefined: none, or a driver that is older does not say which. @throws Unavailable */
-async function wholeCopy(fleet: ChangedFleet, found: Found, signal: AbortSignal): Promise<MeantCopy | undefined> {
-  const [copy] = (await comingTo(fleet, found, signal)).flatMap(({ copyOf }) => copyOf ?? []);
-  return copy && { createdAt: copy.createdAt, leftGeneration: copy.generation };
+/**
+ * The copy of a volume that has come to this node, or to a pool of it, as a whole; or the one that is the volume by now. A driver that is
+ * older does not say which. @throws Unavailable
+ */
+async function comingCopy(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<MeantCopy> {
+  const [copy] = (await movesTo(fleet, { id, node }, signal)).flatMap(({ copyOf }) => copyOf ?? []);
+  if (copy === undefined) return meantCopy(fleet.moves, node, id);
+  return { createdAt: copy.createdAt, leftGeneration: copy.generation };
 }
 
 /** The moves of a volume from other nodes to this one that run, or have failed, as this one says now. @throws Unavailable */
-async function comingTo(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<Moving[]> {
+async function comingTo(fleet: ChangedFleet, found: Found, signal: AbortSignal): Promise<Moving[]> {
+  return (await movesTo(fleet, found, signal)).filter(({ fromNode }) => fromNode !== undefined);
+}
+
+/** The same, with that between pools of it. @throws Unavailable */
+async function movesTo(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<Moving[]> {
   requireThere(fleet.state, node);
   const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
   const { items, missing, problems } = await askFleet(fleet, question, itemShapes.moves);
@@ -262,7 +264,7 @@ async function comingTo(fleet: ChangedFleet, { id, node }: Found, signal: AbortS
   return items
     .map(({ item }) => item)
     .filter(
-      ({ fromNode, id: of, state }) => of === id && fromNode !== undefined && state !== 'done' && state !== 'cancelled',
+      ({ id: of, state, toNode }) => of === id && toNode === undefined && state !== 'done' && state !== 'cancelled',
     );
 }
 

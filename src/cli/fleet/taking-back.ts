@@ -14,17 +14,30 @@ import { FailedPrecondition, HoldfastError } from '../../volume/errors.ts';
 import { fewAtOnce } from '../../volume/flow/few-at-once.ts';
 import { isBehind, type LostNode } from '../../volume/move/rule.ts';
 
-/** Checks that no other node may have the volume that a copy becomes. @throws FailedPrecondition, Unavailable */
-export async function requireAlone(fleet: ChangedFleet, copy: WishedCopy): Promise<void> {
+/** The copy that a word makes the volume. */
+export interface BecomingCopy extends WishedCopy {
+  /** undefined: a driver that is older does not say it, and any other copy may be a later one. */
+  readonly generation: number | undefined;
+  /** The operator's second word: a PersistentVolume is wrong that names a node which has nothing of the volume. */
+  readonly evenSo: boolean;
+}
+
+/**
+ * Checks that no other node may have the volume that a copy becomes, nor a later copy in its trash. Each word by which one becomes it asks this.
+ * @throws FailedPrecondition, Unavailable
+ */
+export async function requireAlone(fleet: ChangedFleet, copy: BecomingCopy): Promise<void> {
   const { api, driverName, moves, state } = fleet;
-  const { volumeId } = copy;
+  const { evenSo, volumeId } = copy;
   const recordedOn: string[] = [];
   for await (const { handle, node } of persistentVolumes(api, driverName)) {
     if (handle === volumeId && node !== undefined) recordedOn.push(node);
   }
   const others = recordedOn.filter((node) => node !== copy.node && node !== copy.otherNode);
   const before = others.length === 0 ? [] : await thoseBefore(fleet, copy, others);
-  requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before });
+  const without = evenSo ? await thoseWithout(fleet, volumeId, others) : [];
+  requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before, without });
+  await requireNoLaterTrashed(fleet, copy);
 }
 
 /**
@@ -60,13 +73,9 @@ export async function meantCopy(moves: ChangedFleet['moves'], node: string, volu
  * Checks that no other node has a later copy in its trash: the volume went there, came back, and the disk that it came to is lost.
  * @throws FailedPrecondition, Unavailable
  */
-export async function requireNoLaterTrashed(
+async function requireNoLaterTrashed(
   { moves, state }: ChangedFleet,
-  {
-    generation,
-    node,
-    volumeId,
-  }: Pick<TrashedCopy, 'generation'> & { readonly node: string; readonly volumeId: string },
+  { generation = 0, node, volumeId }: Pick<BecomingCopy, 'generation' | 'node' | 'volumeId'>,
 ): Promise<void> {
   const others = state.nodes.filter(({ isLinked, name }) => isLinked && name !== node);
   const found = await fewAtOnce(others, async ({ name }) => {
@@ -101,6 +110,23 @@ async function thoseBefore(
   return found;
 }
 
+/** Finds the nodes among these that are there, and have no copy of the volume and no note of one, or that are forgotten. */
+async function thoseWithout(
+  { moves, state }: ChangedFleet,
+  volumeId: string,
+  names: readonly string[],
+): Promise<string[]> {
+  const hasNothing = async (name: string) => {
+    const { isHere, trashed } = await moves.copyAt(name, volumeId);
+    return isHere === false && trashed === undefined && (await moves.noteAt(name, volumeId)).generation === 0;
+  };
+  const found: string[] = [];
+  for (const name of new Set(names)) {
+    if (state.isForgotten(name) || (await hasNothing(name).catch(() => false))) found.push(name);
+  }
+  return found;
+}
+
 /**
  * Has an order carried out by which a copy becomes the volume, as an operator says that the other node is lost. Whether it is, is
  * checked before.
@@ -108,11 +134,11 @@ async function thoseBefore(
  */
 export async function takeFromLost<T>(
   fleet: ChangedFleet,
-  copy: Ends & MeantCopy,
+  { evenSo, ...copy }: Ends & MeantCopy & Pick<BecomingCopy, 'evenSo'>,
   order: (lost: LostNode) => Promise<T>,
 ): Promise<T> {
-  const { lostNode, node, volumeId } = copy;
-  await requireAlone(fleet, { volumeId, node, otherNode: lostNode, isOtherLost: true });
+  const { leftGeneration: generation, lostNode, node, volumeId } = copy;
+  await requireAlone(fleet, { volumeId, node, otherNode: lostNode, isOtherLost: true, generation, evenSo });
   // The copy that was taken back last may be the one on the lost node.
   return takeBack(fleet, copy, ({ earlier, words }) => order({ lostNode, laterThan: earlier?.generation, words }));
 }

@@ -241,13 +241,19 @@ export class FleetMoves {
     // One that moves nothing between nodes has no note.
     if (!this.#addresses.has(node)) return undefined;
     try {
-      const told = decode<wire.NoteTold>(noteType, await this.#send(node, 'ReadNote', { volume_id: id }));
-      return told.node === '' ? undefined : { at: told.node, generation: Number(told.generation) };
+      const { at, generation } = await this.noteAt(node, id);
+      return at === undefined ? undefined : { at, generation };
     } catch (error) {
       // Its driver is older.
       if (isRefusal(error) || (parseSnapshotId(id) !== undefined && isUnknown(error))) return undefined;
       throw error;
     }
+  }
+
+  /** The note of a node about a volume or snapshot. @throws HoldfastError, also if its driver is older */
+  async noteAt(node: string, id: string): Promise<Omit<Noted, 'node'>> {
+    const told = decode<wire.NoteTold>(noteType, await this.#send(node, 'ReadNote', { volume_id: id }));
+    return { generation: Number(told.generation), ...(told.node !== '' && { at: told.node }) };
   }
 
   /** A node that was lost may have an earlier copy: it is used no more. @throws HoldfastError, also while it is in use */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tell } from '../../../test/fleet/support/told-fleet.ts';
 import { volumeIdFor } from '../../volume/id.ts';
+import type { ToldMove } from './fleet-moves.ts';
 import { FleetState } from './fleet-state.ts';
 import { requireNoOther, requireOnlyAt, type VolumeFacts } from './other-copies.ts';
 
@@ -83,8 +84,39 @@ test('a volume is not taken back that moves on to a third node, or is there by i
   requireNoOther(state, fromLost, { ...nothing, moves: [{ node: 'a', moveId: 'm', move }] });
   assert.throws(
     () => requireNoOther(state, fromLost, { ...nothing, recordedOn: ['b', 'd'] }),
-    /may be on node d, which its PersistentVolume names, and which is not there.*move --resume CLAIM/,
+    /may be on node d, which its PersistentVolume names, and which is not there.*move --resume CLAIM.* take --even-so/,
   );
+});
+
+test('a copy that waits as a whole on a third node may be a later one, whether its move runs or has failed', () => {
+  const state = fleet();
+  state.forget(['b']);
+  const startedAt = '2026-01-01T00:00:00Z';
+  const copyOf = { generation: 2, createdAt: startedAt };
+  const whole = { id, from: 'data', to: 'other', copyOf, startedAt };
+  const facts = (move: ToldMove['move'], node = 'c') => ({ ...nothing, moves: [{ node, moveId: 'm', move }] });
+  for (const moveState of ['running', 'failed'] as const) {
+    const told = { ...whole, state: moveState };
+    assert.throws(() => requireNoOther(state, fromLost, facts({ ...told, fromNode: 'b' })), {
+      name: 'FailedPrecondition',
+      message:
+        /waits on node c, .* move finish .* --node c --node-is-lost b makes .* move cancel .* --node c --even-so/,
+    });
+    assert.throws(() => requireNoOther(state, fromLost, facts(told)), /move finish .* --node c --pool-is-lost data /);
+    requireNoOther(state, fromLost, facts(told, 'a'));
+  }
+  requireNoOther(state, fromLost, facts({ ...whole, state: 'done' }));
+  requireNoOther(state, fromLost, facts({ ...whole, copyOf: undefined, state: 'failed' }));
+});
+
+test('a node without anything of a volume stands against no copy, whatever a PersistentVolume names, by the second word', () => {
+  const state = fleet();
+  state.forget(['b']);
+  const recorded = { moves: [], recordedOn: ['c'] };
+  assert.throws(() => requireNoOther(state, fromLost, recorded), /may be on node c/);
+  requireNoOther(state, fromLost, { ...recorded, without: ['c'] });
+  tell(state, 'c', [id]);
+  assert.throws(() => requireNoOther(state, fromLost, { ...recorded, without: ['c'] }), /is on node c by now/);
 });
 
 test('a volume that was taken back counts on another node only once that has no earlier copy', () => {

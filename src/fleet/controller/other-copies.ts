@@ -21,6 +21,8 @@ export interface VolumeFacts {
   readonly recordedOn: readonly string[];
   /** The nodes among them that have handed the wished copy over, as they have noted: the PersistentVolume is behind. */
   readonly before?: readonly string[];
+  /** The nodes among them that have nothing of the volume, nor a note of it, while an operator says that their PersistentVolume is wrong. */
+  readonly without?: readonly string[];
 }
 
 /**
@@ -31,7 +33,7 @@ export interface VolumeFacts {
 export function requireNoOther(
   state: FleetState,
   { isOtherLost = false, node, otherNode, volumeId }: WishedCopy,
-  { before = [], moves, recordedOn }: VolumeFacts,
+  { before = [], moves, recordedOn, without = [] }: VolumeFacts,
 ): void {
   if (isOtherLost && otherNode !== undefined) requireLost(state, otherNode);
   requireOnlyAt(state, volumeId, [node]);
@@ -49,21 +51,36 @@ export function requireNoOther(
     );
   }
   // One that has nothing of the volume may have lost the disk with it.
-  const recorded = recordedOn.find((name) => !ends.includes(name) && !before.includes(name));
+  const recorded = recordedOn.find((name) => ![...ends, ...before, ...without].includes(name));
   if (recorded !== undefined) {
     const why =
       state.node(recorded) === undefined
         ? 'is not there'
         : `does not say that it has handed over the copy on node ${node}`;
     throw new FailedPrecondition(
-      `volume ${volumeId} may be on node ${recorded}, which its PersistentVolume names, and which ${why}. If the PersistentVolume is wrong: kubectl holdfast move --resume CLAIM makes it say where the copy is.`,
+      `volume ${volumeId} may be on node ${recorded}, which its PersistentVolume names, and which ${why}. If a node has the volume, and the PersistentVolume is wrong: kubectl holdfast move --resume CLAIM makes it say where the volume is. If no node has it, nor any disk of node ${recorded}: kubectl holdfast trash restore, and move finish, take --even-so.`,
     );
   }
+  const others = moves.filter((told) => !ends.includes(told.node));
+  const whole = others.find(({ move }) => isWhole(move));
+  if (whole !== undefined) throw waitsWhole(volumeId, whole);
   // One that is away has not said how its move has gone on.
-  const coming = moves.find((told) => !ends.includes(told.node) && told.move.state === 'running');
+  const coming = others.find(({ move }) => move.state === 'running');
   if (coming !== undefined) {
     throw new FailedPrecondition(`volume ${volumeId} moves to node ${coming.node}: cancel that first.`);
   }
+}
+
+/** True if all of a copy has come that is not the volume yet, and can become it without its source. */
+function isWhole({ asOf, copyOf, state }: ToldMove['move']): boolean {
+  return (state === 'running' || state === 'failed') && (asOf !== undefined || copyOf !== undefined);
+}
+
+function waitsWhole(volumeId: string, { node, move: { from, fromNode } }: ToldMove): FailedPrecondition {
+  const lost = fromNode === undefined ? `--pool-is-lost ${from}` : `--node-is-lost ${fromNode}`;
+  return new FailedPrecondition(
+    `all of a copy of volume ${volumeId} waits on node ${node}, which may be a later one: kubectl holdfast move finish ${volumeId} --node ${node} ${lost} makes that the volume; kubectl holdfast move cancel ${volumeId} --node ${node} --even-so removes it.`,
+  );
 }
 
 /** @throws FailedPrecondition, Unavailable unless that node is forgotten, and gets no link any more */

@@ -139,7 +139,7 @@ export function changeWishesOf(change: FleetChange, search: string): ChangeWishe
   if (isForget && volume !== undefined) throw new InvalidArgument('forget-node takes no volume');
   const command = isMove ? 'move' : `${change === 'cancel' || change === 'finish' ? 'move' : 'trash'} ${change}`;
   if (!isForget && volume === undefined) throw new InvalidArgument(`${command} needs a volume`);
-  const takesEvenSo = change === 'finish' || change === 'cancel';
+  const takesEvenSo = change === 'finish' || change === 'cancel' || change === 'restore';
   if (!isForget && [isMove ? 'false' : dryRun, takesEvenSo ? 'false' : evenSo, undo].includes('true')) {
     throw new InvalidArgument(`${command} takes neither --dry-run nor --even-so nor --undo`);
   }

@@ -2,6 +2,11 @@ import type { Mutant } from '../mutant.ts';
 
 const trashed = { killer: 'test/move/trashed-earlier.test.ts' } as const;
 
+const others = {
+  file: 'src/fleet/controller/other-copies.ts',
+  killer: 'src/fleet/controller/other-copies.test.ts',
+} as const;
+
 /** A copy that its volume has left becomes the volume by a word only, wherever it lies, and goes not before its time. */
 export const leftCopyMutants: readonly Mutant[] = [
   {
@@ -27,5 +32,44 @@ export const leftCopyMutants: readonly Mutant[] = [
     replacement: 'await removeMoved(undefined, id, () => pool.release(id, to));',
     killer: 'test/move/released.test.ts',
     only: 'leaves no copy that is the volume then',
+  },
+  {
+    name: 'no earlier copy becomes the volume, by any word, while a third node has a later one in its trash',
+    file: 'src/cli/fleet/taking-back.ts',
+    text: '  await requireNoLaterTrashed(fleet, copy);\n',
+    replacement: '',
+    killer: 'test/fleet/later-copies.test.ts',
+    only: 'a later one in its trash: the pool is lost',
+  },
+  {
+    name: 'a copy that waits as a whole on a third node may be a later one',
+    ...others,
+    text: '  if (whole !== undefined) throw waitsWhole(volumeId, whole);\n',
+    replacement: '',
+    only: 'waits as a whole on a third node',
+  },
+  {
+    name: 'a node with a note of the volume is not without it, whatever the operator says',
+    file: 'src/cli/fleet/taking-back.ts',
+    text: ' && (await moves.noteAt(name, volumeId)).generation === 0;',
+    replacement: ';',
+    killer: 'test/fleet/later-copies.test.ts',
+    only: 'becomes it, by a second word',
+  },
+  {
+    name: 'no copy is restored while all of a later one waits on its node',
+    ...trashed,
+    file: 'src/admin/service.ts',
+    text: '      await refuseWaiting(mover, id);\n',
+    replacement: '',
+    only: 'while all of a later one waits',
+  },
+  {
+    name: 'a whole copy that was on a disk which is an empty one by now does not wait any more',
+    ...trashed,
+    file: 'src/move/mover.ts',
+    text: 'return (await this.#rests.isWhole(job)) ? job : undefined;',
+    replacement: 'return job;',
+    only: 'which has an empty disk by now',
   },
 ];

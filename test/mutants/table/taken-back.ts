@@ -159,7 +159,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy is restored without the disk of another node only if no node has the volume',
     file: 'src/cli/fleet/change.ts',
-    text: '  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere });\n',
+    text: '  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, generation, evenSo });\n',
     replacement: '',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'gives it up, so that it is restored',
@@ -184,15 +184,15 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a PersistentVolume that is behind stands against no copy',
     ...others,
-    text: '!ends.includes(name) && !before.includes(name)',
-    replacement: '!ends.includes(name)',
+    text: '![...ends, ...before, ...without].includes(name)',
+    replacement: '![...ends, ...without].includes(name)',
     only: 'is only behind',
   },
   {
     name: 'a PersistentVolume names a node that may have had the volume on a disk which is lost',
     ...others,
-    text: '!ends.includes(name) && !before.includes(name)',
-    replacement: '!ends.includes(name) && state.node(name) === undefined',
+    text: '![...ends, ...before, ...without].includes(name)',
+    replacement: '![...ends, ...before].includes(name) && state.node(name) === undefined',
     only: 'is only behind',
   },
   {
@@ -250,14 +250,6 @@ export const takenBackMutants: readonly Mutant[] = [
     replacement: '',
     killer: 'test/move/snapshots-opening.test.ts',
     only: 'are the snapshots again after a cancel',
-  },
-  {
-    name: 'no earlier copy is restored by the word that a pool is lost while another node has a later one in its trash',
-    file: 'src/cli/fleet/change.ts',
-    text: 'if (left !== undefined) await requireNoLaterTrashed(',
-    replacement: 'if (left === null) await requireNoLaterTrashed(',
-    killer: 'test/fleet/taken-back.test.ts',
-    only: 'is not made by the word that a pool is lost while',
   },
   {
     name: 'a node that has noted that the volume has come gives nothing up without a second word',
@@ -381,7 +373,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that was handed over is the volume again only if no third node may have it',
     ...cancel,
-    text: '  await requireAlone(fleet, { volumeId: id, node: source, otherNode });\n',
+    text: '  await requireAlone(fleet, { volumeId: id, node: source, otherNode, generation, evenSo: false });\n',
     replacement: '',
     only: 'is refused while any node is away',
   },
@@ -425,8 +417,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that has come from a node that is lost is compared with one that was taken back',
     file: 'src/cli/fleet/change.ts',
-    text: '(await wholeCopy(fleet, { id, node }, signal)) ?? (await meantCopy(fleet.moves, node, id));',
-    replacement: 'await meantCopy(fleet.moves, node, id);',
+    text: '      const copy = await comingCopy(fleet, { id, node }, signal);\n',
+    replacement: '      const copy = await meantCopy(fleet.moves, node, id);\n',
     killer: 'test/fleet/taken-back.test.ts',
     only: 'stands against the copy that has come',
   },
