@@ -73,6 +73,17 @@ esac
 exec ${kubectl} "$@"
 `;
 
+/** Gives no PersistentVolume its policy back before it may. */
+const keepingBack = (directory: string, kubectl: string) => `#!/bin/sh
+case "$*" in
+  *'"persistentVolumeReclaimPolicy":"Delete"'*)
+    : >"${directory}/kept-back"
+    until [ -e "${directory}/let-on" ]; do sleep 0.1; done
+    ;;
+esac
+exec ${kubectl} "$@"
+`;
+
 const moveId = '6d3b6f2e-8a53-4a51-9d86-0c3f8f6f7f11';
 const controller = (directory: string) => `#!/bin/sh
 cat >/dev/null
@@ -277,6 +288,39 @@ describe('kubectl holdfast move', () => {
     assert.deepEqual(
       (await placesOf('twice')).map(({ name, node, policy }) => [name, node, policy]),
       [['pv-twice-moved-1', 'node-b', 'Delete']],
+    );
+  });
+
+  test('gives no PersistentVolume the policy Delete back whose claim another terminal has begun to move on', async () => {
+    await created('back');
+    plays('node-b', 'done - node-b');
+    const slow = scratch.join('kubectl-keeping-back');
+    writeFileSync(slow, keepingBack(scratch.path, `${programs}/kubectl`));
+    chmodSync(slow, 0o755);
+    const first = type(['--resume', 'default/back'], 120, slow);
+    await releases('back');
+    await eventually(() => assert.ok(existsSync(scratch.join('kept-back'))), 60_000);
+    // Back to the first node: the claim is being deleted when this is cut short.
+    plays('node-a', 'done - node-a');
+    const second = await type(['--resume', 'default/back'], 15);
+    assert.equal(second.status, 124, second.stderr);
+    const claim = await server.kubectl.run(['get', 'pvc', 'back', '-o', 'jsonpath={.metadata.deletionTimestamp}']);
+    assert.notEqual(claim, '');
+    writeFileSync(scratch.join('let-on'), '');
+    assert.equal((await first).status, 0);
+    assert.deepEqual(
+      (await placesOf('back')).map(({ name, policy }) => [name, policy]),
+      [
+        ['pv-back-moved-1', 'Retain'],
+        ['pv-back-moved-2', 'Retain'],
+      ],
+    );
+    await releases('back');
+    const { status, stderr } = await type(['--resume', 'default/back']);
+    assert.equal(status, 0, stderr);
+    assert.deepEqual(
+      (await placesOf('back')).map(({ name, node, policy }) => [name, node, policy]),
+      [['pv-back-moved-2', 'node-a', 'Delete']],
     );
   });
 
