@@ -37,8 +37,9 @@ type Listed = Readonly<Record<string, readonly string[]>>;
 function listing(ids: readonly string[]) {
   const items = ids.map((id) => JSON.stringify({ ...listedVolume, id }));
   return {
-    async *stream() {
-      yield encode(contract.lookupType('holdfast.fleet.v1.LookPart'), { items });
+    async *stream({ request }: { readonly request: Buffer }) {
+      const { list } = decode<wire.LookRequest>(contract.lookupType('holdfast.fleet.v1.LookRequest'), request);
+      yield encode(contract.lookupType('holdfast.fleet.v1.LookPart'), { items: list === 'volumes' ? items : [] });
     },
   };
 }

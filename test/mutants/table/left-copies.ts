@@ -7,6 +7,12 @@ const others = {
   killer: 'src/fleet/controller/other-copies.test.ts',
 } as const;
 
+const plugin = {
+  file: 'deploy/kubectl/kubectl-holdfast',
+  killer: 'test/deploy/kubectl-move.test.ts',
+  only: 'whose claim another terminal has begun to move on',
+} as const;
+
 /** A copy that its volume has left becomes the volume by a word only, wherever it lies, and goes not before its time. */
 export const leftCopyMutants: readonly Mutant[] = [
   {
@@ -71,5 +77,17 @@ export const leftCopyMutants: readonly Mutant[] = [
     text: 'return (await this.#rests.isWhole(job)) ? job : undefined;',
     replacement: 'return job;',
     only: 'which has an empty disk by now',
+  },
+  {
+    name: 'a PersistentVolume whose claim another terminal moves on stays with the policy Retain',
+    ...plugin,
+    text: "      *' yes '*) return 0 ;;\n",
+    replacement: '',
+  },
+  {
+    name: 'a PersistentVolume gets its policy back only as it was seen',
+    ...plugin,
+    text: '{\\"resourceVersion\\":',
+    replacement: '{\\"ignored\\":',
   },
 ];
