@@ -17,7 +17,7 @@ import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, t
 import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
-import { type PeerOrder, type Peers, planMs, requirePeers, snapshotsAt } from './peers.ts';
+import { type PeerMove, type PeerOrder, type Peers, planMs, requirePeers, snapshotsAt } from './peers.ts';
 import { type MovePlan, Planner } from './planner.ts';
 import { Rests } from './rests.ts';
 import { Sickness } from './sickness.ts';
@@ -291,19 +291,25 @@ export class Mover {
       // Its source notes that it has begun, so that the move goes on after a restart of either of them.
       const sight = await requirePeers(peers).source({ id, moveId, node }, AbortSignal.timeout(planMs)).look();
       const before = this.#ended.get(id);
-      if (before?.state === 'failed' && before.moveId !== moveId) await this.#rests.discard(before);
-      else if (before?.state === 'failed' && before.to !== plan.to) {
-        if (sight?.state.why === 'given') throw handedOverTo(before);
-        await this.#rests.discardHere(before);
-      }
+      const isSame = before?.state === 'failed' && before.moveId === moveId && before.to === plan.to;
+      if (before?.state === 'failed' && !isSame) await this.#replace(before, order, sight);
       const from = { id, from: plan.from, to: plan.to, node, ticket, startedAt: new Date().toISOString() };
       const limit = limitBytesPerSecond === undefined ? {} : { limitBytesPerSecond };
       // The copy that has come is the same one.
-      const isSame = before?.state === 'failed' && before.moveId === moveId && before.to === plan.to;
       const whole = isSame ? { whole: before.whole } : {};
       const following = withSnapshots === true ? { withSnapshots } : {};
       return this.#launch(plan, { moveId, ...from, ...limit, ...whole, ...following, state: 'running' });
     });
+  }
+
+  /** Removes what a failed move has left, before another order takes its place. @throws FailedPrecondition if it may be the last copy */
+  async #replace(before: MoveJob, { moveId, node }: PeerMove, sight: SourceSight | undefined): Promise<void> {
+    const why = sight?.state.why;
+    if (before.moveId === moveId && why === 'given') throw handedOverTo(before);
+    const isThere = before.node === node && sight !== undefined && (why === undefined || why === 'closed');
+    if (!isThere) await this.#undo.requireNotLast(before);
+    if (before.moveId === moveId) await this.#rests.discardHere(before);
+    else await this.#rests.discard(before);
   }
 
   /** Waits some seconds for a volume that is about to come: a caller that was refused asks again only seconds later. */

@@ -224,8 +224,11 @@ export class Moving {
     }
     await incoming[Symbol.asyncDispose]();
     if (incoming.isNew) await this.#to.discard(id);
+    const { node, title } = this.#source;
+    const order = node === undefined ? 'holdfast move cancel' : 'kubectl holdfast move cancel';
+    const second = node === undefined ? '' : '; with --even-so, if this node has noted that the volume had come';
     throw new ArrivedAndGone(
-      `volume ${id} was handed over to pool ${this.#target.name}, which has no copy of it any more: it was deleted there, or the disk was lost. Nothing was copied again. holdfast move cancel ${id} makes the copy in ${this.#source.title} the volume again, as it was when it was handed over.`,
+      `volume ${id} was handed over to pool ${this.#target.name}, which has no copy of it any more: it was deleted there, or the disk was lost. Nothing was copied again. ${order} ${id} makes the copy in ${title} the volume again, as it was when it was handed over${second}.`,
     );
   }
 

@@ -101,9 +101,11 @@ export class Rests {
     await this.discardHere(job);
     if (!this.isSourceKnown(job)) return;
     if (job.node === undefined) return removeSnapshots(pools.get(job.from), job);
-    const source = this.sourceOf(job, AbortSignal.timeout(planMs));
-    // Another node removes them alone, later.
-    await source.removeSnapshots().catch(() => undefined);
+    try {
+      await this.sourceOf(job, AbortSignal.timeout(planMs)).removeSnapshots();
+    } catch {
+      // Another node removes them alone, later.
+    }
   }
 
   /** The space that a failed move has left where the volume went; undefined: none, or it is not known now. */
@@ -148,11 +150,11 @@ export class Rests {
     return !(await this.mayBeLast(job));
   }
 
-  /** True if the part that has come to another pool of this node may be the last copy, as the first pool has the volume no more. */
+  /** True if the part that has come may be the last copy, as the first pool, or node, has the volume no more. */
   async mayBeLast(job: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    const { id, to } = job;
-    if (!this.isSourceKnown(job) || !pools.isOpen(to)) return this.isWhole(job);
+    const { id, node, to } = job;
+    if (node !== undefined || !this.isSourceKnown(job) || !pools.isOpen(to)) return this.isWhole(job);
     return mayBeHandedOver(movesOf(pools.get(to)), id);
   }
 
@@ -186,16 +188,13 @@ export class Rests {
 
   /**
    * True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. The job's
-   * note says it of a pool that is not open.
+   * note says it of a pool that is not open, or has another disk.
    */
   async isWhole({ id, to, whole }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    return pools.isOpen(to) ? isWholeIn(movesOf(pools.get(to)), id) : whole !== undefined;
+    const note = pools.isOpen(to) ? await movesOf(pools.get(to)).comingNote(id) : undefined;
+    return note === undefined ? whole !== undefined : readUnderBy(note) !== undefined;
   }
-}
-
-async function isWholeIn(moves: PoolMoves, id: VolumeId): Promise<boolean> {
-  return readUnderBy(await moves.comingNote(id)) !== undefined;
 }
 
 /**
@@ -203,5 +202,5 @@ async function isWholeIn(moves: PoolMoves, id: VolumeId): Promise<boolean> {
  * note of an earlier hand-over stays, and a part can never become the volume.
  */
 export async function mayBeHandedOver(moves: PoolMoves, id: VolumeId): Promise<boolean> {
-  return (await moves.wasHandedOver(id)) && (await isWholeIn(moves, id));
+  return (await moves.wasHandedOver(id)) && readUnderBy(await moves.comingNote(id)) !== undefined;
 }

@@ -37,6 +37,14 @@ export class Undo {
     this.#options = options;
   }
 
+  /**
+   * Before the part of a volume that has come is removed, as its first pool, or node, has not the volume.
+   * @throws FailedPrecondition: it may be the last copy
+   */
+  async requireNotLast(job: MoveJob): Promise<void> {
+    if (await this.#options.rests.mayBeLast(job)) throw lastCopy(job);
+  }
+
   /** A move between two pools of this node. @throws FailedPrecondition if it has arrived, or the part that has come may be the last copy */
   async withinNode(job: MoveJob, { isEvenSo }: Pick<Cancelling, 'isEvenSo'>): Promise<void> {
     const { objects, pools, rests } = this.#options;
@@ -45,7 +53,7 @@ export class Undo {
     await objects.claim([{ object: id }], 'the end of a move', async () => {
       const state = source && (await source.find(id)) && (await movesOf(source).stateOf(id));
       if (state === undefined && (await pools.find(id)) !== undefined) throw arrived(job);
-      if (state === undefined && (await rests.mayBeLast(job))) throw lastCopy(job);
+      if (state === undefined) await this.requireNotLast(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
       const isEarlier = state?.why === 'old' && (await this.#isOnlyCopy(job));
       if (isEarlier && !isEvenSo && (await rests.isWhole(job))) throw laterCopy(job);
@@ -83,14 +91,14 @@ export class Undo {
     node: string,
     { isNodeLost, order }: { readonly order: Cancelling; readonly isNodeLost: boolean },
   ): Promise<void> {
-    const { objects, pools, rests } = this.#options;
+    const { objects, pools } = this.#options;
     const { id, to } = job;
     await objects.claim([{ object: id }], 'the end of a move', async () => {
       if ((await pools.find(id)) !== undefined) throw arrived(job);
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
       if (isNodeLost || (await this.#ask(job, node, target, order)) === 'unknown') {
-        if (!order.isEvenSo && (await rests.isWhole(job))) throw lastCopy(job);
+        if (!order.isEvenSo) await this.requireNotLast(job);
         // Its caller may order by now that this very copy becomes the volume.
         requireInTime(id, order.deadline);
       }
@@ -204,7 +212,7 @@ export function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable
 function lastCopy({ from, id, node, to }: MoveJob): FailedPrecondition {
   if (node !== undefined) {
     return new FailedPrecondition(
-      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, or has an earlier copy: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node. To remove it instead: the cancel with --even-so.`,
+      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, or has an earlier copy: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node. To remove it instead: cancel that move, with --even-so.`,
     );
   }
   return new FailedPrecondition(

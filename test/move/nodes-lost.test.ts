@@ -445,6 +445,51 @@ describe('a failed move that is ordered again to another pool', () => {
   });
 });
 
+describe('a move from a third node', () => {
+  test('removes no copy that has come from another one as a whole, and may be the last one', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await handedOver(a, b);
+    }
+    const path = scratch.join('data-b', 'moves', `${id}.json`);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"running"', '"failed"'));
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    // An earlier copy was restored there.
+    await using d = await MovingNode.open(scratch, broker, 'd');
+    await filled(d);
+    await assert.rejects(order(d, b, id), {
+      name: 'FailedPrecondition',
+      message: /node a is lost.* may be the last copy, and stays\. .* move finish .* --even-so\.$/,
+    });
+    assert.ok(readUnderBy(await movesOf(b.pool).comingNote(id)) !== undefined);
+    assert.equal((await b.mover.cancel(id, { lostNode: 'a' }, undefined, true)).state, 'cancelled');
+    await order(d, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+  });
+
+  test('removes a part that has come from another one', async () => {
+    using scratch = new Scratch('nodes');
+    const broker = new Broker();
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await filled(a);
+      await order(a, b, id, 1n << 20n);
+      await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 0n));
+    }
+    const path = scratch.join('data-b', 'moves', `${id}.json`);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"running"', '"failed"'));
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await using d = await MovingNode.open(scratch, broker, 'd');
+    await filled(d);
+    await order(d, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+  });
+});
+
 describe('a move whose target has no pool for it any more, between hand-over and commit', () => {
   test('is cancelled once that pool is out of the configuration, and ordered to another one', async () => {
     using scratch = new Scratch('nodes');

@@ -198,7 +198,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a cancel removes no copy that may be the last one without a second word',
     file: 'src/move/undo.ts',
-    text: 'if (!order.isEvenSo && (await rests.isWhole(job))) throw lastCopy(job);',
+    text: 'if (!order.isEvenSo) await this.requireNotLast(job);',
     replacement: '',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'because the first node is lost removes no copy',
@@ -238,8 +238,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a whole copy in a pool that is not open counts as one',
     file: 'src/move/rests.ts',
-    text: ' : whole !== undefined;',
-    replacement: ' : false;',
+    text: 'return note === undefined ? whole !== undefined : ',
+    replacement: 'return note === undefined ? false : ',
     killer: 'test/move/old-disk.test.ts',
     only: 'stays while its pool is out',
   },
