@@ -15,7 +15,7 @@ interface CopiesOptions extends Pick<MoverOptions, 'isStaged' | 'objects' | 'pee
   /** The last move of a volume to this node, or between its pools. */
   readonly lastJobOf: (id: VolumeId) => MoveJob | undefined;
   /** Ends the move of a volume that has gone on at another node. */
-  readonly endMove: (id: VolumeId, node: string) => Promise<void>;
+  readonly endMove: (id: VolumeId, by: LaterCopy) => Promise<void>;
   /** @throws Unavailable while the driver starts */
   readonly requireReady: () => void;
 }
@@ -141,7 +141,7 @@ export class Copies {
       this.#options.requireReady();
       const copies = await copiesIn(pools, id);
       // Before the copy goes: the controller asks the node that says that the volume has come to it.
-      if (copies.some(({ state }) => state.mark.generation < by.generation)) await this.#options.endMove(id, by.node);
+      if (copies.some(({ state }) => state.mark.generation < by.generation)) await this.#options.endMove(id, by);
       const isOutdated = await objects.claim([{ object: id }], 'the end of a move', async () => {
         let is = false;
         for (const { pool } of copies) if (await movesOf(pool).outdate(id, by)) is = true;
@@ -189,6 +189,13 @@ export interface CopyIn {
 /** The copies of a volume in the open pools of a node. */
 export async function copiesIn(pools: Pools, id: VolumeId): Promise<CopyIn[]> {
   return statesIn(await poolsWith(pools, id), id);
+}
+
+/** True if an open pool has the volume, not an earlier copy of it alone. One in a pool whose volumes do not move is no copy. */
+export async function hasVolume(pools: Pools, id: VolumeId): Promise<boolean> {
+  if ((await pools.find(id)) === undefined) return false;
+  const copies = await copiesIn(pools, id);
+  return copies.length === 0 || copies.some(({ state: { why } }) => why === undefined || why === 'closed');
 }
 
 /** The copies in these pools, each of which has one. */

@@ -1,7 +1,7 @@
 import { isOfMove } from '../pool/catalog/move-mark.ts';
 import type { Pools } from '../pool/pools.ts';
 import { AlreadyExists, FailedPrecondition } from '../volume/errors.ts';
-import { wasCommitted } from '../volume/move/rule.ts';
+import { mayBeLast, wasCommitted } from '../volume/move/rule.ts';
 import { copiesIn, requireOpen } from './copies.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
@@ -26,7 +26,7 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
   for (const { pool, state } of await copiesIn(pools, id)) {
     const isSource = lost === undefined && pool.name === from;
     // Its disk is as it was before the hand-over: the volume is lost there.
-    if (isSource && state.why === 'old') continue;
+    if (state.why === 'old' || (isSource && mayBeLast(whole?.fenceId, state))) continue;
     throw new AlreadyExists(
       isSource
         ? `volume ${id} is not finished: pool ${from} has its copy, and is not lost. The move goes on from there; if it has failed, order it again (holdfast move status ${id}).`

@@ -7,7 +7,7 @@ import { UntilDone } from '../volume/flow/until-done.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { type MoveJob, turnOf } from './job.ts';
-import { mayBeHandedOver } from './rests.ts';
+import { readUnderIn } from './rests.ts';
 import { movesOf, patiently } from './source.ts';
 
 export interface LeftVolumesOptions {
@@ -90,6 +90,9 @@ export class LeftVolumes {
     if (isRunning || (await pool.find(id)) !== undefined) return false;
     const last = job?.to === pool.name ? job : undefined;
     if (last?.state === 'cancelled') return true;
+    const isWhole = (await readUnderIn(movesOf(pool), id)) !== undefined;
+    // The volume has come, and the disk is as it was before that: no order resumes that part.
+    if (!isWhole && last?.state === 'done') return true;
     for (const other of pools.all()) {
       const record = await other.find(id);
       if (record === undefined) continue;
@@ -98,7 +101,7 @@ export class LeftVolumes {
       return last?.state !== 'failed' || isLaterThan(record, last);
     }
     if (last?.state !== 'failed' || last.node !== undefined || !pools.names().includes(last.from)) return false;
-    return pools.areAllOpen() && !(await mayBeHandedOver(movesOf(pool), id));
+    return pools.areAllOpen() && !isWhole;
   }
 }
 

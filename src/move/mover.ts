@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
-import { VolumeWentOn } from '../pool/moves.ts';
+import { type LaterCopy, VolumeWentOn } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { Aborted, FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
@@ -9,8 +9,9 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
+import { isEarlier } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
-import { Copies, copiesIn, poolsWith, statesIn } from './copies.ts';
+import { Copies, copiesIn, hasVolume, poolsWith, statesIn } from './copies.ts';
 import { finishCopy } from './finish.ts';
 import { type Deadline, deadlineWithin, type LostOrder, type LostPool } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
@@ -155,7 +156,7 @@ export class Mover {
     this.copies = new Copies({
       ...options,
       lastJobOf: (id) => this.#runningJob(id) ?? this.#ended.get(id),
-      endMove: (id, node) => this.#endOutdated(id, node),
+      endMove: (id, by) => this.#endOutdated(id, by),
       requireReady: () => this.#requireReady(),
     });
     const endedJob = (id: VolumeId) => this.#ended.get(id);
@@ -304,10 +305,8 @@ export class Mover {
 
   /** Removes what a failed move has left, before another order takes its place. @throws FailedPrecondition if it may be the last copy */
   async #replace(before: MoveJob, { moveId, node }: PeerMove, sight: SourceSight | undefined): Promise<void> {
-    const why = sight?.state.why;
-    if (before.moveId === moveId && why === 'given') throw handedOverTo(before);
-    const isThere = before.node === node && sight !== undefined && (why === undefined || why === 'closed');
-    if (!isThere) await this.#undo.requireNotLast(before);
+    if (before.moveId === moveId && sight?.state.why === 'given') throw handedOverTo(before);
+    await this.#undo.requireNotLast(before, before.node === node ? sight?.state : undefined);
     if (before.moveId === moveId) await this.#rests.discardHere(before);
     else await this.#rests.discard(before);
   }
@@ -385,7 +384,6 @@ export class Mover {
     const before = this.#ended.get(id);
     const canResume =
       before?.state === 'failed' && before.node === undefined && before.from === plan.from && before.to === to;
-    if (before?.state === 'failed' && !canResume) await this.#rests.discard(before);
     const job: MoveJob = {
       moveId: canResume ? before.moveId : randomUUID(),
       ...{ id, from: plan.from, to, startedAt: new Date().toISOString(), state: 'running' },
@@ -396,6 +394,14 @@ export class Mover {
     if (isThere) {
       const snapshots = await this.#snapshots.launch(job);
       return { plan, sight: { ...sightWithout(endedOf(snapshots)), snapshots } };
+    }
+    if (before?.state === 'failed' && !canResume) {
+      const isSame = before.node === undefined && before.from === plan.from;
+      await this.#undo.requireNotLast(
+        before,
+        isSame ? await movesOf(this.#options.pools.get(plan.from)).stateOf(id) : undefined,
+      );
+      await this.#rests.discard(before);
     }
     return this.#launch(plan, job);
   }
@@ -459,15 +465,15 @@ export class Mover {
     }
     const isNodeLost = lost !== undefined && lost.lostNode === job.node;
     return this.#endByHand(job, 'the move was cancelled.', async () => {
-      if (job.node !== undefined && (await this.#options.pools.find(id)) !== undefined) {
+      const isKnown = job.node !== undefined || !this.#rests.isSourceKnown(job);
+      const isHere = isKnown && (await hasVolume(this.#options.pools, id));
+      if (isHere && job.node !== undefined) {
         // It is here, and its source has not heard of it: the copy there can be used no more.
         if (isNodeLost) return await this.#end(job, 'done', undefined);
         throw arrived(job);
       }
       // It is here, and nothing can hear of that any more.
-      if (!this.#rests.isSourceKnown(job) && (await this.#options.pools.find(id)) !== undefined) {
-        return await this.#end(job, 'done', undefined);
-      }
+      if (isHere) return await this.#end(job, 'done', undefined);
       await (job.node === undefined
         ? this.#undo.withinNode(job, order)
         : this.#undo.fromNode(job, job.node, { order, isNodeLost }));
@@ -649,8 +655,11 @@ export class Mover {
   }
 
   /** The copy that this move made was given up by its source. */
-  async #endOutdated(id: VolumeId, node: string): Promise<void> {
+  async #endOutdated(id: VolumeId, { generation, node }: LaterCopy): Promise<void> {
     const run = this.#runs.get(id);
+    const { whole } = run?.job ?? this.#ended.get(id) ?? {};
+    // It brings a later copy: that word is of an earlier time.
+    if (whole !== undefined && whole.generation >= generation) return;
     run?.ending.abort(new Aborted(`the volume went on at node ${node}.`));
     await run?.done;
     const job = run?.job ?? this.#ended.get(id);
@@ -740,11 +749,11 @@ export class Mover {
   }
 
   /** Notes that the fence has ended under which all of a copy was read, once its source says so: the volume may have changed since. */
-  async #noteFence(job: MoveJob, { state: { mark, why } }: SourceSight): Promise<MoveJob> {
+  async #noteFence(job: MoveJob, { state }: SourceSight): Promise<MoveJob> {
     const { whole } = job;
     const isKnown = whole === undefined || whole.fenceEndedAt !== undefined;
     // An earlier copy of the volume says nothing of it.
-    if (isKnown || why === 'old' || mark.fence?.fenceId === whole.fenceId) return job;
+    if (isKnown || isEarlier(state) || state.mark.fence?.fenceId === whole.fenceId) return job;
     const noted = { ...job, whole: { ...whole, fenceEndedAt: new Date().toISOString() } };
     await step('move/whole', () => this.#jobs.write(noted));
     return noted;

@@ -1,6 +1,7 @@
-import type { PoolMoves } from '../pool/moves.ts';
+import type { CopyState, PoolMoves } from '../pool/moves.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
+import { mayBeLast } from '../volume/move/rule.ts';
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { readUnderBy } from './moving.ts';
@@ -46,7 +47,7 @@ export class Rests {
   async #hasPart({ id, to }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
     if (!pools.isOpen(to) || (await pools.get(to).find(id)) !== undefined) return false;
-    return (await movesOf(pools.get(to)).comingBytes(id)) > 0n;
+    return (await movesOf(pools.get(to)).arriving()).includes(id);
   }
 
   /**
@@ -56,7 +57,8 @@ export class Rests {
   async mayBeLeft(job: MoveJob): Promise<boolean | undefined> {
     const { pools } = this.#options;
     const { state, to } = job;
-    if (state === 'done' || !pools.names().includes(to)) return false;
+    if (state === 'done') return false;
+    if (!pools.names().includes(to)) return job.whole === undefined ? false : undefined;
     if (!pools.isOpen(to)) return undefined;
     const hasLeft = await withTimeout(lookMs, this.#hasPart(job)).catch(() => 'late' as const);
     return hasLeft === 'late' ? undefined : hasLeft;
@@ -65,8 +67,9 @@ export class Rests {
   /** Removes what a move that has ended has left, unless it may be the last copy. Never throws. @returns false if a part may stay */
   async removeIfNeedless(job: MoveJob): Promise<boolean> {
     const { log, pools } = this.#options;
-    const { id, state, to } = job;
-    if (state === 'done' || !pools.names().includes(to)) return true;
+    const { id, state, to, whole } = job;
+    if (state === 'done') return true;
+    if (!pools.names().includes(to)) return whole === undefined;
     if (!pools.isOpen(to)) return false;
     try {
       if (!(await this.#hasPart(job))) return true;
@@ -127,10 +130,10 @@ export class Rests {
     // The part that has come may be the last copy.
     if (!this.isSourceKnown(job)) return;
     try {
-      const seen = job.node === undefined ? undefined : await this.lookAtSource(job);
-      const isGone = seen === undefined ? await this.isDeleted(job) : typeof seen === 'string';
+      const seen = await this.lookAtSource(job);
+      const isGone = typeof seen === 'string' && (job.node !== undefined || (await this.isDeleted(job)));
       if (!isGone) return;
-      if (seen === 'unknown' && (await this.isWhole(job))) {
+      if (seen === 'unknown' && (await this.mayBeLast(job, undefined))) {
         log.warn(
           { volume_id: job.id, pool: job.to },
           'the copy of a volume is kept: it has all bytes, and its source none',
@@ -147,15 +150,25 @@ export class Rests {
   async isDeleted(job: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
     if (!pools.isOpen(job.to) || (await pools.find(job.id)) !== undefined) return false;
-    return !(await this.mayBeLast(job));
+    return !(await this.mayBeLast(job, undefined));
   }
 
-  /** True if the part that has come may be the last copy, as the first pool, or node, has the volume no more. */
-  async mayBeLast(job: MoveJob): Promise<boolean> {
+  /**
+   * Asked before anything that has come is removed: true if that may be the last copy. Only an operator's second word removes it then.
+   * @param source the copy at its source; undefined: it has none, or is lost
+   */
+  async mayBeLast(job: MoveJob, source: CopyState | undefined): Promise<boolean> {
+    return mayBeLast(await this.readUnder(job), source);
+  }
+
+  /**
+   * The fence under which all that has come was read; undefined: not all of it has. The job's note says it of a pool that is not open, or
+   * has another disk.
+   */
+  async readUnder({ id, to, whole }: MoveJob): Promise<string | undefined> {
     const { pools } = this.#options;
-    const { id, node, to } = job;
-    if (node !== undefined || !this.isSourceKnown(job) || !pools.isOpen(to)) return this.isWhole(job);
-    return mayBeHandedOver(movesOf(pools.get(to)), id);
+    const note = pools.isOpen(to) ? await movesOf(pools.get(to)).comingNote(id) : undefined;
+    return note === undefined ? whole?.fenceId : readUnderBy(note);
   }
 
   /** A move that was given up while the pool which the volume leaves was not in the configuration leaves nothing there. Never throws. */
@@ -185,22 +198,9 @@ export class Rests {
       throw error;
     }
   }
-
-  /**
-   * True if the copy here has all bytes, and may have been handed over: it is the last copy if its source has lost the volume. The job's
-   * note says it of a pool that is not open, or has another disk.
-   */
-  async isWhole({ id, to, whole }: MoveJob): Promise<boolean> {
-    const { pools } = this.#options;
-    const note = pools.isOpen(to) ? await movesOf(pools.get(to)).comingNote(id) : undefined;
-    return note === undefined ? whole !== undefined : readUnderBy(note) !== undefined;
-  }
 }
 
-/**
- * True if another pool of the node may have handed the volume over to this one, which has all bytes: without that it is the last copy. The
- * note of an earlier hand-over stays, and a part can never become the volume.
- */
-export async function mayBeHandedOver(moves: PoolMoves, id: VolumeId): Promise<boolean> {
-  return (await moves.wasHandedOver(id)) && readUnderBy(await moves.comingNote(id)) !== undefined;
+/** The fence under which all of a copy on its way was read; undefined: not all of it has come. */
+export async function readUnderIn(moves: PoolMoves, id: VolumeId): Promise<string | undefined> {
+  return readUnderBy(await moves.comingNote(id));
 }

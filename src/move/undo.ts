@@ -1,15 +1,14 @@
-import type { PoolMoves } from '../pool/moves.ts';
+import type { CopyState, PoolMoves } from '../pool/moves.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { type CopyMark, hasCome, mayHaveCommitted } from '../volume/move/rule.ts';
-import { type Copies, copiesIn, poolsWith, requireOpen } from './copies.ts';
+import { type CopyMark, hasCome, isEarlier, mayHaveCommitted } from '../volume/move/rule.ts';
+import { type Copies, copiesIn, hasVolume, poolsWith, requireOpen } from './copies.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
-import { readUnderBy } from './moving.ts';
 import { planMs } from './peers.ts';
-import type { Rests } from './rests.ts';
-import { movesOf, removeSnapshots } from './source.ts';
+import { type Rests, readUnderIn } from './rests.ts';
+import { movesOf, removeSnapshots, type SourceSight } from './source.ts';
 
 /** The order to give a move up. */
 export interface Cancelling {
@@ -38,11 +37,13 @@ export class Undo {
   }
 
   /**
-   * Before the part of a volume that has come is removed, as its first pool, or node, has not the volume.
+   * Before anything of a volume that has come is removed without an operator's second word.
+   * @param source the copy at the source of that move, as it is now; undefined: it has none, or is not asked
    * @throws FailedPrecondition: it may be the last copy
    */
-  async requireNotLast(job: MoveJob): Promise<void> {
-    if (await this.#options.rests.mayBeLast(job)) throw lastCopy(job);
+  async requireNotLast(job: MoveJob, source: CopyState | undefined): Promise<void> {
+    if (!(await this.#options.rests.mayBeLast(job, source))) return;
+    throw job.node === undefined && source !== undefined ? laterCopy(job) : lastCopy(job);
   }
 
   /** A move between two pools of this node. @throws FailedPrecondition if it has arrived, or the part that has come may be the last copy */
@@ -52,22 +53,30 @@ export class Undo {
     const source = rests.isSourceKnown(job) ? pools.get(job.from) : undefined;
     await objects.claim([{ object: id }], 'the end of a move', async () => {
       const state = source && (await source.find(id)) && (await movesOf(source).stateOf(id));
-      if (state === undefined && (await pools.find(id)) !== undefined) throw arrived(job);
-      if (state === undefined) await this.requireNotLast(job);
+      if (state === undefined && (await hasVolume(pools, id))) throw arrived(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
-      const isEarlier = state?.why === 'old' && (await this.#isOnlyCopy(job));
-      if (isEarlier && !isEvenSo && (await rests.isWhole(job))) throw laterCopy(job);
-      const isGiven = (state?.why === 'given' && isOurs) || isEarlier;
+      const isOld = state !== undefined && (await this.#isOld(job, state));
+      const isGiven = (state?.why === 'given' && isOurs) || (isOld && (await this.#isOnlyCopy(job)));
       // It may have the volume, unless it is open and has not, or is no pool of this node any more.
-      if ((isGiven && pools.names().includes(job.to)) || pools.isOpen(job.to)) {
-        if ((await pools.get(job.to).find(id)) !== undefined) throw arrived(job);
-        await movesOf(pools.get(job.to)).discard(id);
-      }
-      if (source === undefined) return;
-      if (isGiven) await movesOf(source).takeBack(id);
-      else if (isOurs) await movesOf(source).open(id, moveId);
+      const isTarget = (isGiven && pools.names().includes(job.to)) || pools.isOpen(job.to);
+      const target = isTarget ? pools.get(job.to) : undefined;
+      if ((await target?.find(id)) !== undefined) throw arrived(job);
+      if (!isEvenSo) await this.requireNotLast(job, state);
+      if (!isEvenSo && isOld && isGiven) throw earlierCopy(id, job.from);
+      if (source !== undefined && isGiven) await movesOf(source).takeBack(id);
+      else if (source !== undefined && isOurs) await movesOf(source).open(id, moveId);
+      // The last thing: where the volume cannot be taken back, the copy stays.
+      if (target !== undefined) await movesOf(target).discard(id);
     });
     if (source !== undefined) await removeSnapshots(source, job);
+  }
+
+  /** True if the source has an earlier copy, and not the one that was read to its end and was about to be handed over. */
+  async #isOld(job: MoveJob, state: CopyState): Promise<boolean> {
+    return (
+      isEarlier(state) &&
+      (state.why === 'old' || state.mark.fence?.fenceId !== (await this.#options.rests.readUnder(job)))
+    );
   }
 
   /**
@@ -94,34 +103,46 @@ export class Undo {
     const { objects, pools } = this.#options;
     const { id, to } = job;
     await objects.claim([{ object: id }], 'the end of a move', async () => {
-      if ((await pools.find(id)) !== undefined) throw arrived(job);
+      if (await hasVolume(pools, id)) throw arrived(job);
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
-      if (isNodeLost || (await this.#ask(job, node, target, order)) === 'unknown') {
-        if (!order.isEvenSo) await this.requireNotLast(job);
-        // Its caller may order by now that this very copy becomes the volume.
-        requireInTime(id, order.deadline);
-      }
+      const seen = isNodeLost ? 'unknown' : await this.#look(job, node, order);
+      const state = typeof seen === 'string' ? undefined : seen.state;
+      if (seen !== 'ended' && !order.isEvenSo) await this.requireNotLast(job, state);
+      // Its caller may order by now that this very copy becomes the volume.
+      if (seen === 'unknown') requireInTime(id, order.deadline);
+      if (state !== undefined) await this.#endAtSource(job, node, { target, state, asking: order });
       await target?.discard(id);
     });
   }
 
-  /** @returns 'unknown' if the source knows nothing of the volume, or has an earlier copy of it alone, as on a disk that came back */
-  async #ask(
+  async #look(job: MoveJob, node: string, asking: Cancelling): Promise<SourceSight | 'ended' | 'unknown'> {
+    const { rests } = this.#options;
+    asking.waitsFor = `node ${node} has not said whether it has handed the volume over, and nothing has changed`;
+    try {
+      return await rests.lookAtSource(job, endingBy(asking.deadline, notCancelled(job.id, asking)));
+    } catch (error) {
+      // A part can never become the volume, whatever its source has: the pool there may be lost, and its node well.
+      const isPart = (await rests.readUnder(job)) === undefined;
+      if (isPart && asking.isEvenSo && error instanceof Unavailable) return 'unknown';
+      throw error;
+    }
+  }
+
+  /** The volume is where it was, if this move has fenced it. An earlier copy there, or one of another move, stays as it is. */
+  async #endAtSource(
     job: MoveJob,
     node: string,
-    target: PoolMoves | undefined,
-    asking: Cancelling,
-  ): Promise<'asked' | 'unknown'> {
+    {
+      asking,
+      state,
+      target,
+    }: { readonly asking: Cancelling; readonly state: CopyState; readonly target: PoolMoves | undefined },
+  ): Promise<void> {
     const { copies, rests } = this.#options;
     const { id, moveId } = job;
-    asking.waitsFor = `node ${node} has not said whether it has handed the volume over, and nothing has changed`;
-    const looking = endingBy(asking.deadline, notCancelled(id, asking));
-    const seen = await rests.lookAtSource(job, looking);
-    if (typeof seen === 'string') return seen === 'unknown' ? 'unknown' : 'asked';
-    const { state } = seen;
-    const isOurs = state.mark.fence?.moveId === moveId;
-    if (!isOurs && (state.why === 'old' || state.why === 'given')) return 'unknown';
+    const isOurs = state.mark.fence?.moveId === moveId && (asking.isEvenSo || !(await this.#isOld(job, state)));
+    if (!isOurs && (state.why === 'old' || state.why === 'given')) return;
     const source = rests.sourceOf(job, endingBy(deadlineWithin(planMs), notCancelled(id, asking)));
     if (isOurs) {
       if (state.why === 'given') {
@@ -138,7 +159,6 @@ export class Undo {
       }
     }
     await source.removeSnapshots();
-    return 'asked';
   }
 
   /** True if this node has noted that the volume is here. No pool of it has it: its disk is lost, if the order says so. @throws Unavailable */
@@ -155,7 +175,8 @@ export class Undo {
    * another disk, that it may commit it. The disk here may be as it was before the commit.
    */
   async #isUncommitted(target: PoolMoves, id: VolumeId, given: CopyMark): Promise<boolean> {
-    const isWaiting = readUnderBy(await target.comingNote(id)) !== undefined;
+    const readUnder = await readUnderIn(target, id);
+    const isWaiting = readUnder !== undefined && readUnder === given.fence?.fenceId;
     return isWaiting && !mayHaveCommitted(given, await target.noted(id));
   }
 
@@ -173,8 +194,10 @@ export class Undo {
     return objects.claim([{ object: id }], 'the end of a move', async () => {
       const copies = await copiesIn(pools, id);
       const valid = copies.find(({ state }) => state.why === undefined);
-      const [left, ...others] = copies.filter(({ state }) => state.why !== undefined);
-      if (left === undefined || others.length > 0) {
+      const [left] = copies
+        .filter(({ state }) => state.why !== undefined)
+        .toSorted((one, other) => other.state.mark.generation - one.state.mark.generation);
+      if (left === undefined) {
         const { endedAt, state } = this.#options.endedJob(id) ?? {};
         const last = state === 'cancelled' ? `; its last move was cancelled at ${endedAt}` : '';
         throw new NotFound(`volume ${id} is not moving${last}: see holdfast move status.`);
@@ -187,7 +210,8 @@ export class Undo {
       } else if (state.why === 'closed') {
         await movesOf(pool).open(id, moveId);
       } else {
-        if (state.why === 'old' && lost === undefined && !isEvenSo) throw earlierCopy(id, pool.name);
+        // A driver that was killed as it handed the volume over knows of that move.
+        if (isEarlier(state) && lost === undefined && !isEvenSo) throw earlierCopy(id, pool.name);
         requireInTime(id, deadline);
         await movesOf(pool).takeBack(id, lost);
       }

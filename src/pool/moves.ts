@@ -111,8 +111,6 @@ export interface PoolMoves {
   arriving(): Promise<readonly VolumeId[]>;
   /** Gives up what an earlier `receive` has left of a volume that is not here. */
   discard(id: VolumeId): Promise<void>;
-  /** True if a pool of this node has handed it over to another one, and it was not deleted since: the part that has come may be the last copy. */
-  wasHandedOver(id: VolumeId): Promise<boolean>;
 }
 
 /** The copy is not fenced for this move any more: nothing of it was handed over, or will be. */

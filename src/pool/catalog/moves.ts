@@ -410,11 +410,6 @@ export class Moves implements PoolMoves {
     return this.#transfer.incomingVolumes();
   }
 
-  async wasHandedOver(id: VolumeId): Promise<boolean> {
-    const { at, generation } = await this.#parts.generations.noted(id);
-    return generation > 0 && at === undefined;
-  }
-
   async discard(id: VolumeId): Promise<void> {
     await step('move/discard', async () => {
       for (const ref of await this.#transfer.incoming(id).discard()) this.#parts.trash.destroy(ref);

@@ -84,6 +84,14 @@ export function whyUnusable({ fence, generation }: CopyMark, validGeneration: nu
   return fence.isGiven ? 'given' : 'closed';
 }
 
+/**
+ * True if a copy is an earlier one that was never handed over, as on a disk that was put back. A driver that was killed as it handed the copy
+ * over leaves it like this, too: all of it was read under that very fence then, and the move goes on.
+ */
+export function isEarlier({ mark, why }: { readonly mark: CopyMark; readonly why?: Unusable | undefined }): boolean {
+  return why === 'old' || (why === 'given' && mark.fence?.isGiven !== true);
+}
+
 /** True if a snapshot may be removed: this copy is the snapshot. Its move, if there is one, comes to nothing. */
 export function isRemovable(mark: CopyMark, validGeneration: number): boolean {
   const why = whyUnusable(mark, validGeneration);
@@ -191,6 +199,22 @@ export interface DraftMark {
   readonly moveId: string;
   /** The fence under which all that it lacked was read; undefined: not all of it has been. */
   readonly readUnder?: string | undefined;
+}
+
+/**
+ * True if a copy on its way may be the last one with all of the volume: all of it was read, and not from a copy that is the volume, or
+ * was handed over as it was then. Its source may have lost the volume, or have an earlier one, as on a disk that was put back.
+ * @param readUnder the fence under which all of it was read; undefined: not all of it has been
+ * @param source undefined: it has no copy, or is lost
+ */
+export function mayBeLast(
+  readUnder: string | undefined,
+  source: { readonly mark: CopyMark; readonly why?: Unusable | undefined } | undefined,
+): boolean {
+  if (readUnder === undefined) return false;
+  if (source === undefined) return true;
+  const { mark, why } = source;
+  return why !== undefined && why !== 'closed' && mark.fence?.fenceId !== readUnder;
 }
 
 /** The answer of the source, to a request that this process made and still waits for. */

@@ -511,7 +511,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the copy of a pool whose move was to be finished without it is the volume again',
     file: 'src/move/undo.ts',
-    text: "(state?.why === 'given' && isOurs) || isEarlier;",
+    text: "(state?.why === 'given' && isOurs) || (isOld && (await this.#isOnlyCopy(job)));",
     replacement: "state?.why === 'given' && isOurs;",
     killer: 'test/move/pool-away.test.ts',
     only: 'which was to become the volume',
