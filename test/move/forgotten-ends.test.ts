@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { turnOf } from '../../src/move/job.ts';
 import { pause } from '../../src/volume/flow/pause.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { deviceOf } from './devices.ts';
@@ -46,12 +47,12 @@ test('a disk that hangs, to which a volume has not moved, keeps no call for that
     await eventually(() => assert.equal(a.sight(id).progress?.phase, 'waiting'));
     await a.mover.cancel(id);
   }
-  const hung = Promise.withResolvers<bigint>();
-  const looks = t.mock.method(movesOf(a.pools.get('second')), 'comingBytes', () => hung.promise);
+  const hung = Promise.withResolvers<readonly VolumeId[]>();
+  const looks = t.mock.method(movesOf(a.pools.get('second')), 'arriving', () => hung.promise);
   t.mock.timers.enable({ apis: ['Date'], now: Date.now() + weekMs + 60_000 });
   await eventually(() => assert.ok(looks.mock.callCount() > 0));
   assert.equal(await a.objects.run(id, 'NodeStageVolume', '', async () => 'staged'), 'staged');
-  hung.resolve(0n);
+  hung.resolve([]);
   await eventually(() => assert.deepEqual(a.mover.sights(), []));
 });
 
