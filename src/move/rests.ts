@@ -87,7 +87,8 @@ export class Rests {
     // Another node cannot be asked yet at the start.
     if (job.node !== undefined || !this.isSourceKnown(job)) return false;
     const sight = await this.sourceOf(job, AbortSignal.timeout(planMs)).look();
-    return sight === undefined ? this.isDeleted(job) : sight.state.why === undefined;
+    if (sight !== undefined) return sight.state.why === undefined;
+    return (await this.#options.pools.find(job.id)) === undefined && !(await this.mayBeLast(job, undefined));
   }
 
   /** The part that has come. */
@@ -126,13 +127,12 @@ export class Rests {
 
   /** A volume that was deleted meanwhile leaves nothing of its move. */
   async removeOfDeleted(job: MoveJob): Promise<void> {
-    const { log } = this.#options;
+    const { log, pools } = this.#options;
     // The part that has come may be the last copy.
     if (!this.isSourceKnown(job)) return;
     try {
       const seen = await this.lookAtSource(job);
-      const isGone = typeof seen === 'string' && (job.node !== undefined || (await this.isDeleted(job)));
-      if (!isGone) return;
+      if (typeof seen !== 'string' || (job.node === undefined && (await pools.find(job.id)) !== undefined)) return;
       if (seen === 'unknown' && (await this.mayBeLast(job, undefined))) {
         log.warn(
           { volume_id: job.id, pool: job.to },
@@ -144,13 +144,6 @@ export class Rests {
     } catch (error) {
       log.warn({ volume_id: job.id, err: error }, 'the rest of the move of a volume is left');
     }
-  }
-
-  /** True if no pool has the volume, and the part that has come is not the last copy. */
-  async isDeleted(job: MoveJob): Promise<boolean> {
-    const { pools } = this.#options;
-    if (!pools.isOpen(job.to) || (await pools.find(job.id)) !== undefined) return false;
-    return !(await this.mayBeLast(job, undefined));
   }
 
   /**

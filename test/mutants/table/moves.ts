@@ -2248,8 +2248,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a copy stays whose source has handed it over and is an empty disk by now',
     ...away,
     file: 'src/move/rests.ts',
-    text: 'return !(await this.mayBeLast(job, undefined));',
-    replacement: 'return true;',
+    text: "if (seen === 'unknown' && (await this.mayBeLast(job, undefined))) {",
+    replacement: 'if (false as boolean) {',
     only: 'which has an empty disk',
   },
   {
