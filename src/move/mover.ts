@@ -348,7 +348,7 @@ export class Mover {
     this.#requireReady();
     const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
     if (job?.whole === undefined || job.state === 'done' || job.state === 'cancelled') return undefined;
-    return (await this.#rests.isWhole(job)) ? job : undefined;
+    return (await this.#rests.readUnder(job)) === undefined ? undefined : job;
   }
 
   /** The controller has connected this node with that one: moves that wait for it are tried again. */
@@ -632,6 +632,13 @@ export class Mover {
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#left.get(id) ?? this.#ended.get(id);
     if (job === undefined || job.state === 'done' || job.state === 'cancelled') return;
+    const { pools } = this.#options;
+    // No later look could tell it from the last copy of a volume that is not deleted.
+    if (job.whole !== undefined && pools.names().includes(job.to) && !pools.isOpen(job.to)) {
+      throw new Unavailable(
+        `all of volume ${id}, which is deleted, has come to pool ${job.to}, which is not open: try again when it is, or without that pool in the configuration, if it is lost.`,
+      );
+    }
     run?.ending.abort(new Aborted('the volume was deleted.'));
     if (run !== undefined && (await withTimeout(deletedMs, run.done)) === 'late') {
       throw new Unavailable(`the move of volume ${id}, which was deleted, has not ended yet; try again.`);
@@ -640,7 +647,7 @@ export class Mover {
     this.#left.delete(id);
     this.#ended.set(id, { ...job, state: 'failed' });
     await this.#rests.discard(job);
-    await this.#end(job, 'failed', 'the volume was deleted.');
+    await this.#end(job, 'failed', 'the volume was deleted.', false);
   }
 
   /** The pool of this node that a volume has moved to last, from another one of it, as far as that is remembered. */
