@@ -20,7 +20,7 @@ import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
 import { type PeerMove, type PeerOrder, type Peers, planMs, requirePeers, snapshotsAt } from './peers.ts';
 import { type MovePlan, Planner } from './planner.ts';
-import { Rests } from './rests.ts';
+import { Rests, readUnderIn } from './rests.ts';
 import { Sickness } from './sickness.ts';
 import { type AfterRemoval, SnapshotMover, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
 import { MoveEnded, type MoveSource, movesOf, NotConnected, patiently, type SourceSight } from './source.ts';
@@ -348,7 +348,10 @@ export class Mover {
     this.#requireReady();
     const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
     if (job?.whole === undefined || job.state === 'done' || job.state === 'cancelled') return undefined;
-    return (await this.#rests.readUnder(job)) === undefined ? undefined : job;
+    const { pools } = this.#options;
+    // On an empty disk, nothing waits any more.
+    const isGone = pools.isOpen(job.to) && (await readUnderIn(movesOf(pools.get(job.to)), id)) === undefined;
+    return isGone ? undefined : job;
   }
 
   /** The controller has connected this node with that one: moves that wait for it are tried again. */

@@ -74,7 +74,7 @@ export const leftCopyMutants: readonly Mutant[] = [
     name: 'a whole copy that was on a disk which is an empty one by now does not wait any more',
     ...trashed,
     file: 'src/move/mover.ts',
-    text: 'return (await this.#rests.isWhole(job)) ? job : undefined;',
+    text: 'return isGone ? undefined : job;',
     replacement: 'return job;',
     only: 'which has an empty disk by now',
   },
