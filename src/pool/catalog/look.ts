@@ -4,27 +4,29 @@ import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { targetOf, whyUnusable } from '../../volume/move/rule.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
-import type { RecordReader, SpaceSource } from '../backend.ts';
+import type { RecordReader, SpaceSource, Transfer } from '../backend.ts';
 import { RecordIndex } from '../indexes/record-index.ts';
 import { SnapshotIndex } from '../indexes/snapshot-index.ts';
-import { isOriginal } from '../indexes/trash-entry.ts';
+import { isOriginal, type TrashEntry } from '../indexes/trash-entry.ts';
 import type { PoolSettings } from '../settings.ts';
 import { type PoolContents, type SeenSnapshot, type Wanted, wantsAttachments, wantsCapacity } from '../sight.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
 import { Generations } from './generations.ts';
+import { leftInTrash } from './left-in-trash.ts';
 import { markIn } from './move-mark.ts';
 
 export interface RecordsLook {
   readonly reader: RecordReader;
   readonly source: SpaceSource;
   readonly wanted: Wanted;
-  /** undefined: its snapshots never move. */
+  /** undefined: nothing of it ever moves. */
   readonly marks?: Marks | undefined;
 }
 
-/** The copies that are a snapshot no more are known by these. */
-interface Marks {
-  readonly readMark: (id: SnapshotId) => Promise<string | undefined>;
+/** The copies that are a volume or snapshot no more are known by these. */
+interface Marks extends Pick<Transfer, 'markInTrash'> {
+  /** undefined: its snapshots never move. */
+  readonly readMark?: ((id: SnapshotId) => Promise<string | undefined>) | undefined;
   readonly queue: DiskQueue;
   /** The directory of the node's driver, HOLDFAST_DATA. */
   readonly dataDirectory: string;
@@ -47,7 +49,7 @@ export async function lookAtRecords(
     trash: {
       entries: () => trash.kept,
       of: (id) => trash.kept.filter(({ record }) => record.id === id),
-      expendable: async () => trash.kept.filter((entry) => !isOriginal(entry)),
+      expendable: () => expendableOf(trash.kept, marks),
       purgeEarly: async () => undefined,
       drained: async () => undefined,
       going: [],
@@ -70,9 +72,20 @@ export async function lookAtRecords(
   };
 }
 
+/** Like `Trash.expendable`. */
+async function expendableOf(kept: readonly TrashEntry[], marks: Marks | undefined): Promise<TrashEntry[]> {
+  const entries = kept.filter((entry) => !isOriginal(entry));
+  if (marks === undefined || entries.length === 0) return entries;
+  const generations = await Generations.open(marks.dataDirectory, '', marks.queue);
+  const hasLeft = leftInTrash(marks, generations);
+  const left = await Promise.all(entries.map((entry) => hasLeft(entry)));
+  return entries.filter((_entry, at) => left[at] !== true);
+}
+
 async function withMoves(records: readonly SnapshotRecord[], marks: Marks | undefined): Promise<SeenSnapshot[]> {
-  if (marks === undefined || records.length === 0) return [...records];
-  const { dataDirectory, queue, readMark } = marks;
+  const { dataDirectory, queue, readMark } = marks ?? {};
+  if (dataDirectory === undefined || queue === undefined || readMark === undefined || records.length === 0)
+    return [...records];
   const generations = await Generations.open(dataDirectory, '', queue);
   return Promise.all(
     records.map(async (record) => {
@@ -84,7 +97,7 @@ async function withMoves(records: readonly SnapshotRecord[], marks: Marks | unde
 
 async function leftIn(
   id: SnapshotId,
-  readMark: Marks['readMark'],
+  readMark: NonNullable<Marks['readMark']>,
   generations: Generations,
 ): Promise<SeenSnapshot['left']> {
   const mark = markIn(await readMark(id), id);

@@ -20,6 +20,11 @@ export async function readMark(
   return queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
 }
 
+/** @returns undefined if there is none */
+export function readMarkInTrash({ queue }: Pick<FileParts, 'queue'>, ref: TrashRef): Promise<string | undefined> {
+  return queue.run(() => readFile(join(ref, moveMarkName), 'utf8')).catch(ignoreMissing);
+}
+
 /** Marks as files beside the records, for every kind whose volumes lie on a filesystem. They go into the trash with them. */
 export class FileMarks {
   readonly #parts: FileParts;
@@ -38,7 +43,7 @@ export class FileMarks {
     await reserve.withReserve(queue, () => replaceFile(queue, syncs, join(layout.directoryOf(id), moveMarkName), text));
   }
 
-  async markInTrash(ref: TrashRef): Promise<string | undefined> {
-    return this.#parts.queue.run(() => readFile(join(ref, moveMarkName), 'utf8')).catch(ignoreMissing);
+  markInTrash(ref: TrashRef): Promise<string | undefined> {
+    return readMarkInTrash(this.#parts, ref);
   }
 }

@@ -9,12 +9,14 @@ import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
 import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
 import { seesAllProcesses } from '../../../kernel/process/process.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
 import { lookInLocation } from '../../location/look.ts';
 import { CommitOrder } from '../../records/commit-order.ts';
 import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
+import { readMarkInTrash } from '../../records/move-marks.ts';
 import { type Finding, fail, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
 import type { DirectoryOptions } from './config.ts';
 import { noQuota } from './no-quota.ts';
@@ -47,7 +49,7 @@ async function hasQuota({ own }: Configured<DirectoryOptions>, { queue }: LookRe
 
 async function readContents(
   pool: Configured<DirectoryOptions>,
-  { queue, wanted }: LookRequest,
+  { dataDirectory, queue, wanted }: LookRequest,
   { source: root }: FoundLocation,
 ): Promise<PoolContents> {
   const layout = new Layout(root);
@@ -61,7 +63,8 @@ async function readContents(
   const bytes = (await statusOf(queue, layout.reserve).catch(() => undefined))?.allocatedBytes ?? 0n;
   const reserve = { bytes, hostBytes: 0n };
   const source = new DirectorySpace({ queue, layout, projects, reserve, canShareBlocks: canShareBlocks === true });
-  const held = await lookAtRecords(pool, { reader: new FileRecords({ queue, layout }), source, wanted });
+  const marks = { markInTrash: (ref: TrashRef) => readMarkInTrash({ queue }, ref), queue, dataDirectory };
+  const held = await lookAtRecords(pool, { reader: new FileRecords({ queue, layout }), source, wanted, marks });
   const shown = held.records.map(({ id }): [typeof id, Shown[]] => {
     const below = layout.data(id).slice(root.length);
     return [id, [{ kind: 'directory', device: place.device, root: `${place.root === '/' ? '' : place.root}${below}` }]];

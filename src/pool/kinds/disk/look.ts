@@ -6,9 +6,10 @@ import { type LockHolder, lockHolders } from '../../../kernel/process/lock.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import { openMapper } from '../../mapped-device.ts';
-import { type Finding, ok, type PoolContents, type PoolSight, type Shown, type Wanted, warn } from '../../sight.ts';
+import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
 import { whyNotWhole } from './adoptable-content.ts';
 import { type AdoptedDisk, findAdopted } from './adopted-disk.ts';
 import type { DiskOptions } from './config.ts';
@@ -20,6 +21,7 @@ import { idOf, type Payload } from './label/payload.ts';
 import { slotBytes, slotCount } from './label/slots.ts';
 import { MappedParts } from './mapped.ts';
 import { deviceOfMember } from './match/open-matched.ts';
+import { objectNamed } from './objects.ts';
 import { refuseCopy } from './open.ts';
 import { readerOf } from './record-store.ts';
 import { DiskSpace } from './space.ts';
@@ -27,7 +29,7 @@ import { diskTraits } from './traits.ts';
 
 /** Looks at a disk: reads both of its ends, and its label through the device that a driver has for it. */
 export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: LookRequest): Promise<PoolSight> {
-  const { dataDirectory, queue, wanted } = request;
+  const { dataDirectory, queue } = request;
   const { name: poolName, own } = pool;
   let path = own.device;
   try {
@@ -49,7 +51,7 @@ export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: Loo
     const payload = await readLabel(queue, mapped, disk, poolName);
     await refuseCopy({ name: poolName, queue }, disk, payload);
     const holders = await holdersOf(queue, mapped);
-    const contents = await contentsOf(pool, wanted, mapped, payload);
+    const contents = await contentsOf(pool, request, mapped, payload);
     return {
       location: { ...location, state: 'open', advice: undefined, holders },
       contents: { ...contents, findings: [tableFinding(disk)] },
@@ -79,13 +81,13 @@ async function lookAtAdopted(
     return { location: { ...location, state: 'absent', advice }, contents: undefined };
   }
   const mapped = new MappedParts(pool.name, payload.poolId, mapper, found);
-  const contents = await contentsOf(pool, wanted, mapped, payload);
+  const contents = await contentsOf(pool, { dataDirectory, queue, wanted }, mapped, payload);
   return { location: { ...location, state: 'open', advice: undefined }, contents };
 }
 
 async function contentsOf(
   pool: Configured<DiskOptions>,
-  wanted: Wanted,
+  { dataDirectory, queue, wanted }: Pick<LookRequest, 'dataDirectory' | 'queue' | 'wanted'>,
   mapped: MappedParts,
   payload: Payload,
 ): Promise<PoolContents> {
@@ -93,6 +95,7 @@ async function contentsOf(
     reader: readerOf(payload),
     source: new DiskSpace({ payload, obstacle: undefined }),
     wanted,
+    marks: { markInTrash: async (ref: TrashRef) => objectNamed(payload, ref)?.mark, queue, dataDirectory },
   });
   return {
     ...contents,

@@ -8,13 +8,14 @@ import { type SnapshotId, type VolumeId, volumeIdInPath } from '../../../volume/
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { TemplateSpace } from '../../backend.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
 import { lookInLocation } from '../../location/look.ts';
 import { mountOf } from '../../location/mount-of.ts';
 import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
-import { readMark } from '../../records/move-marks.ts';
+import { readMark, readMarkInTrash } from '../../records/move-marks.ts';
 import { hostReservePath } from '../../records/reserved-space.ts';
 import {
   type Finding,
@@ -51,7 +52,10 @@ async function readContents(
     hostBytes: backingFile === undefined ? 0n : await allocatedBytes(queue, hostReservePath(backingFile)),
   };
   const source = new ImageSpace({ queue, layout, cloning, backingFile, reserve, templates: onlySeen(templates) });
-  const marks = { readMark: (id: SnapshotId) => readMark({ layout, queue }, id), queue, dataDirectory };
+  const marks = {
+    ...{ readMark: (id: SnapshotId) => readMark({ layout, queue }, id), queue, dataDirectory },
+    markInTrash: (ref: TrashRef) => readMarkInTrash({ queue }, ref),
+  };
   const held = await lookAtRecords(pool, { reader: new FileRecords({ queue, layout }), source, wanted, marks });
   const changedBlocks = await changedBlocksIn(queue, layout, cloning);
   return {

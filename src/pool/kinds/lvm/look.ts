@@ -6,6 +6,7 @@ import { HoldfastError } from '../../../volume/errors.ts';
 import { parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import type { RecordReader } from '../../backend.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
+import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import { openMapper } from '../../mapped-device.ts';
 import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
@@ -78,7 +79,10 @@ async function readContents(
   const overcommit = pool.own.thinPool?.overcommit ?? 1;
   const space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, { overcommit });
   const reader: RecordReader = { read: async () => readRecords(source), readTrash: async () => readLvTrash(source) };
-  const marks = { readMark: async (id: SnapshotId) => markIn(group.find(id)), queue, dataDirectory };
+  const marks = {
+    ...{ readMark: async (id: SnapshotId) => markIn(group.find(id)), queue, dataDirectory },
+    markInTrash: async (ref: TrashRef) => markIn(group.get(ref)),
+  };
   const contents = await lookAtRecords(pool, { reader, source: space, wanted, marks });
   const shown = source.inState('volume').flatMap((lv): [VolumeId, Shown[]][] => {
     const id = parseVolumeId(lv.id ?? '');
