@@ -4,6 +4,7 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
 import { readUnderBy } from '../../src/move/moving.ts';
+import { lookAtImagePool } from '../../src/pool/kinds/image/look.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import type { Pools } from '../../src/pool/pools.ts';
 import { CommitOrder } from '../../src/pool/records/commit-order.ts';
@@ -11,6 +12,7 @@ import type { VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
+import { testSettings } from '../support/test-pool.ts';
 import { deviceOf, digestOf, write } from './devices.ts';
 import { call, id, mib, Node, sized, spec } from './following-node.ts';
 import { Broker, blockSpec, MovingNode, order } from './two-nodes.ts';
@@ -90,6 +92,24 @@ describe('an earlier copy in the trash, without a fence', () => {
       assert.equal((await one.trash()).length, 1);
     }
   });
+});
+
+test('a look at a pool without its driver counts the space of a copy that its volume has left as taken, as the driver does', async () => {
+  using scratch = new Scratch('trashed');
+  await using node = await Node.open(scratch);
+  const one = node.pools.get('one');
+  await one.create(thick);
+  await node.mover.start(id, 'two', undefined);
+  await eventually(() => assert.equal(node.sight().job.state, 'done'));
+  await eventually(async () => assert.equal((await one.trash()).length, 1));
+  const location = { type: 'file', path: scratch.join('one.img'), sizeBytes: sized('one').bytes } as const;
+  const { queue, dataDirectory, ...settings } = testSettings(scratch);
+  const pool = { ...settings, name: 'one', own: { location } };
+  const { contents } = await lookAtImagePool(pool as never, { queue, dataDirectory, wanted: 'capacity' } as never);
+  const looked = contents?.capacity?.availableBytes ?? assert.fail('the pool is not open');
+  const { availableBytes } = await one.capacity();
+  const apart = looked > availableBytes ? looked - availableBytes : availableBytes - looked;
+  assert.ok(apart < 64n * mib, `${looked} and ${availableBytes}`);
 });
 
 test('a copy whose way to the trash has failed at its sync keeps its space for its week', async () => {

@@ -52,11 +52,11 @@ export class Adoptions {
     }
     await refuseInUse(this.#parts, record);
     await backend.provisioner.verify({ kind: 'volume', record });
-    await this.#parts.generations.forget(id);
     const ref = await unsettled.change([id], () => adoption.release(record, path));
     index.delete(id);
     backend.attacher.forget?.(id);
     trash.destroy(ref);
+    await this.#parts.generations.forget(id);
     return path;
   }
 

@@ -30,7 +30,6 @@ export class Deletion {
       return;
     }
     await refuseInUse(this.#parts, record);
-    await generations.forget(id);
     const { undeleteSeconds = this.#parts.undeleteSeconds } = record;
     const deletion = undeleteSeconds === 0 ? undefined : deletedNow(undeleteSeconds, trash.poolAgeMs);
     const mayBeMarked = !this.#parts.untouched.delete(record);
@@ -41,6 +40,7 @@ export class Deletion {
     backend.attacher.forget?.(id);
     if (deletion !== undefined && isKept) trash.keep({ ...deletion, ref, record });
     else await destroyUnreadable(this.#parts, ref, record);
+    await generations.forget(id);
   }
 
   /**
@@ -106,7 +106,8 @@ export class Deletion {
     const { backend, generations } = this.#parts;
     const text = await backend.extras.transfer?.markInTrash(ref);
     const generation = text === undefined ? 0 : parseMark(text, `of the move of volume ${record.id}`).generation;
-    if (generation > (await generations.read(record.id))) await generations.write(record.id, generation);
+    if (generation > 0 && !(await generations.isNoted(record.id, generation)))
+      await generations.write(record.id, generation);
   }
 
   async purge(id?: VolumeId): Promise<VolumeId[]> {

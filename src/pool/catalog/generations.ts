@@ -36,6 +36,8 @@ export interface KnownNote extends Noted {
 export class Generations {
   /** For each directory, the texts of its notes by their file names, or why one cannot be read. */
   static readonly #known = new Map<string, Promise<Map<string, string | Error>>>();
+  /** The notes whose last write has failed: the disk may have them, or not. */
+  static readonly #unsure = new Set<string>();
   readonly #directory: string;
   readonly #node: string;
   readonly #queue: DiskQueue;
@@ -84,6 +86,11 @@ export class Generations {
     return { generation, node, ...(at !== undefined && { at }), ...(deleted !== undefined && { deleted }) };
   }
 
+  /** True if that generation is noted, or a later one, durably. */
+  async isNoted(id: SnapshotId | VolumeId, generation: number): Promise<boolean> {
+    return (await this.read(id)) >= generation && !Generations.#unsure.has(this.#path(id));
+  }
+
   /** Durable when it returns. @param at the other node that the volume goes to */
   write(id: SnapshotId | VolumeId, generation: number, at?: string): Promise<void> {
     return this.#write(id, { generation, at });
@@ -101,8 +108,11 @@ export class Generations {
     await this.#queue.run(() => mkdir(this.#directory, { mode: 0o700, recursive: true }));
     await this.#syncs.sync(this.#queue, dirname(this.#directory));
     const text = JSON.stringify({ format: 1, ...note });
+    const path = this.#path(id);
+    Generations.#unsure.add(path);
     try {
-      await replaceFile(this.#queue, this.#syncs, this.#path(id), text);
+      await replaceFile(this.#queue, this.#syncs, path, text);
+      Generations.#unsure.delete(path);
     } finally {
       // A write that failed may be on the disk: the copy is not used as if it were not.
       (await this.#texts()).set(fileNameOf(id), text);
@@ -130,7 +140,8 @@ export class Generations {
   /** Notes that it is on this node, if that is not noted yet. The caller has claimed it, and has its mark. */
   async arrived(id: SnapshotId | VolumeId, mark: CopyMark): Promise<void> {
     const { at, generation } = await this.noted(id);
-    if (at === undefined || generation > mark.generation) return;
+    const isHere = at === undefined && (await this.isNoted(id, generation));
+    if (isHere || generation === 0 || generation > mark.generation) return;
     await step('move/generation', () => this.write(id, mark.generation));
   }
 
@@ -145,13 +156,14 @@ export class Generations {
     );
   }
 
-  /** The object is about to be deleted, wherever it is. */
+  /** The object was deleted here. Before that an older copy, on a disk that comes back just then, is known by its note. */
   async forget(id: SnapshotId | VolumeId): Promise<void> {
     // Also if it cannot be read.
     if (!(await this.#texts()).has(fileNameOf(id))) return;
     await this.#queue.run(() => unlink(this.#path(id))).catch(ignoreMissing);
     await this.#syncs.sync(this.#queue, this.#directory);
     (await this.#texts()).delete(fileNameOf(id));
+    Generations.#unsure.delete(this.#path(id));
   }
 
   async #texts(): Promise<Map<string, string | Error>> {

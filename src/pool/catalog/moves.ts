@@ -275,7 +275,7 @@ export class Moves implements PoolMoves {
     const record = index.get(id);
     if (record === undefined || !isOfSameVolume(record, later)) return false;
     if ((await this.#markOf(id)).generation >= generation) return false;
-    if ((await generations.read(id)) < generation) {
+    if (!(await generations.isNoted(id, generation))) {
       await step('move/generation', () => generations.write(id, generation, node));
     }
     await refuseInUse(this.#parts, record);
