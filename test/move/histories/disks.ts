@@ -1,0 +1,111 @@
+import { closeSync, cpSync, existsSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+const mebibyte = 1 << 20;
+/** The size of the volume of a history. */
+export const volumeBytes = 4 * mebibyte;
+/** Where each version of the volume is written: a copy that has it in all places is whole. */
+export const stampPlaces = [0, volumeBytes / 2, volumeBytes - 4096];
+const text = 'version ';
+
+/** The bytes of a version, for each of its places. */
+export function stampOf(version: number): Buffer {
+  const bytes = Buffer.alloc(4096);
+  bytes.write(`${text}${version}\n`);
+  return bytes;
+}
+
+function versionAt(file: number, place: number): number | undefined {
+  const bytes = Buffer.alloc(32);
+  readSync(file, bytes, 0, bytes.length, place);
+  const found = /^version (?<version>\d+)\n/.exec(bytes.toString('latin1'))?.groups?.['version'];
+  return found === undefined ? undefined : Number(found);
+}
+
+/** The version of the bytes at a path; undefined: not all of it is there. */
+export function versionIn(path: string): number | undefined {
+  const file = openSync(path, 'r');
+  try {
+    const [first, ...others] = stampPlaces.map((place) => versionAt(file, place));
+    return others.every((each) => each === first) ? first : undefined;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** A whole copy of the volume on a disk, seen without the driver. */
+export interface SeenCopy {
+  readonly path: string;
+  readonly version: number;
+}
+
+/** The disks of a history, as directories: of each pool of each node. They can be away, go back in time, or be lost. */
+export class Disks {
+  readonly #root: string;
+  #saved = 0;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  pathOf(node: string, pool: string): string {
+    return join(this.#root, pool === 'data' ? node : `${node}-${pool}`);
+  }
+
+  /** The whole copies on a disk, in drafts and in the trash, too. */
+  copiesOn(node: string, pool: string): SeenCopy[] {
+    return copiesBelow(this.pathOf(node, pool));
+  }
+
+  exists(node: string, pool: string): boolean {
+    return existsSync(this.pathOf(node, pool));
+  }
+
+  /** Keeps the disk as it is now. Its driver does not run. @returns the name of that */
+  save(node: string, pool: string): string {
+    const name = join(this.#root, `saved-${++this.#saved}`);
+    cpSync(this.pathOf(node, pool), name, { recursive: true });
+    return name;
+  }
+
+  /** The disk is again as it was. */
+  bringBack(node: string, pool: string, saved: string): void {
+    rmSync(this.pathOf(node, pool), { recursive: true, force: true });
+    cpSync(saved, this.pathOf(node, pool), { recursive: true });
+  }
+
+  /** Takes the disk out. */
+  takeOut(node: string, pool: string): void {
+    renameSync(this.pathOf(node, pool), `${this.pathOf(node, pool)}.out`);
+  }
+
+  isOut(node: string, pool: string): boolean {
+    return existsSync(`${this.pathOf(node, pool)}.out`);
+  }
+
+  putIn(node: string, pool: string): void {
+    rmSync(this.pathOf(node, pool), { recursive: true, force: true });
+    renameSync(`${this.pathOf(node, pool)}.out`, this.pathOf(node, pool));
+  }
+
+  copiesOut(node: string, pool: string): SeenCopy[] {
+    return copiesBelow(`${this.pathOf(node, pool)}.out`);
+  }
+}
+
+function copiesBelow(directory: string): SeenCopy[] {
+  if (!existsSync(directory)) return [];
+  const found: SeenCopy[] = [];
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    try {
+      if (statSync(path).size !== volumeBytes) continue;
+      const version = versionIn(path);
+      if (version !== undefined) found.push({ path, version });
+    } catch {
+      // It has just gone.
+    }
+  }
+  return found;
+}

@@ -1,0 +1,330 @@
+import type { Random } from '../../support/random.ts';
+import { id, type NodeName, nodeNames, type Place, type PoolName, poolNames, refusalOf, type World } from './world.ts';
+
+/** An event of a history. */
+export interface Happening {
+  /** For the log: what was tried, and what came of it. */
+  readonly text: string;
+  /** An operator's second word, or a disk that is lost: a later copy may be gone, or an earlier one be the volume. */
+  readonly mayLose?: 'destroy' | 'regress';
+}
+
+type Event = (world: World, random: Random) => Promise<Happening | undefined>;
+
+function anyPlace(random: Random): Place {
+  return { node: random.pick(nodeNames) ?? 'a', pool: random.pick(poolNames) ?? 'data' };
+}
+
+/** More often one that has something of the volume. */
+function aPlace(world: World, random: Random): Place {
+  const hot = world.hot();
+  return random.integer(0, 3) === 0 ? anyPlace(random) : (random.pick(hot) ?? anyPlace(random));
+}
+
+function aNode(world: World, random: Random, among: readonly NodeName[] = nodeNames): NodeName | undefined {
+  const hot = world
+    .hot()
+    .map(({ node }) => node)
+    .filter((node) => among.includes(node));
+  return random.integer(0, 2) === 0 ? random.pick(among) : (random.pick(hot) ?? random.pick(among));
+}
+
+function thereOf(world: World): NodeName[] {
+  return [...world.nodes.keys()];
+}
+
+async function outcome(work: Promise<unknown>): Promise<string> {
+  const startedMs = performance.now();
+  const text = await work.then(
+    () => 'done',
+    (error: unknown) => refusalOf(error),
+  );
+  const seconds = (performance.now() - startedMs) / 1000;
+  return seconds > 5 ? `${text} (${seconds.toFixed(1)} s)` : text;
+}
+
+/** The volume moves to another node, or to another pool of its node. */
+const order: Event = async (world, random) => {
+  const { node, pool } = anyPlace(random);
+  const toPool = random.integer(0, 2) === 0 ? undefined : pool;
+  const isBehind = random.integer(0, 3) === 0;
+  const text = await outcome(world.fleet.command({ change: 'move', volume: id, node, toPool }));
+  if (text === 'done' && !isBehind) world.record(node);
+  return { text: `move --to ${node} ${toPool ?? ''}: ${text}` };
+};
+
+const orderWithin: Event = async (world, random) => {
+  const name = aNode(world, random, thereOf(world));
+  const pool = random.pick(poolNames);
+  if (name === undefined || pool === undefined) return undefined;
+  const text = await outcome(world.node(name).mover.start(id, pool, undefined));
+  return { text: `on ${name}: move --to-pool ${pool}: ${text}` };
+};
+
+const rest: Event = async (world, random) => {
+  const ms = random.pick([30, 100, 300, 1500]) ?? 0;
+  await world.rest(ms);
+  return { text: `${ms} ms pass` };
+};
+
+const pod: Event = async (world) => {
+  if (world.pod === undefined) {
+    const started = await world.startPod();
+    if (started === undefined) return { text: 'no pod can start' };
+    world.writePod();
+    return { text: `a pod on ${started.node} writes ${world.written}` };
+  }
+  world.writePod();
+  await world.stopPod();
+  return { text: `the pod writes ${world.written} and ends` };
+};
+
+const podWrites: Event = async (world) => {
+  const there = world.pod ?? (await world.startPod());
+  if (there === undefined) return undefined;
+  world.writePod();
+  await world.stopPod();
+  return { text: `a pod on ${there.node} writes ${world.written} and ends` };
+};
+
+const refuseCommits: Event = async (world, random) => {
+  const place = aPlace(world, random);
+  world.refuseCommits(place);
+  return { text: `${place.node}/${place.pool} commits nothing` };
+};
+
+const refuseSettling: Event = async (world, random) => {
+  const place = aPlace(world, random);
+  world.refuseSettling(place);
+  return { text: `${place.node}/${place.pool} settles nothing` };
+};
+
+const refuseGiving: Event = async (world, random) => {
+  const place = aPlace(world, random);
+  world.refuseGiving(place);
+  return { text: `${place.node}/${place.pool} hands nothing over` };
+};
+
+const cut: Event = async (world, random) => {
+  const name = aNode(world, random, thereOf(world));
+  if (name === undefined) return undefined;
+  if (world.fleet.isLinked(name)) world.fleet.cut(name);
+  else await world.fleet.link(world.node(name));
+  return { text: `${name} is ${world.fleet.isLinked(name) ? 'linked' : 'cut off'}` };
+};
+
+const down: Event = async (world, random) => {
+  const name = aNode(world, random, thereOf(world));
+  if (name === undefined || world.nodes.size === 1) return undefined;
+  await world.down(name);
+  return { text: `${name} is away` };
+};
+
+const up: Event = async (world, random) => {
+  const name = random.pick(nodeNames.filter((each) => !world.nodes.has(each)));
+  if (name === undefined) return undefined;
+  const wasForgotten = world.fleet.isForgotten(name);
+  if (wasForgotten) world.fleet.remember(name);
+  await world.up(name);
+  await world.fleet.keep();
+  return { text: `${name} is back${wasForgotten ? ', and not forgotten any more' : ''}` };
+};
+
+const forget: Event = async (world, random) => {
+  const name = random.pick(nodeNames.filter((each) => !world.nodes.has(each) && !world.fleet.isForgotten(each)));
+  if (name === undefined) return undefined;
+  world.fleet.forget(name);
+  return { text: `${name} is forgotten` };
+};
+
+const restart: Event = async (world, random) => {
+  const name = aNode(world, random, thereOf(world));
+  if (name === undefined) return undefined;
+  await world.down(name);
+  await world.up(name);
+  return { text: `${name} starts again` };
+};
+
+const controller: Event = async (world) => {
+  await world.fleet.replaceController();
+  await world.fleet.told();
+  return { text: 'another controller' };
+};
+
+const keep: Event = async (world) => {
+  await world.fleet.keep();
+  return { text: 'the keepers look' };
+};
+
+/** A pool leaves the configuration of its node, or comes back. */
+const configure: Event = async (world, random) => {
+  const { node, pool } = aPlace(world, random);
+  const here = world.configured.get(node);
+  if (here === undefined || world.disks.isOut(node, pool)) return undefined;
+  const isThere = world.nodes.has(node);
+  if (isThere) await world.down(node);
+  if (here.size > 1 && here.has(pool)) here.delete(pool);
+  else here.add(pool);
+  if (isThere) await world.up(node);
+  return { text: `${node}/${pool} is ${here.has(pool) ? 'in' : 'out of'} the configuration` };
+};
+
+/** The disk of a pool is lost, as its operator thinks. */
+const lose: Event = async (world, random) => {
+  const { node, pool } = aPlace(world, random);
+  const here = world.configured.get(node);
+  if (here === undefined || here.size < 2 || !here.has(pool) || !world.disks.exists(node, pool)) return undefined;
+  const isThere = world.nodes.has(node);
+  if (isThere) await world.down(node);
+  here.delete(pool);
+  world.disks.takeOut(node, pool);
+  world.lost.add(`${node}/${pool}`);
+  if (isThere) await world.up(node);
+  return { text: `the disk of ${node}/${pool} is lost` };
+};
+
+/** A disk that was taken for lost is there again. */
+const find: Event = async (world, random) => {
+  const [node, pool] = (random.pick([...world.lost]) ?? '').split('/') as [NodeName, PoolName];
+  if (pool === undefined) return undefined;
+  const isThere = world.nodes.has(node);
+  if (isThere) await world.down(node);
+  world.disks.putIn(node, pool);
+  world.lost.delete(`${node}/${pool}`);
+  world.configured.get(node)?.add(pool);
+  if (isThere) await world.up(node);
+  return { text: `the disk of ${node}/${pool} is there again` };
+};
+
+const save: Event = async (world, random) => {
+  const { node, pool } = aPlace(world, random);
+  if (!world.disks.exists(node, pool)) return undefined;
+  const isThere = world.nodes.has(node);
+  if (isThere) await world.down(node);
+  world.saved.push({ node, pool, name: world.disks.save(node, pool) });
+  if (isThere) await world.up(node);
+  return { text: `the disk of ${node}/${pool} is saved` };
+};
+
+const bringBack: Event = async (world, random) => {
+  const saved = random.pick(world.saved);
+  if (saved === undefined) return undefined;
+  const { name, node, pool } = saved;
+  if (!world.disks.exists(node, pool)) return undefined;
+  const isThere = world.nodes.has(node);
+  const wasHere = !isThere || (await world.isValid({ node, pool }));
+  if (isThere) await world.down(node);
+  world.disks.bringBack(node, pool, name);
+  if (isThere) await world.up(node);
+  return {
+    text: `the disk of ${node}/${pool} is as it was when ${name.slice(name.lastIndexOf('/') + 1)} was made`,
+    mayLose: wasHere ? 'regress' : 'destroy',
+  };
+};
+
+/** The operator's words, true as far as he knows. */
+function words(world: World, random: Random, node: NodeName) {
+  const lostNodes = nodeNames.filter((name) => world.fleet.isForgotten(name));
+  const away = poolNames.filter((pool) => !world.isConfigured({ node, pool }));
+  const anyAway = poolNames.filter((pool) => nodeNames.some((name) => !world.isConfigured({ node: name, pool })));
+  const which = random.integer(0, 3);
+  return {
+    lostNode: which === 1 ? random.pick(lostNodes) : undefined,
+    lostPool: which === 2 ? (random.pick(away) ?? random.pick(anyAway)) : undefined,
+  };
+}
+
+function said({
+  evenSo,
+  lostNode,
+  lostPool,
+}: {
+  evenSo?: boolean;
+  lostNode?: string | undefined;
+  lostPool?: string | undefined;
+}) {
+  return [
+    lostNode === undefined ? '' : ` --node-is-lost ${lostNode}`,
+    lostPool === undefined ? '' : ` --pool-is-lost ${lostPool}`,
+    evenSo === true ? ' --even-so' : '',
+  ].join('');
+}
+
+const command =
+  (change: 'cancel' | 'finish' | 'restore'): Event =>
+  async (world, random) => {
+    const node = aNode(world, random) ?? 'a';
+    const { lostNode, lostPool } = words(world, random, node);
+    const evenSo = random.integer(0, 7) === 0;
+    const isAnywhere = change === 'cancel' && lostNode === undefined && random.integer(0, 1) === 0;
+    const wishes = { lostNode, lostPool: change === 'cancel' ? undefined : lostPool, evenSo };
+    const text = await outcome(
+      world.fleet.command({ change, volume: id, node: isAnywhere ? undefined : node, ...wishes }),
+    );
+    // `--resume` comes after a cancel.
+    const [usable] = await world.usable();
+    if (text.startsWith('done') && usable !== undefined && random.integer(0, 3) > 0) world.record(usable.node);
+    return {
+      text: `${change}${isAnywhere ? '' : ` --node ${node}`}${said(wishes)}: ${text}`,
+      ...(evenSo ? { mayLose: 'regress' as const } : {}),
+    };
+  };
+
+const commandWithin =
+  (change: 'cancel' | 'finish'): Event =>
+  async (world, random) => {
+    const name = aNode(world, random, thereOf(world));
+    if (name === undefined) return undefined;
+    const { mover } = world.node(name);
+    const { lostPool } = words(world, random, name);
+    const evenSo = random.integer(0, 7) === 0;
+    if (change === 'finish' && lostPool === undefined) return undefined;
+    const text = await outcome(
+      change === 'cancel'
+        ? mover.cancel(id, undefined, undefined, evenSo)
+        : mover.finish(id, { lostPool: lostPool ?? '' }, evenSo),
+    );
+    return {
+      text: `on ${name}: ${change}${said({ lostPool: change === 'finish' ? lostPool : undefined, evenSo })}: ${text}`,
+      ...(evenSo ? { mayLose: 'regress' as const } : {}),
+    };
+  };
+
+/** Each event with its weight. */
+export const events: readonly (readonly [number, Event])[] = [
+  [10, order],
+  [4, orderWithin],
+  [9, rest],
+  [4, pod],
+  [6, podWrites],
+  [4, refuseCommits],
+  [2, refuseSettling],
+  [4, refuseGiving],
+  [2, cut],
+  [3, down],
+  [5, up],
+  [2, forget],
+  [2, restart],
+  [1, controller],
+  [2, keep],
+  [3, configure],
+  [2, lose],
+  [2, find],
+  [3, save],
+  [3, bringBack],
+  [5, command('cancel')],
+  [3, command('finish')],
+  [4, command('restore')],
+  [2, commandWithin('cancel')],
+  [1, commandWithin('finish')],
+];
+
+export function anyEvent(random: Random): Event {
+  const total = events.reduce((sum, [weight]) => sum + weight, 0);
+  let at = random.below(total);
+  for (const [weight, event] of events) {
+    at -= weight;
+    if (at < 0) return event;
+  }
+  return rest;
+}

@@ -1,0 +1,155 @@
+import { Random } from '../../support/random.ts';
+import { Scratch } from '../../support/scratch.ts';
+import { anyEvent, type Happening } from './events.ts';
+import { Broken, id, type NodeName, nodeNames, poolNames, World } from './world.ts';
+
+/** Looks if the promises hold after an event. */
+class Witness {
+  readonly #world: World;
+  #best = 0;
+  /** The volume may be an earlier copy, as an operator has said so, or a disk is an old one. */
+  #isExcused = false;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  before(): void {
+    this.#best = latest(this.#world.everywhere());
+  }
+
+  async after({ mayLose }: Happening): Promise<void> {
+    const world = this.#world;
+    const best = latest(world.everywhere());
+    // A later one, of which an old disk knows nothing, may be a mere copy on its way.
+    if (mayLose === undefined && best < Math.min(this.#best, world.expected)) {
+      throw new Broken(`version ${this.#best} is on no disk any more`);
+    }
+    if (mayLose === 'regress') this.#isExcused = true;
+    const usable = await this.#one();
+    if (usable === undefined || usable.version === world.expected) return;
+    if (usable.version > world.expected || this.#isExcused) {
+      world.expected = usable.version;
+      this.#isExcused = false;
+      return;
+    }
+    const there = latest(world.available());
+    if (there > usable.version) {
+      throw new Broken(`version ${usable.version} is the volume, and version ${there} is there`);
+    }
+    // The later one is lost, as an operator has said.
+    world.expected = usable.version;
+  }
+
+  /** The copy that pods can use: there are never two of them, once all have heard of each other. */
+  async #one() {
+    const world = this.#world;
+    let usable = await world.usable();
+    if (usable.length > 1) {
+      await world.fleet.told();
+      await world.fleet.keep();
+      usable = await world.usable();
+    }
+    const linked = usable.filter(({ node }) => world.fleet.isLinked(node));
+    if (linked.length > 1) throw new Broken(`two copies can be used: ${JSON.stringify(usable)}`);
+    return usable.length === 1 ? usable[0] : undefined;
+  }
+}
+
+function latest(copies: readonly { readonly version: number }[]): number {
+  return copies.reduce((most, { version }) => Math.max(most, version), 0);
+}
+
+export interface HistoryOptions {
+  /** The number of events. */
+  readonly length: number;
+  /** At its end, the documented commands must make a copy the volume again. */
+  readonly requiresWayOut: boolean;
+}
+
+/** One history. @throws Broken, with all that has happened */
+export async function runHistory(seed: number, { length, requiresWayOut }: HistoryOptions): Promise<void> {
+  const random = new Random(seed);
+  using scratch = new Scratch('history');
+  await using world = await World.start(scratch);
+  const witness = new Witness(world);
+  const happened: string[] = [];
+  try {
+    for (let step = 0; step < length; step++) {
+      const event = anyEvent(random);
+      witness.before();
+      const happening = await event(world, random);
+      if (happening === undefined) continue;
+      happened.push(happening.text);
+      await witness.after(happening);
+    }
+    happened.push('-- the end: all is there again');
+    const isUsable = await end(world, witness);
+    if (requiresWayOut && !isUsable) await requireWayOut(world, witness, happened);
+  } catch (error) {
+    const state = await world.describe().catch((failure: unknown) => String(failure));
+    const broken = error instanceof Broken ? error.message : (error as Error).stack;
+    throw new Broken(`seed ${seed}: ${broken}\n${happened.join('\n')}\n${state}`);
+  }
+}
+
+/** All nodes and pools are there that are not lost. @returns true if the volume can be used then */
+async function end(world: World, witness: Witness): Promise<boolean> {
+  await world.stopPod();
+  for (const name of nodeNames) {
+    await world.down(name);
+    if (world.fleet.isForgotten(name)) world.fleet.remember(name);
+    for (const pool of poolNames) if (!world.disks.isOut(name, pool)) world.configured.get(name)?.add(pool);
+    await world.up(name);
+  }
+  return settled(world, witness);
+}
+
+/** @returns true if the volume can be used once all have told each other what they have */
+async function settled(world: World, witness: Witness): Promise<boolean> {
+  await world.fleet.told();
+  await world.fleet.keep();
+  await world.rest(4_000);
+  witness.before();
+  await witness.after({ text: '' });
+  return (await world.usable()).length === 1;
+}
+
+/** An operator tries the documented commands, those without a second word first. */
+async function requireWayOut(world: World, witness: Witness, happened: string[]): Promise<void> {
+  const command = async (change: 'cancel' | 'finish' | 'restore', node: NodeName, lost: Lost, evenSo: boolean) => {
+    witness.before();
+    const text = await world.fleet.command({ change, volume: id, node, evenSo, ...lost }).then(
+      () => 'done',
+      (error: Error) => error.message,
+    );
+    happened.push(`${change} --node ${node} ${JSON.stringify(lost)}${evenSo ? ' --even-so' : ''}: ${text}`);
+    await witness.after({ text, ...(evenSo && { mayLose: 'regress' }) });
+    return text === 'done' && (await settled(world, witness));
+  };
+  for (const evenSo of [false, true, false]) {
+    for (const change of ['cancel', 'restore', 'finish'] as const) {
+      for (const node of nodeNames) {
+        for (const lostPool of change === 'cancel' ? [undefined] : [undefined, ...poolNames]) {
+          if (await command(change, node, { lostPool }, evenSo)) return;
+        }
+      }
+    }
+    // The first node of a move is there, and has lost the pool: it has to be forgotten.
+    for (const lostNode of nodeNames) {
+      await world.down(lostNode);
+      world.fleet.forget(lostNode);
+      for (const node of nodeNames) {
+        if (node !== lostNode && (await command('finish', node, { lostNode }, evenSo))) return;
+      }
+      world.fleet.remember(lostNode);
+      await world.up(lostNode);
+    }
+  }
+  if (latest(world.available()) > 0) throw new Broken('the volume cannot be used any more, and a copy is there');
+}
+
+interface Lost {
+  readonly lostNode?: string;
+  readonly lostPool?: string | undefined;
+}

@@ -1,0 +1,304 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Pool } from '../../../src/pool/pool.ts';
+import { HoldfastError, Unavailable } from '../../../src/volume/errors.ts';
+import { type VolumeId, volumeIdFor } from '../../../src/volume/id.ts';
+import { volumeSpec } from '../../support/image-pool.ts';
+import type { Scratch } from '../../support/scratch.ts';
+import { write } from '../devices.ts';
+import { Broker, MovingNode } from '../two-nodes.ts';
+import { movesOf, refuseVolumes } from '../two-pools.ts';
+import { Disks, type SeenCopy, stampOf, stampPlaces, versionIn, volumeBytes } from './disks.ts';
+import { LivingFleet } from './living-fleet.ts';
+
+export const nodeNames = ['a', 'b', 'c'] as const;
+export const poolNames = ['data', 'other'] as const;
+export type NodeName = (typeof nodeNames)[number];
+export type PoolName = (typeof poolNames)[number];
+
+/** The volume whose history it is. */
+export const id: VolumeId = volumeIdFor('a', 'data', 'history');
+const spec = volumeSpec('history', { id, content: { type: 'block' }, sizeBytes: BigInt(volumeBytes) });
+
+export interface Place {
+  readonly node: NodeName;
+  readonly pool: PoolName;
+}
+
+/** A copy that a pod could use. */
+export interface Usable extends Place {
+  readonly version: number;
+  readonly generation: number;
+}
+
+interface Pod extends Place {
+  readonly devicePath: string;
+  readonly detach: () => Promise<void>;
+}
+
+/** A promise of docs/move.md that does not hold. */
+export class Broken extends Error {}
+
+/** Three nodes with two pools each, a controller, one volume, at most one pod, and what their operator knows. */
+export class World implements AsyncDisposable {
+  readonly disks: Disks;
+  readonly fleet: LivingFleet;
+  readonly nodes = new Map<NodeName, MovingNode>();
+  /** The pools in the configuration of each node. */
+  readonly configured = new Map<NodeName, Set<PoolName>>();
+  /** Disks as they were. */
+  readonly saved: (Place & { readonly name: string })[] = [];
+  /** Disks that an operator takes for lost. */
+  readonly lost = new Set<string>();
+  pod: Pod | undefined;
+  /** The version that was written last. */
+  written = 0;
+  /** The version that the volume has, as its users know. */
+  expected = 0;
+  readonly #scratch: Scratch;
+  readonly #broker = new Broker();
+  readonly #staged = new Map<NodeName, VolumeId[]>(nodeNames.map((name) => [name, []]));
+
+  private constructor(scratch: Scratch, fleet: LivingFleet) {
+    this.#scratch = scratch;
+    this.disks = new Disks(scratch.path);
+    this.fleet = fleet;
+    for (const name of nodeNames) this.configured.set(name, new Set(poolNames));
+  }
+
+  static async start(scratch: Scratch): Promise<World> {
+    const world = new World(scratch, await LivingFleet.start(scratch, nodeNames));
+    for (const name of nodeNames) await world.up(name);
+    await world.node('a').pools.get('data').create(spec);
+    world.fleet.double.known.volumes.set(id, 'a');
+    await world.fleet.told();
+    await world.startPod();
+    world.writePod();
+    await world.stopPod();
+    return world;
+  }
+
+  node(name: NodeName): MovingNode {
+    return this.nodes.get(name) ?? assert.fail(`node ${name} is away`);
+  }
+
+  isConfigured({ node, pool }: Place): boolean {
+    return this.configured.get(node)?.has(pool) === true;
+  }
+
+  /** The node that the PersistentVolume names. */
+  get recorded(): string | undefined {
+    return this.fleet.double.known.volumes.get(id);
+  }
+
+  record(node: NodeName): void {
+    this.fleet.double.known.volumes.set(id, node);
+  }
+
+  async up(name: NodeName): Promise<void> {
+    const poolNamesHere = [...(this.configured.get(name) ?? [])];
+    const staged = this.#staged.get(name) ?? [];
+    const node = await MovingNode.open(this.#scratch, this.#broker, name, { poolNames: poolNamesHere, staged });
+    this.nodes.set(name, node);
+    await this.fleet.link(node);
+    await this.fleet.told();
+  }
+
+  async down(name: NodeName): Promise<void> {
+    if (this.pod?.node === name) await this.stopPod();
+    this.fleet.cut(name);
+    const node = this.nodes.get(name);
+    this.nodes.delete(name);
+    await node?.[Symbol.asyncDispose]();
+  }
+
+  /** A pod starts where the volume can be used. @returns undefined if it cannot be, anywhere */
+  async startPod(): Promise<Pod | undefined> {
+    for (const [name, node] of this.nodes) {
+      if (this.fleet.isForgotten(name)) continue;
+      try {
+        const { pool } = await node.pools.require(id);
+        const attached = await pool.attach(id, { persistent: true });
+        assert.ok(attached.kind === 'device');
+        await attached.release();
+        this.#staged.get(name)?.push(id);
+        const { devicePath } = attached;
+        this.pod = { node: name, pool: placeOf(pool), devicePath, detach: () => pool.detach(attached) };
+        const version = versionIn(devicePath);
+        if (this.written > 0 && version !== this.expected) {
+          throw new Broken(`a pod on node ${name} sees version ${version}, not ${this.expected}`);
+        }
+        return this.pod;
+      } catch (error) {
+        if (!(error instanceof HoldfastError)) throw error;
+      }
+    }
+    return undefined;
+  }
+
+  /** The pod writes the next version, durably. */
+  writePod(): void {
+    const { devicePath } = this.pod ?? assert.fail('there is no pod');
+    const version = ++this.written;
+    for (const place of stampPlaces) write(devicePath, stampOf(version), BigInt(place));
+    this.expected = version;
+  }
+
+  async stopPod(): Promise<void> {
+    const { pod } = this;
+    if (pod === undefined) return;
+    this.pod = undefined;
+    this.#staged.get(pod.node)?.splice(0);
+    await pod.detach();
+  }
+
+  /** The pool of a node commits nothing, until its driver starts again. */
+  refuseCommits({ node, pool }: Place): void {
+    const here = this.nodes
+      .get(node)
+      ?.pools.all()
+      .find(({ name }) => name === pool);
+    if (here !== undefined) refuseVolumes(here);
+  }
+
+  /** A pool does not hear that its volume has arrived elsewhere, until its driver starts again. */
+  refuseSettling({ node, pool }: Place): void {
+    const here = this.nodes
+      .get(node)
+      ?.pools.all()
+      .find(({ name }) => name === pool);
+    if (here === undefined) return;
+    const moves = movesOf(here);
+    mock.method(moves, 'settle', async () => {
+      throw new Unavailable(`pool ${pool} does not answer.`);
+    });
+  }
+
+  /** A pool hands no volume over: its fence stands until its driver starts again. */
+  refuseGiving({ node, pool }: Place): void {
+    const here = this.nodes
+      .get(node)
+      ?.pools.all()
+      .find(({ name }) => name === pool);
+    if (here === undefined) return;
+    mock.method(movesOf(here), 'give', async () => {
+      throw new Unavailable(`pool ${pool} does not answer.`);
+    });
+  }
+
+  /** The copies that pods could use now, on nodes that get pods. */
+  async usable(): Promise<Usable[]> {
+    const found: Usable[] = [];
+    for (const [name, { pools }] of this.nodes) {
+      if (this.fleet.isForgotten(name)) continue;
+      for (const pool of pools.all()) {
+        if ((await pool.find(id)) === undefined) continue;
+        const { mark, why } = await movesOf(pool).stateOf(id);
+        if (why !== undefined) continue;
+        const place = { node: name, pool: placeOf(pool) };
+        const path = this.disks.copiesOn(name, place.pool).find((copy) => copy.path.includes(`/volumes/${id}/`));
+        found.push({ ...place, version: path?.version ?? 0, generation: mark.generation });
+      }
+    }
+    return found;
+  }
+
+  /** True if the volume is there, whether it can be used or waits for the end of a move. */
+  async isValid({ node, pool }: Place): Promise<boolean> {
+    const here = this.nodes
+      .get(node)
+      ?.pools.all()
+      .find(({ name }) => name === pool);
+    if (here === undefined || (await here.find(id)) === undefined) return false;
+    const { why } = await movesOf(here).stateOf(id);
+    return why === undefined || why === 'closed';
+  }
+
+  /** The places that have something of the volume, or to which it moves. */
+  hot(): Place[] {
+    const places = nodeNames.flatMap((node) => poolNames.map((pool) => ({ node, pool })));
+    const coming = new Set(
+      [...this.nodes].flatMap(([name, { mover }]) => mover.sights().flatMap(({ job }) => `${name}/${job.to}`)),
+    );
+    return places.filter(
+      ({ node, pool }) => coming.has(`${node}/${pool}`) || this.disks.copiesOn(node, pool).length > 0,
+    );
+  }
+
+  /** The whole copies on disks that are there, whatever state they are in. */
+  available(): SeenCopy[] {
+    return [...this.nodes.keys()]
+      .filter((name) => !this.fleet.isForgotten(name))
+      .flatMap((node) =>
+        [...(this.configured.get(node) ?? [])].flatMap((pool) =>
+          this.lost.has(`${node}/${pool}`) ? [] : this.disks.copiesOn(node, pool),
+        ),
+      );
+  }
+
+  /** The whole copies on all disks, also on those that are away. */
+  everywhere(): SeenCopy[] {
+    return nodeNames.flatMap((node) =>
+      poolNames.flatMap((pool) => [...this.disks.copiesOn(node, pool), ...this.disks.copiesOut(node, pool)]),
+    );
+  }
+
+  /** Waits until no move of a node that is there runs, or for so long. */
+  async rest(limitMs: number): Promise<void> {
+    const endsAt = performance.now() + limitMs;
+    while (performance.now() < endsAt && this.isMoving()) await delay(10);
+  }
+
+  isMoving(): boolean {
+    return [...this.nodes.values()].some(({ mover }) => mover.sights().some(({ job }) => job.state === 'running'));
+  }
+
+  /** For messages. */
+  async describe(): Promise<string> {
+    const lines: string[] = [
+      `expected ${this.expected}, recorded on ${this.recorded}, lost ${[...this.lost].join(' ')}`,
+    ];
+    for (const name of nodeNames) {
+      const node = this.nodes.get(name);
+      const what = this.fleet.isForgotten(name) ? 'forgotten' : node === undefined ? 'away' : 'there';
+      lines.push(`node ${name} ${what} ${[...(this.configured.get(name) ?? [])].join(',')}`);
+      for (const { job, trouble } of node?.mover.sights() ?? []) {
+        lines.push(
+          `  move ${job.node ?? ''}${job.node ? ' ' : ''}${job.from} -> ${job.to} ${job.state} ${job.reason ?? trouble ?? ''}`,
+        );
+      }
+      for (const pool of node?.pools.all() ?? []) {
+        const moves = movesOf(pool);
+        const noted = await moves.noted(id);
+        const state = (await pool.find(id)) && (await moves.stateOf(id));
+        const trashed = await moves.trashedMark(id);
+        lines.push(
+          `  pool ${pool.name} noted ${noted.generation}${noted.at ? ` at ${noted.at}` : ''} here ${JSON.stringify(state)} trash ${JSON.stringify(trashed)} draft ${await moves.comingNote(id)}`,
+        );
+      }
+      for (const pool of poolNames) {
+        for (const { path, version } of [...this.disks.copiesOn(name, pool), ...this.disks.copiesOut(name, pool)]) {
+          lines.push(`  version ${version} in ${path.slice(this.#scratch.path.length)}`);
+        }
+      }
+    }
+    return lines.join('\n');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stopPod().catch(() => undefined);
+    for (const name of nodeNames) await this.down(name);
+    await this.fleet[Symbol.asyncDispose]();
+  }
+}
+
+function placeOf({ name }: Pick<Pool, 'name'>): PoolName {
+  return poolNames.find((each) => each === name) ?? assert.fail(name);
+}
+
+/** The words of a refusal. */
+export function refusalOf(error: unknown): string {
+  if (error instanceof HoldfastError) return `${error.code} ${error.message}`;
+  throw error;
+}
