@@ -179,6 +179,19 @@ describe('an earlier copy in the trash, while all of a later one waits', () => {
     });
   }
 
+  for (const disk of ['there', 'out of the configuration'] as const) {
+    test(`in another pool, whose disk is ${disk}: it is restored once that is cancelled by a second word`, async () => {
+      using scratch = new Scratch('trashed');
+      const { first } = await waitingInPool(scratch);
+      await using node = await Node.open(scratch, [...(disk === 'there' ? [sized('two')] : []), sized('three')]);
+      await assert.rejects(node.mover.cancel(id), { name: 'FailedPrecondition', message: /may be the last copy/ });
+      await node.mover.cancel(id, undefined, undefined, true);
+      await adminOf(node).restore({ id, lostPool: 'one' }, call);
+      await using shown = await deviceOf(node, id);
+      assert.equal(await digestOf(shown.devicePath), first);
+    });
+  }
+
   test('in another pool, which has an empty disk by now: it is restored, as nothing waits any more', async () => {
     using scratch = new Scratch('trashed');
     const { first } = await waitingInPool(scratch);
