@@ -298,3 +298,35 @@ test('a copy that waits for its hand-over has not gone on, also if its node has 
   assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
   assert.deepEqual(await movesOf(b.pool).arriving(), [id]);
 });
+
+describe('a note of an earlier driver, which says that a volume is on another node', () => {
+  test('is corrected once its pool opens, if the volume has come back; and not if it was handed over', async () => {
+    using scratch = new Scratch('late');
+    const broker = new Broker();
+    const path = scratch.join('data-a', 'moved', `${id}.json`);
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      await using b = await MovingNode.open(scratch, broker, 'b');
+      await filled(a);
+      await moveAlong(id, a, b, a);
+      await eventually(async () => assert.equal((await b.pool.trash()).length, 1));
+    }
+    const noted = async () => {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      return movesOf(a.pool).noted(id);
+    };
+    for (const at of ['b', undefined]) {
+      writeFileSync(path, JSON.stringify({ format: 1, generation: 1, at }));
+      assert.deepEqual(await noted(), { generation: at === undefined ? 1 : 2, node: 'node' });
+    }
+    {
+      await using a = await MovingNode.open(scratch, broker, 'a');
+      const { fenceId } = await movesOf(a.pool).close(id, { moveId: 'any', fenceId: 'any', to: 'b' });
+      await movesOf(a.pool).give(id, { moveId: 'any', fenceId });
+    }
+    assert.deepEqual(await noted(), { generation: 3, at: 'b', node: 'node' });
+    // The note of the hand-over is the one before it, as its disk is one of before.
+    writeFileSync(path, JSON.stringify({ format: 1, generation: 2, at: 'b' }));
+    assert.deepEqual(await noted(), { generation: 2, at: 'b', node: 'node' });
+  });
+});

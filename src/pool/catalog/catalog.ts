@@ -80,7 +80,7 @@ export class Catalog implements Pool {
 
   /** Before it is used. */
   async begin(): Promise<this> {
-    await this.moves?.snapshots.learn();
+    await this.moves?.learn();
     return this;
   }
 

@@ -78,6 +78,25 @@ export class Moves implements PoolMoves {
     this.snapshots = new SnapshotMoves(parts, transfer, this);
   }
 
+  /** Before the pool is used. */
+  async learn(): Promise<void> {
+    const { index, log, name, snapshotIndex } = this.#parts;
+    await this.snapshots.learn();
+    for (const { id } of [...index.all(), ...snapshotIndex.all()]) {
+      await this.#noteHere(id).catch((error) =>
+        log.warn({ pool: name, id, err: error }, 'the node cannot note that a volume or snapshot is here'),
+      );
+    }
+  }
+
+  /** An earlier driver did not note what came back, and one that was killed has not: the note says that it is on another node. */
+  async #noteHere(id: SnapshotId | VolumeId): Promise<void> {
+    const { generations } = this.#parts;
+    if ((await generations.noted(id)).at === undefined) return;
+    const { mark, why } = await this.stateOf(id);
+    if (why === undefined || why === 'closed') await generations.arrived(id, mark);
+  }
+
   async stateOf(id: SnapshotId | VolumeId): Promise<CopyState> {
     const mark = await this.#markOf(id);
     const why =

@@ -169,9 +169,9 @@ export const moveMutants: readonly Mutant[] = [
   },
   {
     name: 'a restart knows which snapshots were handed over',
-    file: 'src/pool/catalog/catalog.ts',
+    file: 'src/pool/catalog/moves.ts',
     killer: 'test/move/snapshot-pool.test.ts',
-    text: 'await this.moves?.snapshots.learn();',
+    text: 'await this.snapshots.learn();',
     replacement: '',
   },
   {
@@ -816,6 +816,22 @@ export const moveMutants: readonly Mutant[] = [
     text: "    if (before.moveId === moveId && sight?.state.why === 'given') throw handedOverTo(before);\n",
     replacement: '',
     only: 'handed over is not ordered',
+  },
+  {
+    name: 'a note that an earlier driver has left is corrected once the volume is seen here',
+    file: 'src/pool/catalog/moves.ts',
+    text: "if (why === undefined || why === 'closed') await generations.arrived(id, mark);",
+    replacement: '',
+    killer: 'test/move/nodes-late.test.ts',
+    only: 'is corrected once its pool opens',
+  },
+  {
+    name: 'a note stays that says where a volume was handed over to',
+    file: 'src/pool/catalog/moves.ts',
+    text: "if (why === undefined || why === 'closed') await generations.arrived(id, mark);",
+    replacement: 'if (why !== null) await generations.arrived(id, mark);',
+    killer: 'test/move/nodes-late.test.ts',
+    only: 'is corrected once its pool opens',
   },
   {
     name: 'an order from a third node removes no copy that may be the last one',
