@@ -313,7 +313,7 @@ describe('a note of an earlier driver, which says that a volume is on another no
     }
     const noted = async () => {
       await using a = await MovingNode.open(scratch, broker, 'a');
-      return movesOf(a.pool).noted(id);
+      return await movesOf(a.pool).noted(id);
     };
     for (const at of ['b', undefined]) {
       writeFileSync(path, JSON.stringify({ format: 1, generation: 1, at }));

@@ -12,7 +12,7 @@ import { LeftCopies } from '../../src/move/snapshots/left-copies.ts';
 import { moveSnapshot } from '../../src/move/snapshots/snapshot-move.ts';
 import { moveMarkName } from '../../src/pool/records/move-marks.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
-import { type SnapshotId, volumeIdFor } from '../../src/volume/id.ts';
+import { groupIdFor, memberIdFor, type SnapshotId, volumeIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { FailingSync } from '../support/failing-sync.ts';
 import { quiet } from '../support/pool-log.ts';
@@ -455,6 +455,47 @@ describe('copies of deleted snapshots', () => {
 });
 
 describe('an order for snapshots', () => {
+  test('is not held back, and no deletion of one, by a pool that hangs and has nothing of it', async () => {
+    using scratch = new Scratch('hangs');
+    await using node = await Node.open(scratch, [sized('one'), sized('two'), sized('three')]);
+    await withSnapshots(node);
+    await node.mover.start(id, 'two', undefined, true);
+    await node.ended();
+    const three = movesOf(node.pools.get('three')).snapshots;
+    const gate = Promise.withResolvers<void>();
+    const hangs = [
+      mock.method(three, 'arriving', async () => {
+        await gate.promise;
+        return [];
+      }),
+      mock.method(three, 'discard', () => gate.promise),
+    ];
+    const notes = () => readdirSync(scratch.join('data/deleted-snapshots'));
+    try {
+      await node.remove(idOf('young'));
+      assert.deepEqual(await node.listed(), ['two/middle', 'two/old']);
+      assert.equal(notes().length, 1);
+    } finally {
+      gate.resolve();
+      for (const each of hangs) each.mock.restore();
+    }
+    await eventually(() => assert.deepEqual(notes(), []));
+  });
+
+  test('is refused to be deleted before anything is removed, if it is a member of a group', async () => {
+    using scratch = new Scratch('member');
+    await using node = await Node.open(scratch);
+    const one = node.pools.get('one');
+    await one.create(spec);
+    const group = groupIdFor('node', 'group');
+    const member = memberIdFor(group, id);
+    const taken = { id: member, name: 'group', sourceId: id, parameters: {} };
+    await one.takeSnapshots([taken], { id: group, name: 'group', parameters: {} });
+    const removal = mock.method(node.mover, 'beforeSnapshotRemoval');
+    await assert.rejects(node.remove(member), { code: 'INVALID_ARGUMENT', message: /is a member of/ });
+    assert.equal(removal.mock.callCount(), 0);
+  });
+
   test('waits while those of several other volumes are copied to the pool', async () => {
     using scratch = new Scratch('turns');
     await using node = await Node.open(scratch);

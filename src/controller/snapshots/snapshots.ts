@@ -38,6 +38,8 @@ export function snapshotHandlers(controller: ControllerContext) {
       if (id === undefined) return {};
       context.note({ snapshot_id: id });
       return objects.run(id, 'DeleteSnapshot', '', async () => {
+        // Nothing is removed before that.
+        for (const pool of pools.known()) refuseMember(await pool.findSnapshot(id));
         const removed = await moves?.beforeSnapshotRemoval(id);
         const found = await pools.findSnapshot(id);
         if (found === undefined) {
@@ -113,8 +115,9 @@ function replay(existing: Found<SnapshotRecord>, { name, sourceId }: SnapshotReq
 }
 
 /** @throws InvalidArgument (DS04) */
-function refuseMember({ groupId, id }: SnapshotRecord): void {
-  if (groupId === undefined) return;
+function refuseMember(record: SnapshotRecord | undefined): void {
+  if (record?.groupId === undefined) return;
+  const { groupId, id } = record;
   throw new InvalidArgument(
     `Snapshot ${id} is a member of ${groupId} and is deleted with it: use DeleteVolumeGroupSnapshot.`,
   );

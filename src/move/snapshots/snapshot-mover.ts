@@ -1,4 +1,5 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { silentAfterMs } from '../../pool/condition.ts';
 import type { PoolLog } from '../../pool/log.ts';
 import { type CopyState, NotHandedOver } from '../../pool/moves.ts';
 import type { Pool } from '../../pool/pool.ts';
@@ -471,7 +472,9 @@ export class SnapshotMover {
     const { fence, generation } = valid.state.mark;
     const job = run?.job ?? this.#ended.get(sourceId);
     const isMoved = job !== undefined || fence !== undefined || generation > 0;
-    const unseen = this.#unseen(job, closed);
+    const others = open.filter((pool) => pool !== valid.pool);
+    const silent = isMoved ? await silentOnes(others) : [];
+    const unseen = this.#unseen(job, [...closed, ...silent]);
     // A copy there must neither be the snapshot again nor stay.
     if (isMoved && unseen.length > 0) await this.#deleted.write({ id, createdAt, generation, pools: unseen });
     for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);
@@ -490,7 +493,7 @@ export class SnapshotMover {
     }
     if (!isMoved) return nothingLeft;
     // Nothing that was copied of it stays readable.
-    for (const pool of open) if (pool !== valid.pool) await pool.moves?.snapshots.discard(id);
+    for (const { moves, name } of others) if (!silent.includes(name)) await moves?.snapshots.discard(id);
     return async () => {
       await tellOther();
       if (unseen.length > 0) void this.#leftCopies.remove();
@@ -880,8 +883,14 @@ export class SnapshotMover {
         await this.#end(run.job, state, leftOnes, reason);
         return;
       } catch (error) {
-        run.trouble = `its end cannot be noted: ${error instanceof Error ? error.message : String(error)}`;
-        this.#options.log.warn({ volume_id: job.id, err: error }, 'the end of a move cannot be noted');
+        const trouble = `its end cannot be noted: ${error instanceof Error ? error.message : String(error)}`;
+        if (run.trouble !== trouble) {
+          this.#options.log.warn(
+            { volume_id: job.id, err: error },
+            'the end of a move of snapshots cannot be noted, and is tried again',
+          );
+        }
+        run.trouble = trouble;
         await pause(noteRetryMs, ending.signal);
       }
     }
@@ -1021,4 +1030,15 @@ async function seenIn(pools: readonly Pool[], id: VolumeId): Promise<Seen[]> {
     if (state !== undefined) seen.push({ held, state });
   }
   return seen;
+}
+
+/** The names of the pools whose disks do not answer: they must hold back no deletion of a snapshot that they have not. */
+async function silentOnes(pools: readonly Pool[]): Promise<string[]> {
+  const looked = await Promise.all(
+    pools.map(async ({ moves, name }) => {
+      const arriving = Promise.resolve(moves?.snapshots.arriving());
+      return (await withTimeout(silentAfterMs, arriving)) === 'late' ? [name] : [];
+    }),
+  );
+  return looked.flat();
 }

@@ -225,8 +225,7 @@ export class Catalog implements Pool {
 
   async removeSnapshot(id: SnapshotId): Promise<void> {
     await this.#parts.unsettled.settle(id);
-    await this.moves?.snapshots.requireRemovable(id);
-    const isNoted = (await this.moves?.snapshots.noteDeleted(id)) === true;
+    const isNoted = (await this.moves?.snapshots.beginRemoval(id)) === true;
     await this.#snapshots.remove(id, isNoted);
   }
 

@@ -108,12 +108,17 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return waiting;
   }
 
-  /** @throws Unavailable if the copy was handed over */
-  async requireRemovable(id: SnapshotId): Promise<void> {
-    const { generations, name, snapshotIndex } = this.#parts;
-    if (snapshotIndex.get(id) === undefined) return;
-    const { mark } = await this.#copies.stateOf(id);
-    if (isRemovable(mark, await generations.read(id))) return;
+  /**
+   * Before the snapshot is removed.
+   * @returns as `noteDeleted`
+   * @throws Unavailable if the copy was handed over
+   */
+  async beginRemoval(id: SnapshotId): Promise<boolean> {
+    const { generations, name } = this.#parts;
+    const record = this.find(id);
+    if (record === undefined) return false;
+    const { mark } = await this.stateOf(id);
+    if (isRemovable(mark, await generations.read(id))) return this.#noteDeleted(record, mark);
     throw new Unavailable(
       `snapshot ${id} was handed over by pool ${name}, and is removed once its move has ended: see holdfast move status.`,
     );
@@ -189,14 +194,16 @@ export class SnapshotMoves implements PoolSnapshotMoves {
   }
 
   async noteDeleted(id: SnapshotId): Promise<boolean> {
-    const { generations } = this.#parts;
     const record = this.find(id);
-    if (record === undefined) return false;
-    const { fence, generation } = (await this.stateOf(id)).mark;
+    return record !== undefined && this.#noteDeleted(record, (await this.stateOf(id)).mark);
+  }
+
+  async #noteDeleted({ createdAt, id }: SnapshotRecord, { fence, generation }: CopyMark): Promise<boolean> {
+    const { generations } = this.#parts;
     const given = fence?.isGiven === true ? generation + 1 : generation;
     const latest = Math.max(given, await generations.read(id));
     if (latest === 0) return false;
-    await step('move/generation', () => generations.writeDeleted(id, latest + 1, record.createdAt));
+    await step('move/generation', () => generations.writeDeleted(id, latest + 1, createdAt));
     await this.#note(id);
     return true;
   }

@@ -148,10 +148,10 @@ export const moveMutants: readonly Mutant[] = [
   },
   {
     name: 'a snapshot that is being handed over is not removed from its pool',
-    file: 'src/pool/catalog/catalog.ts',
+    file: 'src/pool/catalog/snapshot-moves.ts',
     killer: 'test/move/snapshot-pool.test.ts',
-    text: 'await this.moves?.snapshots.requireRemovable(id);',
-    replacement: '',
+    text: 'if (isRemovable(mark, await generations.read(id))) return',
+    replacement: 'return',
   },
   {
     name: 'no second snapshot is made under the name of one that has moved',

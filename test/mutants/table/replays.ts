@@ -128,8 +128,8 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'a member of a group is not deleted alone',
     ...cut,
-    text: '  if (groupId === undefined) return;\n',
-    replacement: "  if (groupId !== '') return;\n",
+    text: '  if (record?.groupId === undefined) return;\n',
+    replacement: "  if (record?.groupId !== '') return;\n",
     only: 'DS04',
   },
   {
