@@ -173,7 +173,8 @@ export async function takeBack<T>(
     isAlone = isNeedless(result);
     return result;
   } catch (error) {
-    isRefused = isRefusal(error);
+    // Also if the pool of the copy is no pool of its node any more.
+    isRefused = isRefusal(error) || (error instanceof HoldfastError && error.code === 'INVALID_ARGUMENT');
     throw error;
   } finally {
     // Otherwise the controller does it a minute later.
