@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import type { Pools } from '../../src/pool/pools.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
@@ -23,4 +23,16 @@ export function write(path: string, bytes: Buffer, offsetBytes: bigint): void {
 
 export function digestOf(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex');
+}
+
+/** A pod writes to the volume, and ends. @returns the digest of what it has then */
+export async function written(node: { readonly pools: Pools }, id: VolumeId): Promise<string> {
+  await using shown = await deviceOf(node, id);
+  write(shown.devicePath, randomBytes(4 << 20), 0n);
+  return digestOf(shown.devicePath);
+}
+
+export async function digestIn(node: { readonly pools: Pools }, id: VolumeId): Promise<string> {
+  await using shown = await deviceOf(node, id);
+  return digestOf(shown.devicePath);
 }

@@ -1,35 +1,15 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { copyFileSync, cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { readUnderIn } from '../../src/move/rests.ts';
 import type { Pool } from '../../src/pool/pool.ts';
-import type { Pools } from '../../src/pool/pools.ts';
-import type { VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { deviceOf, digestOf, write } from './devices.ts';
+import { digestIn, written } from './devices.ts';
 import { id, Node, sized, spec } from './following-node.ts';
 import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
-import { movesOf, refuseVolumes } from './two-pools.ts';
+import { isWhole, movesOf, refuseVolumes } from './two-pools.ts';
 
 /* All of a volume waits where it goes, and that may be its last copy: nothing removes it without an operator's second word. */
-
-/** @returns the digest of what is written */
-async function written(node: { readonly pools: Pools }, volumeId: VolumeId): Promise<string> {
-  await using shown = await deviceOf(node, volumeId);
-  write(shown.devicePath, randomBytes(4 << 20), 0n);
-  return digestOf(shown.devicePath);
-}
-
-async function digestIn(node: { readonly pools: Pools }, volumeId: VolumeId): Promise<string> {
-  await using shown = await deviceOf(node, volumeId);
-  return digestOf(shown.devicePath);
-}
-
-async function isWhole(pool: Pool, volumeId: VolumeId): Promise<boolean> {
-  return (await readUnderIn(movesOf(pool), volumeId)) !== undefined;
-}
 
 /** From now on the pool hands no volume over: each try fails once `fail` is called. */
 function holdBack(pool: Pool): { readonly fail: () => void; readonly end: () => void } {

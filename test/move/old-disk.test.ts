@@ -1,35 +1,14 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { copyFileSync, cpSync, rmSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { readUnderBy } from '../../src/move/moving.ts';
-import type { Pool } from '../../src/pool/pool.ts';
-import type { Pools } from '../../src/pool/pools.ts';
-import type { VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { deviceOf, digestOf, write } from './devices.ts';
+import { digestIn, written } from './devices.ts';
 import * as following from './following-node.ts';
 import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
-import { movesOf, refuseVolumes } from './two-pools.ts';
+import { isWhole, movesOf, refuseVolumes } from './two-pools.ts';
 
 /* A disk comes back as it was before its volume was handed over, while all of the volume waits elsewhere. */
-
-/** @returns the digest of what is written */
-async function written(node: { readonly pools: Pools }, id: VolumeId): Promise<string> {
-  await using shown = await deviceOf(node, id);
-  write(shown.devicePath, randomBytes(4 << 20), 0n);
-  return digestOf(shown.devicePath);
-}
-
-async function digestIn(node: { readonly pools: Pools }, id: VolumeId): Promise<string> {
-  await using shown = await deviceOf(node, id);
-  return digestOf(shown.devicePath);
-}
-
-async function isWhole(pool: Pool, id: VolumeId): Promise<boolean> {
-  return readUnderBy(await movesOf(pool).comingNote(id)) !== undefined;
-}
 
 describe('a disk that comes back as it was before the hand-over to another pool', () => {
   const { id, Node, spec } = following;

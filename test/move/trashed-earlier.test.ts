@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { copyFileSync, rmSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
 import { readUnderBy } from '../../src/move/moving.ts';
 import { lookAtImagePool } from '../../src/pool/kinds/image/look.ts';
 import type { Pool } from '../../src/pool/pool.ts';
-import type { Pools } from '../../src/pool/pools.ts';
 import { CommitOrder } from '../../src/pool/records/commit-order.ts';
-import type { VolumeId } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 import { testSettings } from '../support/test-pool.ts';
-import { deviceOf, digestOf, write } from './devices.ts';
+import { deviceOf, digestOf, written } from './devices.ts';
 import { call, id, mib, Node, sized, spec } from './following-node.ts';
 import { Broker, blockSpec, MovingNode, order } from './two-nodes.ts';
 import { movesOf, refuseVolumes } from './two-pools.ts';
@@ -23,13 +20,6 @@ import { movesOf, refuseVolumes } from './two-pools.ts';
 /** It takes its space from the start, so what is free is known. */
 const thick = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 300n * mib, provisioning: 'thick' });
 const large = volumeSpec('large', { content: { type: 'block' }, sizeBytes: 600n * mib, provisioning: 'thick' });
-
-/** @returns the digest of what is written */
-async function written(node: { readonly pools: Pools }, volume: VolumeId): Promise<string> {
-  await using shown = await deviceOf(node, volume);
-  write(shown.devicePath, randomBytes(4 << 20), 0n);
-  return digestOf(shown.devicePath);
-}
 
 function adminOf({ mover, objects, pools }: MovingNode | Node) {
   return adminService({ nodeId: 'node', pools, objects, mover });

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
+import { readUnderIn } from '../../src/move/rests.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import type { PoolMoves, SnapshotArrival } from '../../src/pool/moves.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
 import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
 import type { Scratch } from '../support/scratch.ts';
 
@@ -14,6 +16,11 @@ export function openPool(scratch: Scratch, name: string, options: ImageTestOptio
 
 export function movesOf({ moves }: { readonly moves?: PoolMoves | undefined }): PoolMoves {
   return moves ?? assert.fail('the pool moves no volumes');
+}
+
+/** True if all of a volume on its way to the pool has come. */
+export async function isWhole(pool: Pool, id: VolumeId): Promise<boolean> {
+  return (await readUnderIn(movesOf(pool), id)) !== undefined;
 }
 
 /** From now on a pool commits no volume: one that was handed over to it does not arrive. */

@@ -1,6 +1,6 @@
 import { type CopyMark, whyUnusable } from '../../volume/move/rule.ts';
 import type { Transfer } from '../backend.ts';
-import type { TrashEntry } from '../indexes/trash-entry.ts';
+import { isOriginal, type TrashEntry } from '../indexes/trash-entry.ts';
 import type { Generations } from './generations.ts';
 import { markIn } from './move-mark.ts';
 
@@ -25,4 +25,18 @@ export function leftInTrash(
       return true;
     }
   };
+}
+
+/**
+ * The entries that may go early when their space is needed, in the same order. A copy that its volume has left may be wanted back if the
+ * later one is lost.
+ * @param hasLeft undefined: none was left
+ */
+export async function expendableOf(
+  kept: readonly TrashEntry[],
+  hasLeft: LeftInTrash | undefined,
+): Promise<TrashEntry[]> {
+  const entries = kept.filter((entry) => !isOriginal(entry));
+  const left = await Promise.all(entries.map((entry) => hasLeft?.(entry)));
+  return entries.filter((_entry, at) => left[at] !== true);
 }

@@ -7,12 +7,11 @@ import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { RecordReader, SpaceSource, Transfer } from '../backend.ts';
 import { RecordIndex } from '../indexes/record-index.ts';
 import { SnapshotIndex } from '../indexes/snapshot-index.ts';
-import { isOriginal, type TrashEntry } from '../indexes/trash-entry.ts';
 import type { PoolSettings } from '../settings.ts';
 import { type PoolContents, type SeenSnapshot, type Wanted, wantsAttachments, wantsCapacity } from '../sight.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
 import { Generations } from './generations.ts';
-import { leftInTrash } from './left-in-trash.ts';
+import { expendableOf, type LeftInTrash, leftInTrash } from './left-in-trash.ts';
 import { markIn } from './move-mark.ts';
 
 export interface RecordsLook {
@@ -49,7 +48,7 @@ export async function lookAtRecords(
     trash: {
       entries: () => trash.kept,
       of: (id) => trash.kept.filter(({ record }) => record.id === id),
-      expendable: () => expendableOf(trash.kept, marks),
+      expendable: async () => expendableOf(trash.kept, await hasLeftBy(trash.kept.length === 0 ? undefined : marks)),
       purgeEarly: async () => undefined,
       drained: async () => undefined,
       going: [],
@@ -72,14 +71,8 @@ export async function lookAtRecords(
   };
 }
 
-/** Like `Trash.expendable`. */
-async function expendableOf(kept: readonly TrashEntry[], marks: Marks | undefined): Promise<TrashEntry[]> {
-  const entries = kept.filter((entry) => !isOriginal(entry));
-  if (marks === undefined || entries.length === 0) return entries;
-  const generations = await Generations.open(marks.dataDirectory, '', marks.queue);
-  const hasLeft = leftInTrash(marks, generations);
-  const left = await Promise.all(entries.map((entry) => hasLeft(entry)));
-  return entries.filter((_entry, at) => left[at] !== true);
+async function hasLeftBy(marks: Marks | undefined): Promise<LeftInTrash | undefined> {
+  return marks && leftInTrash(marks, await Generations.open(marks.dataDirectory, '', marks.queue));
 }
 
 async function withMoves(records: readonly SnapshotRecord[], marks: Marks | undefined): Promise<SeenSnapshot[]> {

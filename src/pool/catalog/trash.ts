@@ -3,8 +3,8 @@ import { finishAll } from '../../volume/flow/finish-all.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { Backend } from '../backend.ts';
-import { byDeletion, isOriginal, type TrashEntry, type TrashRef, timeLeftMs } from '../indexes/trash-entry.ts';
-import type { LeftInTrash } from './left-in-trash.ts';
+import { byDeletion, type TrashEntry, type TrashRef, timeLeftMs } from '../indexes/trash-entry.ts';
+import { expendableOf, type LeftInTrash } from './left-in-trash.ts';
 import { PoolAge } from './pool-age.ts';
 import { Retries } from './retries.ts';
 import { isForWantOfRoom } from './unreadable.ts';
@@ -93,14 +93,9 @@ export class Trash {
     return found;
   }
 
-  /**
-   * The entries that may go early when their space is needed, in the order of `entries`. A copy that its volume has left may be wanted back
-   * if the later one is lost.
-   */
-  async expendable(): Promise<TrashEntry[]> {
-    const entries = this.entries().filter((entry) => !isOriginal(entry));
-    const left = await Promise.all(entries.map((entry) => this.hasLeft(entry)));
-    return entries.filter((_entry, at) => left[at] !== true);
+  /** The entries that may go early when their space is needed, in the order of `entries`. */
+  expendable(): Promise<TrashEntry[]> {
+    return expendableOf(this.entries(), this.#options.hasLeft);
   }
 
   /** True if the volume of an entry went on elsewhere. */

@@ -161,11 +161,10 @@ const configure: Event = async (world, random) => {
   const { node, pool } = aPlace(world, random);
   const here = world.configured.get(node);
   if (here === undefined || world.disks.isOut(node, pool)) return undefined;
-  const isThere = world.nodes.has(node);
-  if (isThere) await world.down(node);
-  if (here.size > 1 && here.has(pool)) here.delete(pool);
-  else here.add(pool);
-  if (isThere) await world.up(node);
+  await world.whileDown(node, () => {
+    if (here.size > 1 && here.has(pool)) here.delete(pool);
+    else here.add(pool);
+  });
   return { text: `${node}/${pool} is ${here.has(pool) ? 'in' : 'out of'} the configuration` };
 };
 
@@ -174,12 +173,11 @@ const lose: Event = async (world, random) => {
   const { node, pool } = aPlace(world, random);
   const here = world.configured.get(node);
   if (here === undefined || here.size < 2 || !here.has(pool) || !world.disks.exists(node, pool)) return undefined;
-  const isThere = world.nodes.has(node);
-  if (isThere) await world.down(node);
-  here.delete(pool);
-  world.disks.takeOut(node, pool);
-  world.lost.add(`${node}/${pool}`);
-  if (isThere) await world.up(node);
+  await world.whileDown(node, () => {
+    here.delete(pool);
+    world.disks.takeOut(node, pool);
+    world.lost.add(`${node}/${pool}`);
+  });
   return { text: `the disk of ${node}/${pool} is lost` };
 };
 
@@ -187,22 +185,20 @@ const lose: Event = async (world, random) => {
 const find: Event = async (world, random) => {
   const [node, pool] = (random.pick([...world.lost]) ?? '').split('/') as [NodeName, PoolName];
   if (pool === undefined) return undefined;
-  const isThere = world.nodes.has(node);
-  if (isThere) await world.down(node);
-  world.disks.putIn(node, pool);
-  world.lost.delete(`${node}/${pool}`);
-  world.configured.get(node)?.add(pool);
-  if (isThere) await world.up(node);
+  await world.whileDown(node, () => {
+    world.disks.putIn(node, pool);
+    world.lost.delete(`${node}/${pool}`);
+    world.configured.get(node)?.add(pool);
+  });
   return { text: `the disk of ${node}/${pool} is there again` };
 };
 
 const save: Event = async (world, random) => {
   const { node, pool } = aPlace(world, random);
   if (!world.disks.exists(node, pool)) return undefined;
-  const isThere = world.nodes.has(node);
-  if (isThere) await world.down(node);
-  world.saved.push({ node, pool, name: world.disks.save(node, pool) });
-  if (isThere) await world.up(node);
+  await world.whileDown(node, () => {
+    world.saved.push({ node, pool, name: world.disks.save(node, pool) });
+  });
   return { text: `the disk of ${node}/${pool} is saved` };
 };
 
@@ -211,11 +207,8 @@ const bringBack: Event = async (world, random) => {
   if (saved === undefined) return undefined;
   const { name, node, pool } = saved;
   if (!world.disks.exists(node, pool)) return undefined;
-  const isThere = world.nodes.has(node);
-  const wasHere = !isThere || (await world.isValid({ node, pool }));
-  if (isThere) await world.down(node);
-  world.disks.bringBack(node, pool, name);
-  if (isThere) await world.up(node);
+  const wasHere = !world.nodes.has(node) || (await world.isValid({ node, pool }));
+  await world.whileDown(node, () => world.disks.bringBack(node, pool, name));
   return {
     text: `the disk of ${node}/${pool} is as it was when ${name.slice(name.lastIndexOf('/') + 1)} was made`,
     mayLose: wasHere ? 'regress' : 'destroy',

@@ -113,6 +113,14 @@ export class World implements AsyncDisposable {
     await node?.[Symbol.asyncDispose]();
   }
 
+  /** Something changes about a node while its driver does not run; it runs again then, if it did before. */
+  async whileDown(name: NodeName, change: () => void): Promise<void> {
+    const isThere = this.nodes.has(name);
+    if (isThere) await this.down(name);
+    change();
+    if (isThere) await this.up(name);
+  }
+
   /** A pod starts where the volume can be used. @returns undefined if it cannot be, anywhere */
   async startPod(): Promise<Pod | undefined> {
     for (const [name, node] of this.nodes) {

@@ -26,7 +26,7 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'a copy that its volume has left does not go for its space',
     ...trashed,
-    file: 'src/pool/catalog/trash.ts',
+    file: 'src/pool/catalog/left-in-trash.ts',
     text: 'return entries.filter((_entry, at) => left[at] !== true);',
     replacement: 'return entries.filter((_entry, at) => left[at] !== null);',
     only: 'keeps its space for its week',
@@ -117,8 +117,8 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'a look without the driver counts the space of a copy that was left as taken',
     file: 'src/pool/catalog/look.ts',
-    text: 'expendableOf(trash.kept, marks)',
-    replacement: 'expendableOf(trash.kept, undefined)',
+    text: 'hasLeftBy(trash.kept.length === 0 ? undefined : marks)',
+    replacement: 'hasLeftBy(undefined)',
     ...trashed,
     only: 'a look at a pool without its driver',
   },

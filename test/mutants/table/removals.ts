@@ -173,7 +173,7 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'what a volume was before its repair never goes for its space',
-    ...trash,
+    file: 'src/pool/catalog/left-in-trash.ts',
     text: '=> !isOriginal(entry));',
     replacement: '=> entry !== undefined || isOriginal(entry));',
     killer: 'test/pool/trash-purge.test.ts',
