@@ -57,7 +57,7 @@ export async function cancelMove(
 /** Makes the copy of a volume that is moving here the volume, as its source is lost. */
 export async function finishMove(
   mover: Mover | undefined,
-  { evenSo, id, laterThan, words, ...named }: FinishOrder,
+  { disclaimed, evenSo, id, laterThan, words, ...named }: FinishOrder,
   call: AdminCall,
 ): Promise<Moving> {
   const lost = lostEndIn(named);
@@ -65,7 +65,7 @@ export async function finishMove(
     throw new InvalidArgument('say which is lost: --pool-is-lost POOL, or --node-is-lost NODE.');
   }
   const deadline = deadlineOf(call.deadline);
-  const order = 'lostPool' in lost ? lost : { ...lost, laterThan, words, deadline };
+  const order = 'lostPool' in lost ? lost : { ...lost, disclaimed, laterThan, words, deadline };
   const job = await requireMover(mover).finish(id, order, evenSo);
   call.note({ pool: job.from, to: job.to });
   return showEnded(job);

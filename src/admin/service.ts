@@ -85,7 +85,7 @@ interface Disclaimed {
 
 export interface RestoreOrder extends VolumeOfLost, Disclaimed {}
 
-export interface FinishOrder extends VolumeOfLost {
+export interface FinishOrder extends VolumeOfLost, Disclaimed {
   /** Also a copy since which the volume could be used, and changed. */
   readonly evenSo?: boolean | undefined;
 }

@@ -4,7 +4,7 @@ import type { Pools } from '../pool/pools.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { isVolumeId, kindOf, type SnapshotId, type VolumeId } from '../volume/id.ts';
-import type { CopyMark, LostHere, Noted } from '../volume/move/rule.ts';
+import { type CopyMark, type LostHere, type Noted, unmarked } from '../volume/move/rule.ts';
 import { type MoveJob, turnOf } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import type { CopySight, TrashedCopy } from './peers.ts';
@@ -99,7 +99,7 @@ export class Copies {
         );
       }
       return objects.claim([{ object: id }], 'the end of a move', async () => {
-        const nothing = await withTimeout(lookMs, requireNothing(pools, id));
+        const nothing = await withTimeout(lookMs, requireNothing(pools, id, generation));
         if (nothing === 'late')
           throw new Unavailable(`a disk of this node does not answer, and may have volume ${id}.`);
         return this.giveUp(id, { generation }, { source, lost: lostPool === undefined ? 'node' : 'pool' });
@@ -219,16 +219,18 @@ export function requireOpen(pools: Pools, id: SnapshotId | VolumeId): void {
 }
 
 /**
- * Checks that this node has nothing of a volume.
+ * Checks that this node has nothing of a volume, but for an earlier copy in the trash.
+ * @param generation of the other node's copy
  * @throws Unavailable if a pool is not open, FailedPrecondition if one has the volume, a part of it on its way, or a deleted one
  */
-async function requireNothing(pools: Pools, id: VolumeId): Promise<void> {
+async function requireNothing(pools: Pools, id: VolumeId, generation: number): Promise<void> {
   requireOpen(pools, id);
   for (const pool of pools.all()) {
     const isHere =
       (await pool.find(id)) !== undefined ||
       (await pool.moves?.arriving())?.includes(id) === true ||
-      (await pool.trash()).some(({ record }) => record.id === id);
+      ((await pool.trash()).some(({ record }) => record.id === id) &&
+        ((await pool.moves?.trashedMark(id)) ?? unmarked).generation >= generation);
     if (isHere) throw new FailedPrecondition(`pool ${pool.name} of this node has volume ${id}, or a part of it.`);
   }
 }

@@ -1,10 +1,10 @@
 import { isOfMove } from '../pool/catalog/move-mark.ts';
 import type { Pools } from '../pool/pools.ts';
 import { AlreadyExists, FailedPrecondition } from '../volume/errors.ts';
-import { mayBeLast, wasCommitted } from '../volume/move/rule.ts';
+import { mayBeLast, type Noted, wasCommitted } from '../volume/move/rule.ts';
 import { copiesIn, requireOpen } from './copies.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
-import type { MoveJob } from './job.ts';
+import type { MoveJob, WholeCopy } from './job.ts';
 import { readUnderBy } from './moving.ts';
 import { movesOf } from './source.ts';
 
@@ -46,22 +46,34 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
       `volume ${id} has come to pool ${to} from a driver that is older, or this node has lost what it noted of it: nothing says which copies of the volume are later ones, so it never becomes the volume without its source. It stays, and the move goes on, if that comes back. If it is lost, take the volume from a backup; holdfast move cancel ${id}${job.node === undefined ? '' : ` --node-is-lost ${job.node} --even-so`} removes the part that has come.`,
     );
   }
-  const { at, fenceEndedAt, generation, record } = whole;
-  if (fenceEndedAt !== undefined && !isEvenSo) {
-    const where = job.node === undefined ? `in pool ${from}` : `on node ${job.node}`;
-    const then = at === undefined ? 'at a time that is not known' : `at ${at}`;
-    throw new FailedPrecondition(
-      `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later. To make it the volume although that is lost: --even-so.`,
-    );
-  }
-  if (!isEvenSo && wasCommitted(generation + 1, await moves.noted(id), lost?.lostNode)) {
-    throw new FailedPrecondition(
-      `volume ${id} has come to this node before, as it has noted on another disk: the copy in pool ${to} is as it was at the switch, and has nothing that was written later. Put the later disk back. To make this copy the volume although that is lost: --even-so.`,
-    );
-  }
+  const { generation, record } = whole;
+  if (!isEvenSo) requireLatest(job, whole, await moves.noted(id));
   const arrival = await moves.recordFor(record);
   await using incoming = await moves.receive(arrival, moveId, true);
   // Not before that, which waits for a disk.
   requireInTime(id, lost?.deadline);
   await incoming.finish(arrival, { moveId, readUnder, fenceId: whole.fenceId, generation }, lost);
+}
+
+/**
+ * Before a copy becomes the volume by one word: nothing later than that was written, as far as its node knows.
+ * @param noted by the node of the copy
+ * @throws FailedPrecondition
+ */
+export function requireLatest(
+  { from, id, node, to }: Pick<MoveJob, 'from' | 'node' | 'to'> & { readonly id: string },
+  { at, fenceEndedAt, generation }: Pick<WholeCopy, 'at' | 'fenceEndedAt' | 'generation'>,
+  noted: Noted,
+): void {
+  if (fenceEndedAt !== undefined) {
+    const where = node === undefined ? `in pool ${from}` : `on node ${node}`;
+    const then = at === undefined ? 'at a time that is not known' : `at ${at}`;
+    throw new FailedPrecondition(
+      `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later. To make it the volume although that is lost: --even-so.`,
+    );
+  }
+  if (!wasCommitted(generation + 1, noted, node)) return;
+  throw new FailedPrecondition(
+    `volume ${id} has come to node ${noted.node} before, as that has noted on another disk: the copy in pool ${to} is as it was at the switch, and has nothing that was written later. Put the later disk back. To make this copy the volume although that is lost: --even-so.`,
+  );
 }

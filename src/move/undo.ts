@@ -236,7 +236,7 @@ export function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable
 function lastCopy({ from, id, node, to }: MoveJob): FailedPrecondition {
   if (node !== undefined) {
     return new FailedPrecondition(
-      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, or has an earlier copy: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node. To remove it instead: cancel that move, with --even-so.`,
+      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, or has an earlier copy: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node; or, if that node is there and the disk of its pool is lost, by --pool-is-lost ${from}. To remove it instead: cancel that move, with --even-so.`,
     );
   }
   return new FailedPrecondition(

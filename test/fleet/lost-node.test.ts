@@ -22,6 +22,22 @@ async function typedAt(fleet: MovingFleet, node: string, words: readonly string[
   return holdfast([...words], environmentFor(scratch, { config }));
 }
 
+/** The disk of a node's pool is lost while its driver does not run: an empty one is in its place. @returns puts the disk back */
+function loseDisk(fleet: MovingFleet, node: string): () => void {
+  const { scratch } = fleet.node(node);
+  const places = ['pool', 'data/pools'].map((name, at) => [scratch.join(name), scratch.join(`old-${at}`)] as const);
+  for (const [now, old] of places) {
+    cpSync(now, old, { recursive: true });
+    rmSync(now, { recursive: true });
+  }
+  return () => {
+    for (const [now, old] of places) {
+      rmSync(now, { recursive: true });
+      cpSync(old, now, { recursive: true });
+    }
+  };
+}
+
 let command: DriverCommand;
 before(async () => {
   command = await buildDriver();
@@ -118,16 +134,11 @@ describe('a node that has lost the disk of a volume which has moved to it', () =
     const digest = await use(fleet, 'node-a', id, true);
     await started(fleet, viewer, id, 'node-b');
     await moved(fleet, viewer, id);
-    const { scratch } = fleet.node('node-b');
-    const places = ['pool', 'data/pools'].map((name, at) => [scratch.join(name), scratch.join(`old-${at}`)] as const);
     const restore = (pool = 'default') =>
       viewer.post(controller, `/v1/trash/restore?output=json&volume=${id}&node=node-a&pool-is-lost=${pool}`);
     await eventually(async () => assert.match((await restore()).problems, /is on node node-b by now/));
     await fleet.node('node-b').driver.stop();
-    for (const [now, old] of places) {
-      cpSync(now, old, { recursive: true });
-      rmSync(now, { recursive: true });
-    }
+    const putBack = loseDisk(fleet, 'node-b');
     await eventually(async () => assert.match((await restore()).problems, /is on node node-b|node-b is away/));
     await fleet.startNode('node-b');
     await eventually(async () => {
@@ -142,10 +153,7 @@ describe('a node that has lost the disk of a volume which has moved to it', () =
     assert.ok(((await readTakenBack(api, place)).get(id)?.generation ?? 0) > 1_000_000);
 
     await fleet.node('node-b').driver.stop();
-    for (const [now, old] of places) {
-      rmSync(now, { recursive: true });
-      cpSync(old, now, { recursive: true });
-    }
+    putBack();
     await fleet.startNode('node-b');
     await assert.rejects(
       use(fleet, 'node-b', id, false),
@@ -249,6 +257,56 @@ describe('a node that is lost between the hand-over of a volume and its commit',
     assert.deepEqual([volumesOn('node-a').includes(id), volumesOn('node-b').includes(id)], [false, true]);
     assert.equal(await use(fleet, 'node-b', id, false), digest);
     await assert.rejects(use(fleet, 'node-a', id, false), /There is no volume/);
+  });
+});
+
+describe('a node that has lost the disk of a volume which has come to another node as a whole', () => {
+  test('gives it up, so that the move is finished without that disk, and uses no copy of it when it is there again', async () => {
+    await using fleet = await MovingFleet.start(command);
+    const { controller = assert.fail('no controller') } = fleet;
+    const api = fleet.api.client(fleet.scratch);
+    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
+    const viewer = new Viewer(fleet.api, 'operator', rights);
+    const id = await created(fleet);
+    const digest = await use(fleet, 'node-a', id, true);
+    await fleet.node('node-b').driver.stop();
+    await fleet.startNode('node-b', 'after move/whole 1');
+    await started(fleet, viewer, id, 'node-b');
+    await fleet.node('node-b').driver.ended();
+    await fleet.node('node-a').driver.stop();
+    const putBack = loseDisk(fleet, 'node-a');
+    await fleet.startNode('node-a');
+    await fleet.startNode('node-b');
+    const finish = (pool = 'default') =>
+      viewer.post(controller, `/v1/moves/finish?output=json&volume=${id}&node=node-b&pool-is-lost=${pool}`);
+    await eventually(async () => {
+      assert.match((await finish('fast')).problems, /from pool default of node node-a, and not from pool fast/);
+    });
+    assert.equal((await readTakenBack(api, place)).get(id), undefined);
+    await eventually(async () => {
+      const { problems, status } = await finish();
+      assert.equal(status, 200, problems);
+    });
+    assert.equal(await use(fleet, 'node-b', id, false), digest);
+    const note = (await readTakenBack(api, place)).get(id);
+    assert.equal(note?.node, 'node-b');
+    assert.ok((note?.generation ?? 0) > 2_000_000, `${note?.generation}`);
+    const leaving = await holdfast(['move', 'status', '--json'], environmentFor(fleet.node('node-a').scratch));
+    assert.match(leaving.stdout, /"toNode": "node-b",\s+"state": "done"/);
+
+    await fleet.node('node-a').driver.stop();
+    putBack();
+    await fleet.startNode('node-a');
+    await assert.rejects(
+      use(fleet, 'node-a', id, false),
+      /was handed over by pool default, and this copy must not be used|There is no volume/,
+    );
+    await controller.logged('a node that was lost knows that a volume was taken back from it', { node: 'node-a' });
+    const volumesOn = (node: string) => readdirSync(fleet.node(node).scratch.join('pool', 'volumes'));
+    assert.deepEqual([volumesOn('node-a').includes(id), volumesOn('node-b').includes(id)], [false, true]);
+    await started(fleet, viewer, id, 'node-a');
+    await moved(fleet, viewer, id);
+    await eventually(async () => assert.equal(await use(fleet, 'node-a', id, false), digest));
   });
 });
 

@@ -9,10 +9,11 @@ import { readTakenBack, type TakenBack } from '../../fleet/kubernetes/taken-back
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
+import { requireLatest } from '../../move/finish.ts';
 import type { CopySight, TrashedCopy } from '../../move/peers.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
-import type { LostNode } from '../../volume/move/rule.ts';
+import { hasCome, type LostNode } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
 import { printCancelled, printFinished, printResume } from '../move.ts';
@@ -143,9 +144,77 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     requireLost(fleet.state, lostNode);
     return order({ lostNode });
   }
+  const [coming] = await comingTo(fleet, { id, node }, signal, 'volume');
+  if (coming !== undefined && lostPool !== undefined) {
+    return finishWithoutPool(fleet, { coming, evenSo, id, lostPool, node });
+  }
   const { leftGeneration: generation } = await comingCopy(fleet, { id, node }, signal);
   await requireAlone(fleet, { volumeId: id, node, generation, evenSo });
   return order();
+}
+
+/**
+ * Makes a copy the volume whose first node is there, and has lost the disk of the pool that the volume leaves. That node gives up each copy of
+ * that disk first, as in `restoreWithoutPool`.
+ */
+async function finishWithoutPool(
+  fleet: ChangedFleet,
+  { coming, evenSo, id, lostPool, node }: ComingWithoutPool,
+): Promise<Moving> {
+  const { moves } = fleet;
+  const { asOf, copyOf, from, fromNode: source = '', to, usableSince } = coming;
+  if (from !== lostPool) {
+    throw new FailedPrecondition(
+      `volume ${id} is moving to node ${node} from pool ${from} of node ${source}, and not from pool ${lostPool}.`,
+    );
+  }
+  if (copyOf === undefined) {
+    throw new FailedPrecondition(
+      `volume ${id} has not come to node ${node} as a whole, or its driver is older and does not say it: only a whole copy becomes the volume.`,
+    );
+  }
+  const { createdAt, generation } = copyOf;
+  if (!evenSo) {
+    // Asked before the first node gives anything up: its disk may be there after all.
+    const whole = { at: asOf, fenceEndedAt: usableSince, generation };
+    requireLatest({ id, from, node: source, to }, whole, { ...(await moves.noteAt(node, id)), node });
+    await requireNoLaterNoted(fleet, { id, node: source, generation });
+  }
+  await requireAlone(fleet, { volumeId: id, node, otherNode: source, generation, evenSo });
+  const copy = { volumeId: id, node, lostNode: source, leftGeneration: generation, createdAt };
+  const finished = await takeBack(fleet, copy, async ({ earlier, words }) => {
+    const disclaimed = await moves.disclaim(source, { volumeId: id, generation, source: node, lostPool });
+    const lost = { lostNode: source, disclaimed, laterThan: earlier?.generation, words };
+    return send(fleet, { node, id, lost, evenSo, rpc: 'FinishMove' }, moving);
+  });
+  await endAtSource(fleet, { id, node, source });
+  return finished;
+}
+
+interface ComingWithoutPool extends Found {
+  readonly coming: Moving;
+  readonly lostPool: string;
+  readonly evenSo: boolean;
+}
+
+/** @throws FailedPrecondition if the source of a copy has noted that it has had a later one since, which is lost with its disk */
+async function requireNoLaterNoted(
+  { moves }: ChangedFleet,
+  { generation, id, node }: Found & Pick<CopySight, 'generation'>,
+): Promise<void> {
+  if (!hasCome({ generation }, { ...(await moves.noteAt(node, id)), node })) return;
+  throw new FailedPrecondition(
+    `volume ${id} has been on node ${node} as a later copy than the one that has come from there, as that node has noted on another disk. If that later copy is lost with its disk: --even-so.`,
+  );
+}
+
+/** The first node hears that its move has ended. It has nothing of the volume that could hear of it later. */
+async function endAtSource({ moves }: ChangedFleet, { id, node, source }: Found & { readonly source: string }) {
+  const settled = moves
+    .copyAt(node, id)
+    .then(({ generation }) => moves.settle(source, { volumeId: id, node, generation }));
+  // It shows a move that goes on then, and is as safe without.
+  await settled.catch(() => undefined);
 }
 
 async function restoreTrashed(
@@ -235,8 +304,7 @@ async function sourceOf(
   signal: AbortSignal,
   moved: 'any' | 'volume' = 'any',
 ): Promise<string | undefined> {
-  const isMeant = ({ snapshots }: Moving) => moved === 'any' || snapshots === undefined;
-  return (await comingTo(fleet, found, signal)).find(isMeant)?.fromNode;
+  return (await comingTo(fleet, found, signal, moved))[0]?.fromNode;
 }
 
 /**
@@ -250,8 +318,15 @@ async function comingCopy(fleet: ChangedFleet, { id, node }: Found, signal: Abor
 }
 
 /** The moves of a volume from other nodes to this one that run, or have failed, as this one says now. @throws Unavailable */
-async function comingTo(fleet: ChangedFleet, found: Found, signal: AbortSignal): Promise<Moving[]> {
-  return (await movesTo(fleet, found, signal)).filter(({ fromNode }) => fromNode !== undefined);
+async function comingTo(
+  fleet: ChangedFleet,
+  found: Found,
+  signal: AbortSignal,
+  moved: 'any' | 'volume',
+): Promise<Moving[]> {
+  const isMeant = ({ fromNode, snapshots }: Moving) =>
+    fromNode !== undefined && (moved === 'any' || snapshots === undefined);
+  return (await movesTo(fleet, found, signal)).filter(isMeant);
 }
 
 /** The same, with that between pools of it. @throws Unavailable */

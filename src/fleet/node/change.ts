@@ -23,7 +23,7 @@ export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap
       return { result: JSON.stringify(await changes.cancelMove(order, call)) };
     },
     async FinishMove(request, call) {
-      const order = { ...lostIn(request), evenSo: request.even_so };
+      const order = { ...lostIn(request), ...wordIn(request), evenSo: request.even_so };
       return { result: JSON.stringify(await changes.finishMove(order, call)) };
     },
     async GiveUpMove(request, call) {

@@ -60,9 +60,11 @@ type Message =
   | ({ readonly type: 'done' } & Arrived)
   /** The source's word that it has handed over, and the target's that it commits nothing. */
   | { readonly type: 'given'; readonly moveId: string; readonly mark: CopyMark }
-  | { readonly type: 'disclaimed'; readonly moveId: string; readonly word: number }
+  | { readonly type: 'disclaimed'; readonly moveId: string; readonly word: number; readonly process?: number }
   /** The word of a target whose disk is lost. */
-  | { readonly type: 'lost'; readonly moveId: string; readonly word: number };
+  | { readonly type: 'lost'; readonly moveId: string; readonly word: number }
+  /** The word of a source whose disk is lost, with the order for the target, which hears it in time or never. */
+  | { readonly type: 'source lost'; readonly moveId: string; readonly word: number };
 
 type End = 0 | 1 | 2;
 /** The third one is of a world that has a third node. */
@@ -112,6 +114,8 @@ interface World {
   readonly isSnapshot?: boolean;
   /** A disk is replaced by an empty one. */
   readonly loses?: boolean;
+  /** The disk that was lost last comes back as it was then. */
+  readonly findsLost?: boolean;
   /** A disk is put into another node, where the operator takes its copy back, and comes back from there. */
   readonly goesAway?: boolean;
   /** An end is lost, and the operator has the other one go on without it. */
@@ -132,6 +136,8 @@ interface World {
   readonly disclaimsAll?: boolean;
   /** The disk of a target is lost after the switch: its node says so, and the copy that was left is restored. */
   readonly restores?: boolean;
+  /** The disk of a source is lost before the target has the volume: its node says so, and the target's copy becomes the volume. */
+  readonly finishesWithoutDisk?: boolean;
   /** The node notes nothing of it. */
   readonly isUnnoted?: boolean;
   /** Marks do not say which node has handed a copy over, as those of earlier drivers. */
@@ -242,17 +248,28 @@ function* loseOrFind(world: World, state: State, end: End): Generator<readonly [
 function* finish(
   world: World,
   state: State,
-  { from, id, to }: World['moves'][number],
+  move: World['moves'][number],
 ): Generator<readonly [event: string, state: State]> {
-  const { disks, fences, lost, notes } = state;
-  const { draft, ...target } = disks[to];
+  const { from, to } = move;
+  const { disks, lost } = state;
   // On one node, its disk may be an empty one.
   const isLost = lost === from || (world.isOneNode && disks[from].copy === undefined);
-  if (world.finishes !== true || !isLost || lost === to || draft === undefined || target.copy !== undefined) return;
+  if (world.finishes !== true || !isLost || lost === to) return;
+  yield* finishWith(world, state, move, world.isOneNode ? undefined : wordOf(world, state, from));
+}
+
+function* finishWith(
+  world: World,
+  state: State,
+  { id, to }: World['moves'][number],
+  word: LostNode | undefined,
+): Generator<readonly [event: string, state: State]> {
+  const { disks, fences, notes } = state;
+  const { draft, ...target } = disks[to];
+  if (draft === undefined || target.copy !== undefined) return;
   if (!isOf(id, draft.moveId) || draft.under === undefined || fences >= world.maxFences) return;
   const { first, generation = 0, moveId, second, under: fenceId } = draft;
   const readUnder = second === undefined ? undefined : fenceId;
-  const word = world.isOneNode ? undefined : wordOf(world, state, from);
   const mark = finishDraft({ moveId, readUnder, fenceId, generation }, notes[to], word);
   if (mark === undefined) return;
   const at = word === undefined ? {} : { at: word.lostNode };
@@ -262,6 +279,30 @@ function* finish(
   const made = { ...before, disks: with_(disks, to, { trash: target.trash, copy }), ...sureOf(world, to, mark) };
   yield [`finish ${id}`, made];
   yield [`finish ${id}: end`, { ...made, notes: noted(world, state, to, mark) }];
+}
+
+function canFinish({ finishes, finishesWithoutDisk }: World): boolean {
+  return finishes === true || finishesWithoutDisk === true;
+}
+
+/** The node of the source gives up what its disk has, which is lost, once all of the volume has come to the target. */
+function* loseSource(
+  world: World,
+  state: State,
+  { from, id, to }: World['moves'][number],
+): Generator<readonly [event: string, state: State]> {
+  const { disks, net, notes } = state;
+  const { draft } = disks[to];
+  // The order is given while no node has the volume.
+  const isNowhere = ends.every((end) => disks[end].copy === undefined);
+  if (world.finishesWithoutDisk !== true || !isNowhere || draft?.second === undefined || !isOf(id, draft.moveId))
+    return;
+  const word = disclaimLost({ generation: draft.generation ?? 0 }, notes[from], `${to}`, 'pool');
+  if (word === undefined) return;
+  const notes_ = world.isUnnoted ? notes : noted(world, state, from, { generation: word, at: `${to}` });
+  yield [`source lost ${id}: note`, { ...state, notes: notes_ }];
+  const order = { type: 'source lost', moveId: draft.moveId, word } as const;
+  yield [`source lost ${id}`, { ...state, notes: notes_, net: send(net, order) }];
 }
 
 function sureOf({ isOneNode }: World, end: End, { generation }: CopyMark): Pick<State, 'sure'> {
@@ -322,7 +363,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       const copy = { ...disk.copy, version: latest + 1 };
       yield [`write ${end}`, { ...state, latest: latest + 1, disks: put(end, { ...disk, copy }) }];
     }
-    if (deaths < world.maxDeaths && !world.reinstalls)
+    if (deaths < world.maxDeaths && !world.reinstalls && !world.findsLost)
       yield [`die ${end}`, { ...state, deaths: deaths + 1, process: died(end) }];
     yield* moveDisk(world, state, end);
     const mayTake = world.takesBack && maySayLost(state, end);
@@ -371,7 +412,8 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       deaths < world.maxDeaths &&
       disk.copy !== undefined
     ) {
-      yield [`lose disk ${end}`, { ...state, deaths: deaths + 1, process: died(end), disks: put(end, {}) }];
+      const kept = world.findsLost === true ? { saved: { end, disk } } : {};
+      yield [`lose disk ${end}`, { ...state, deaths: deaths + 1, process: died(end), disks: put(end, {}), ...kept }];
     }
     if (world.reinstalls && state.isForgotten === undefined && end === 1 && !staged[end] && deaths < world.maxDeaths) {
       const notes_ = noted(world, state, end, { generation: 0 });
@@ -380,8 +422,9 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         { ...state, deaths: deaths + 1, process: died(end), disks: put(end, {}), notes: notes_, isForgotten: true },
       ];
     }
-    if (!world.oldDisks) continue;
+    if (!world.oldDisks && world.findsLost !== true) continue;
     if (saved === undefined) {
+      if (!world.oldDisks) continue;
       yield [`save disk ${end}`, { ...state, saved: { end, disk } }];
       if (!world.onlyPools) yield [`save note ${end}`, { ...state, saved: { end, note: notes[end] } }];
     } else if (saved.end === end && !staged[end] && deaths < world.maxDeaths) {
@@ -402,6 +445,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     // A move that is ordered before that is forgotten, and another one comes later.
     const isForgotten = world.reinstalls === true && to === 1 && (moveId === again.id) !== (state.isForgotten === true);
     yield* finish(world, state, { from, id: moveId, to });
+    yield* loseSource(world, state, { from, id: moveId, to });
     if (copy !== undefined && !staged[from] && fences < world.maxFences && isSourceHere && !isForgotten) {
       const mark = closeCopy(copy.mark, notes[from].generation, {
         ...{ moveId: world.isSnapshot ? `${moveId} ${fences}` : moveId, fenceId: `f${fences}` },
@@ -423,7 +467,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       const { fence } = copy.mark;
       if (fence !== undefined && isOf(moveId, fence.moveId) && isSourceHere) {
         const fenced = { type: 'fenced', moveId: fence.moveId, fenceId: fence.fenceId } as const;
-        const said = world.finishes ? { ...fenced, generation: copy.mark.generation } : fenced;
+        const said = canFinish(world) ? { ...fenced, generation: copy.mark.generation } : fenced;
         yield [`tell ${moveId}`, { ...state, net: send(net, said) }];
       }
     }
@@ -435,7 +479,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     if (draft !== undefined && isOf(moveId, draft.moveId) && !isTargetLost && !isForgotten) {
       yield [`discard ${moveId}`, { ...state, disks: put(to, { ...target, draft: undefined }) }];
       // Reads of the volume itself end with the fence; without an answer of the source nothing else shows that it stood.
-      const isFenced = world.finishes !== true || copy?.mark.fence?.fenceId === draft.under;
+      const isFenced = !canFinish(world) || copy?.mark.fence?.fenceId === draft.under;
       const content = isSourceHere && isFenced ? (copy ?? source.trash) : undefined;
       if (draft.under !== undefined && content !== undefined) {
         const { version } = content;
@@ -508,11 +552,19 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         }
         const notes_ = noted(world, state, to, { generation: word, at: `${from}` });
         yield [`disclaim ${moveId}: note`, { ...state, notes: notes_ }];
-        const sent = send(net, { type: 'disclaimed', moveId: message.moveId, word });
+        const answer = { type: 'disclaimed', moveId: message.moveId, word } as const;
+        // A source with another disk has another process. The time is over by then of an order that makes the copy the volume.
+        const sent = world.finishesWithoutDisk
+          ? send(
+              net.filter(({ type }) => type !== 'source lost'),
+              { ...answer, process: process[from] },
+            )
+          : send(net, answer);
         yield [`disclaim ${moveId}`, { ...state, notes: notes_, net: sent }];
       }
       if (
         message.type === 'disclaimed' &&
+        (message.process ?? process[from]) === process[from] &&
         copy?.mark.fence?.moveId === message.moveId &&
         fences < world.maxFences &&
         isSourceHere
@@ -538,6 +590,9 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
           const restored = { draft: source.draft, copy: { ...source.trash, mark } };
           yield [`restore ${from}`, { ...before, disks: put(from, restored) }];
         }
+      }
+      if (message.type === 'source lost') {
+        yield* finishWith(world, state, { from, id: moveId, to }, { lostNode: `${from}`, disclaimed: message.word });
       }
       if (isTargetLost && (message.type === 'fenced' || message.type === 'yes')) continue;
       if (message.type === 'fenced' && draft?.moveId === message.moveId && draft.under !== message.fenceId) {
@@ -873,6 +928,29 @@ describe('one copy at a time, and it is whole', () => {
     );
   });
 
+  const withoutDisk = { ...usual, isOneNode: false, loses: true, finishesWithoutDisk: true, maxWrites: 0 };
+
+  test('between two nodes, where the disk of the first is lost before the switch, and the copy that has come becomes the volume', () => {
+    const world = { ...withoutDisk, maxDeaths: 1 };
+    const searched = search({ ...world, moves: [there] }, requireFinished);
+    const isFinished = ({ disks, notes }: State) => (disks[1].copy?.mark.generation ?? 0) > notes[0].generation;
+    assert.ok([...searched.states.values()].some(isFinished), 'nothing was finished');
+    const waits = ({ disks: [first, { draft }] }: State) => first.copy === undefined && draft?.second !== undefined;
+    requireNoDeadEnd(searched, (state) => state.fences < world.maxFences && waits(state));
+    search({ ...world, moves: [there, back] }, requireFinished);
+  });
+
+  test('between two nodes, where the disk of the first is lost before the switch, and comes back after that', () => {
+    const found = { ...withoutDisk, findsLost: true, maxDeaths: 2, moves: [there] };
+    search({ ...found, oldDisks: true, onlyPools: true }, requireFinished);
+    search({ ...found, maxWrites: 1 }, requireFinished);
+    search({ ...found, cancels: true, maxFences: 3 }, requireFinished);
+    assert.throws(
+      () => search({ ...found, isUnnoted: true }, requireFinished),
+      /two copies can be used.*\nsource lost m1\n(.*\n)*old disk 0\n/s,
+    );
+  });
+
   for (const isOneNode of [true, false]) {
     const where = isOneNode ? 'on one node' : 'between two nodes';
     const lost = {
@@ -1191,6 +1269,20 @@ describe('a copy whose source is lost', () => {
       const taken = takeBack(given, { generation: 4, at: 'b', node: 'a' }, { lostNode: 'b' }) ?? assert.fail();
       const last = finishDraft(whole, { generation, node: 'b' }, { ...lost, words: 1 });
       assert.ok((last?.generation ?? 0) > taken.generation);
+    }
+  });
+
+  test('is later than all that a node can have which has given up the copies of a disk, and no late word counts', () => {
+    for (const noted of [{ generation: 3 }, { generation: 4, at: 'b' }, { generation: 9 }]) {
+      const disclaimed = disclaimLost({ generation: 3 }, { ...noted, node: 'a' }, 'b', 'pool') ?? assert.fail();
+      const mark = finishDraft(whole, { generation: 0, node: 'b' }, { ...lost, disclaimed }) ?? assert.fail();
+      assert.ok(mark.generation > disclaimed);
+      // A move back to that node would be refused otherwise.
+      const again = finishDraft(whole, { ...mark, at: 'a', node: 'b' }, { ...lost, disclaimed }) ?? assert.fail();
+      assert.ok(again.generation > mark.generation);
+    }
+    for (const disclaimed of [3, 4]) {
+      assert.equal(finishDraft(whole, { generation: 0, node: 'b' }, { ...lost, disclaimed }), undefined);
     }
   });
 

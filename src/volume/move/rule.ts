@@ -24,7 +24,8 @@
  * which such a disk can have (`disclaimLost`), and only then the copy that was left becomes the volume again.
  *
  * The source may be lost between the two steps, and never come back. By the operator's word the target's copy becomes the volume then, if all of
- * it was read under one fence (`finishDraft`), in a generation that is later than that of each copy that may come back.
+ * it was read under one fence (`finishDraft`), in a generation that is later than that of each copy that may come back. If only the
+ * source's disk is lost, its node gives up each copy of that first (`disclaimLost`), and the target's becomes later than all those.
  *
  * A disk may be put into another node, with a copy on it that was handed over to another pool of the node that it was in. The
  * note of the hand-over stays there. So the mark names that node, and the copy counts as one that went to another node
@@ -187,11 +188,12 @@ export function settlesCopy({ fence, generation }: CopyMark, arrived: Arrived, v
 }
 
 /**
- * True if a node has handed over this very copy, by its note, and has had no later one since: the volume has not come back to it.
+ * True if a node has handed over this very copy, or an earlier one that this has come of, by its note, and has had no later one since: the
+ * volume has not come back to it.
  * @param node that it was handed over to, which has the copy
  */
 export function isBehind({ at, generation }: Omit<Noted, 'node'>, node: string, copy: CopyMark): boolean {
-  return at === node && generation === copy.generation;
+  return at === node && generation <= copy.generation;
 }
 
 /** The target's copy on its way. */
@@ -286,8 +288,8 @@ export function disclaim(
 }
 
 /**
- * The same where the node was installed again, or a pool of it is lost, as an operator says, after the volume has come to it. No other pool of
- * the node has anything of the volume. Since it came, it may have moved between pools of the node: the note, which is on another disk, says how often. That
+ * The same where the node was installed again, or a pool of it is lost, as an operator says, after the volume has come to it, or before it has
+ * left: the other node has all of it then (`finishDraft`). No other pool of the node has anything of the volume. Since it came, it may have moved between pools of the node: the note, which is on another disk, says how often. That
  * disk may be lost, too: then no one knows.
  * A disk that comes back, also with a fence, has a copy that is neither used nor handed over by that node.
  * @returns undefined: the volume has gone on to another node from here; or a node that says of itself that it is lost has a note of it
@@ -314,7 +316,8 @@ export interface WholeDraft extends DraftMark {
 /**
  * Makes the target's copy the volume without an answer of its source: the operator's word, when that is lost. Whether it has handed
  * the volume over is not known. Each copy of it that comes back is of an older generation then: a node that comes back hears of
- * that one before it can use its copy, as the controller says; pools of this node have this note. The node notes the generation
+ * that one before it can use its copy, as the controller says; one that has lost a disk alone has given up all copies of that; pools of this
+ * node have this note. The node notes the generation
  * first, as one that gives the copy up (`disclaim`): until the commit, a source that comes back after all can take its copy back.
  * @param lost the source, if it is another node; undefined: a pool of this one
  * @returns the mark; undefined: not all of it was read under one fence, or the volume has been on this node and gone on
@@ -322,7 +325,9 @@ export interface WholeDraft extends DraftMark {
 export function finishDraft(draft: WholeDraft, noted: Noted, lost: LostNode | undefined): CopyMark | undefined {
   if (draft.readUnder !== draft.fenceId) return undefined;
   if (isPast(draft.generation + 1, noted.generation) && noted.at !== lost?.lostNode) return undefined;
-  return { generation: laterThanLost(Math.max(draft.generation + 1, noted.generation), lost) };
+  const { disclaimed } = lost ?? {};
+  if (disclaimed !== undefined && isLateWord(disclaimed, draft.generation)) return undefined;
+  return { generation: laterThanLost(Math.max(draft.generation + 1, noted.generation, disclaimed ?? 0), lost) };
 }
 
 /**
@@ -338,8 +343,7 @@ export function takeBack(mark: CopyMark, noted: Noted, word?: number | LostNode)
   const elsewhere = whereElse(mark, noted);
   const lost = typeof word === 'object' && word.lostNode === elsewhere ? word : undefined;
   const disclaimed = typeof word === 'object' ? word.disclaimed : word;
-  // A word that comes late is of an earlier hand-over, of which this is not one.
-  const isLate = disclaimed !== undefined && disclaimed <= mark.generation + 1;
+  const isLate = disclaimed !== undefined && isLateWord(disclaimed, mark.generation);
   const isFree = elsewhere === undefined || (!isLate && (lost !== undefined || typeof word === 'number'));
   if (!isFree) return undefined;
   // Also where the node's notes are lost: the other copy has the next generation.
@@ -348,6 +352,11 @@ export function takeBack(mark: CopyMark, noted: Noted, word?: number | LostNode)
   // A word without more says the generation that this copy has then. It is a later one where a disk may have a copy that has moved on.
   const said = lost?.disclaimed ?? (typeof word === 'number' ? word - 1 : 0);
   return { generation: laterThanLost(Math.max(given, noted.generation, said), lost) };
+}
+
+/** True if a word that gives a copy up comes late: it is of an earlier hand-over than that of this generation. */
+function isLateWord(disclaimed: number, generation: number): boolean {
+  return disclaimed <= generation + 1;
 }
 
 /** A node that is lost, was installed again, or has lost a pool: it may have moved the volume on before, any number of times. */

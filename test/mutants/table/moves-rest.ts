@@ -286,14 +286,14 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy whose source is lost becomes the volume later than what its node has noted',
     ...lostRule,
-    text: 'laterThanLost(Math.max(draft.generation + 1, noted.generation), lost)',
-    replacement: 'laterThanLost(draft.generation + 1, lost)',
+    text: 'laterThanLost(Math.max(draft.generation + 1, noted.generation, disclaimed ?? 0), lost)',
+    replacement: 'laterThanLost(Math.max(draft.generation + 1, disclaimed ?? 0), lost)',
   },
   {
     name: 'a copy whose source is lost becomes the volume later than the copy of a hand-over that was not noted',
     ...lostRule,
-    text: 'laterThanLost(Math.max(draft.generation + 1, noted.generation), lost)',
-    replacement: 'laterThanLost(noted.generation, lost)',
+    text: 'laterThanLost(Math.max(draft.generation + 1, noted.generation, disclaimed ?? 0), lost)',
+    replacement: 'laterThanLost(Math.max(noted.generation, disclaimed ?? 0), lost)',
   },
   {
     name: 'nodes that are lost in turn each make a later copy',
@@ -369,8 +369,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy does not become the volume if that may have changed since, unless a second word says so',
     ...finish,
-    text: 'fenceEndedAt !== undefined && !isEvenSo',
-    replacement: 'isEvenSo && false',
+    text: 'if (fenceEndedAt !== undefined) {',
+    replacement: "if (fenceEndedAt === '') {",
     ...emptied,
     only: 'by a second word alone',
   },

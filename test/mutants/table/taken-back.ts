@@ -9,8 +9,63 @@ const others = {
 
 const cancel = { file: 'src/cli/fleet/change.ts', killer: 'test/fleet/cancel-killed.test.ts' } as const;
 
+const firstDisk = { file: 'src/cli/fleet/change.ts', killer: 'test/move/first-disk-lost.test.ts' } as const;
+
 /** A copy becomes the volume only if no other one can, and the controller notes that. */
 export const takenBackMutants: readonly Mutant[] = [
+  {
+    name: 'a copy whose first disk is lost becomes the volume only by the name of its pool',
+    ...firstDisk,
+    text: 'if (from !== lostPool) {',
+    replacement: "if (from === '') {",
+    only: 'in the trash of another pool',
+  },
+  {
+    name: 'a first node gives nothing up for a copy that its node refuses',
+    ...firstDisk,
+    text: '    requireLatest({ id, from, node: source, to }, whole, { ...(await moves.noteAt(node, id)), node });\n',
+    replacement: '',
+    only: 'if its fence had ended',
+  },
+  {
+    name: 'a first node that has had a later copy gives it up by a second word alone',
+    ...firstDisk,
+    text: '    await requireNoLaterNoted(fleet, { id, node: source, generation });\n',
+    replacement: '',
+    only: 'has had a later copy since',
+  },
+  {
+    name: 'all nodes are asked before a copy becomes the volume whose first disk is lost',
+    ...firstDisk,
+    text: '  await requireAlone(fleet, { volumeId: id, node, otherNode: source, generation, evenSo });\n',
+    replacement: '',
+    only: 'while a node is away',
+  },
+  {
+    name: 'a first node hears that its move has ended without its disk',
+    ...firstDisk,
+    text: '  await endAtSource(fleet, { id, node, source });\n',
+    replacement: '',
+    killer: 'test/fleet/lost-node.test.ts',
+    only: 'so that the move is finished',
+  },
+  {
+    name: 'a copy whose first disk is lost becomes later than all that its node has given up',
+    file: 'src/fleet/node/change.ts',
+    text: 'const order = { ...lostIn(request), ...wordIn(request), evenSo: request.even_so };\n      return { result: JSON.stringify(await changes.finishMove',
+    replacement:
+      'const order = { ...lostIn(request), evenSo: request.even_so };\n      return { result: JSON.stringify(await changes.finishMove',
+    killer: 'test/move/first-disk-lost.test.ts',
+    only: 'in the trash of another pool',
+  },
+  {
+    name: 'an earlier copy in the trash of a node keeps it from giving nothing up',
+    file: 'src/move/copies.ts',
+    text: '.generation >= generation);',
+    replacement: '.generation >= 0);',
+    killer: 'test/move/first-disk-lost.test.ts',
+    only: 'in the trash of another pool',
+  },
   {
     name: 'a note that goes lets the one before it stand again',
     ...notes,
@@ -143,8 +198,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a node that has the volume on a disk which is there does not give it up',
     file: 'src/move/copies.ts',
-    text: '(await pool.trash()).some(({ record }) => record.id === id);',
-    replacement: 'false;',
+    text: '((await pool.trash()).some(({ record }) => record.id === id) &&',
+    replacement: '(false &&',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'does not while another pool of it has the volume',
   },
@@ -270,8 +325,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that was committed before becomes the volume without its first node by a second word only',
     file: 'src/move/finish.ts',
-    text: 'if (!isEvenSo && wasCommitted(',
-    replacement: 'if (isEvenSo && wasCommitted(',
+    text: 'if (!wasCommitted(generation + 1, noted, node)) return;',
+    replacement: 'if (generation >= 0) return;',
     killer: 'test/move/old-disk.test.ts',
     only: 'is not committed a second time',
   },

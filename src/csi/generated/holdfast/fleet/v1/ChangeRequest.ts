@@ -21,7 +21,8 @@ export interface ChangeRequestInput {
   'later_than'?: (number | string | Long);
   /**
    * For CancelMove and RestoreTrashed at a node that has handed the volume over: the answer of DisclaimCopy of lost_node, which it was
-   * handed over to. 0: none. An older driver passes over it, and takes lost_node for one that is lost.
+   * handed over to. For FinishMove: that of lost_node, which the volume comes from. 0: none. An older driver passes over it, and takes
+   * lost_node for one that is lost.
    */
   'disclaimed'?: (number | string | Long);
   /**
@@ -53,7 +54,8 @@ export interface ChangeRequest {
   'later_than': (Long);
   /**
    * For CancelMove and RestoreTrashed at a node that has handed the volume over: the answer of DisclaimCopy of lost_node, which it was
-   * handed over to. 0: none. An older driver passes over it, and takes lost_node for one that is lost.
+   * handed over to. For FinishMove: that of lost_node, which the volume comes from. 0: none. An older driver passes over it, and takes
+   * lost_node for one that is lost.
    */
   'disclaimed': (Long);
   /**

@@ -53,7 +53,8 @@ export interface MovesClient extends grpc.Client {
   
   /**
    * To a node that a volume was handed over to, and that knows nothing of that: it was installed again. It notes durably that it commits
-   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it.
+   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it. Also to a node that a
+   * volume leaves, whose disk is lost: source_node is the one then that all of it has come to.
    */
   DisclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
   DisclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
@@ -61,7 +62,8 @@ export interface MovesClient extends grpc.Client {
   DisclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
   /**
    * To a node that a volume was handed over to, and that knows nothing of that: it was installed again. It notes durably that it commits
-   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it.
+   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it. Also to a node that a
+   * volume leaves, whose disk is lost: source_node is the one then that all of it has come to.
    */
   disclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
   disclaimCopy(argument: _holdfast_fleet_v1_DisclaimCopyRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_DisclaimCopyAnswer>): grpc.ClientUnaryCall;
@@ -203,7 +205,8 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   
   /**
    * To a node that a volume was handed over to, and that knows nothing of that: it was installed again. It notes durably that it commits
-   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it.
+   * no copy of that hand-over. Refused unless all its pools are open, and none has the volume or a part of it. Also to a node that a
+   * volume leaves, whose disk is lost: source_node is the one then that all of it has come to.
    */
   DisclaimCopy: grpc.handleUnaryCall<_holdfast_fleet_v1_DisclaimCopyRequest, _holdfast_fleet_v1_DisclaimCopyAnswerInput>;
   
