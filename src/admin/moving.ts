@@ -3,6 +3,7 @@ import type { MoveJob } from '../move/job.ts';
 import { type Mover, type MoveSight, sightWithout } from '../move/mover.ts';
 import type { MovePlan } from '../move/planner.ts';
 import { isOfSnapshots, type SnapshotsSight } from '../move/snapshots/snapshot-mover.ts';
+import { shownWaiting } from '../move/snapshots/waiting.ts';
 import { claimOf } from '../volume/claim.ts';
 import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
@@ -124,9 +125,10 @@ export function showPlan({
 }
 
 function showSnapshots({ job, progress, trouble }: SnapshotsSight): MovingSnapshots {
-  const { reason = trouble, snapshots, state, to } = job;
-  const { left, moved } = snapshots;
-  const common = { state, to, moved, left: [...left], ...(reason !== undefined && { reason }) };
+  const { id, reason = trouble, snapshots, state, to } = job;
+  const { left, moved, waiting = [] } = snapshots;
+  const waits = waiting.map((each) => shownWaiting(id, each));
+  const common = { state, to, moved, left: [...left, ...waits], ...(reason !== undefined && { reason }) };
   if (progress === undefined) return common;
   const { current, doneBytes, total, totalBytes } = progress;
   if (current === undefined) return { ...common, total };

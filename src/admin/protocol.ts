@@ -96,7 +96,11 @@ const leftSnapshot = z.object({
   pool: z.string(),
   node: z.string().optional().describe('the node of that pool, if it is another one'),
   reason: z.string(),
-  stays: z.boolean().describe('it never moves: it is a member of a group'),
+  stays: z.boolean().describe('it does not move: it is a member of a group, or a copy that waits'),
+  cameFrom: z
+    .object({ node: z.string().optional(), pool: z.string().optional() })
+    .optional()
+    .describe('set if it is a copy that waits: all of it has come from there, and it is not the snapshot'),
 });
 
 /** Snapshots before they follow their volume. */
@@ -116,7 +120,9 @@ const movingSnapshots = z.object({
   doneBytes: bytes.optional().describe('of that one'),
   totalBytes: bytes.optional().describe('of that one'),
   reason: z.string().optional().describe('why they wait, or why it failed'),
-  left: z.array(leftSnapshot).describe('once it has ended: those that are where they were, and can be used there'),
+  left: z
+    .array(leftSnapshot)
+    .describe('once it has ended: those that are where they were, and can be used there; and copies that wait'),
 });
 
 /** A move before it starts. */

@@ -172,8 +172,10 @@ export function printFinished(output: Output, move: Moving, json: boolean): void
   else output.line(finishedLine(move));
 }
 
-function finishedSnapshotLine({ fromNode, id, to }: Moving): string {
-  return `The snapshot of ${id} of which all had come is in pool ${to}. If node ${fromNode} never comes back, the others are lost with it: move cancel, with --node-is-lost ${fromNode}, ends their move.`;
+function finishedSnapshotLine({ fromNode, id, snapshots }: Moving): string {
+  const finished = `A snapshot of ${id} of which all had come can be used: holdfast snapshots shows where it is.`;
+  if (snapshots?.state !== 'running' || fromNode === undefined) return finished;
+  return `${finished} If node ${fromNode} never comes back, the others are lost with it: move cancel, with --node-is-lost ${fromNode}, ends their move.`;
 }
 
 function finishedLine({ asOf, from, fromNode, id, to, usableSince }: Moving): string {

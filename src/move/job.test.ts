@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { volumeIdFor } from '../volume/id.ts';
+import { snapshotIdFor, volumeIdFor } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { forgettable, type MoveJob } from './job.ts';
 
@@ -30,4 +30,16 @@ test('a move is forgotten a week after its end, or when a hundred others have en
   // By it the deletion of the volume knows of the pool whose copy may come back.
   const finished = { ...job('finished', 'done', 6 * dayMs), whole: { fenceId: 'f', generation: 1, record } };
   assert.deepEqual(forgettable([finished, ...many]), []);
+});
+
+test('an order by whose note a copy of a snapshot can still become the snapshot is never forgotten', () => {
+  const many = Array.from({ length: 100 }, (_each, at) => job(`${at}`, 'done', at));
+  const named = { id: snapshotIdFor('a', 'young'), createdAt: ago(9 * dayMs) };
+  const whole = { moveId: 'm', fenceId: 'f', generation: 1, record: '' };
+  for (const copies of [{ coming: { ...named, whole } }, { waiting: [{ ...named, whole, to: 'two' }] }]) {
+    const order = { ...job('order', 'cancelled', 8 * dayMs), snapshots: { pools: [], moved: 0, left: [], ...copies } };
+    assert.deepEqual(forgettable([order, ...many]), []);
+  }
+  const order = { ...job('order', 'done', 6 * dayMs), snapshots: { pools: [], moved: 0, left: [], coming: named } };
+  assert.deepEqual(forgettable([order, ...many]), [order]);
 });

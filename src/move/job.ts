@@ -55,8 +55,10 @@ export interface SnapshotsOfJob {
   readonly left: readonly LeftSnapshot[];
   /** Counted when the first one began to move: those that have moved since are there no more. */
   readonly shares?: readonly NotedShare[] | undefined;
-  /** The one that comes from another node, from before its copy begins until that node has heard of its end. */
+  /** The one on its way: from another node from before its copy begins until that node has heard of its end, else once all of it has come. */
   readonly coming?: ComingSnapshot | undefined;
+  /** Copies of which all has come, and that are not the snapshot: each may be the last one. Orders before this one may have brought them. */
+  readonly waiting?: readonly WaitingSnapshot[] | undefined;
   /** At the node that they leave: those that were removed there meanwhile. */
   readonly deleted?: readonly NamedSnapshot[] | undefined;
 }
@@ -68,8 +70,18 @@ export interface NamedSnapshot {
 }
 
 export interface ComingSnapshot extends NamedSnapshot {
+  /** The pool that it leaves. Earlier drivers did not note it. */
+  readonly pool?: string | undefined;
   /** All of it has come: it can be finished without its source. */
   readonly whole?: WholeSnapshot | undefined;
+}
+
+export interface WaitingSnapshot extends ComingSnapshot {
+  readonly whole: WholeSnapshot;
+  /** The node of the pool that it leaves; undefined: this one. */
+  readonly node?: string | undefined;
+  /** The pool that has the copy. */
+  readonly to: string;
 }
 
 export interface WholeSnapshot {
@@ -92,7 +104,7 @@ export interface NotedShare {
   readonly beside?: SnapshotId | undefined;
 }
 
-/** A snapshot that is where it was, and can be used there. */
+/** A snapshot that is where it was, and can be used there; or a copy that waits. */
 export interface LeftSnapshot {
   readonly id: string;
   readonly name: string;
@@ -100,8 +112,10 @@ export interface LeftSnapshot {
   /** The node of that pool, if it is another one. */
   readonly node?: string | undefined;
   readonly reason: string;
-  /** It never moves. */
+  /** It does not move. */
   readonly stays: boolean;
+  /** Set if it is a copy that waits: all of it has come from there. */
+  readonly cameFrom?: Pick<WaitingSnapshot, 'node' | 'pool'> | undefined;
 }
 
 /** One order at a time for the move of a volume. The volume itself can be used meanwhile. */
@@ -114,7 +128,12 @@ const rememberedMs = 7 * 86_400_000;
 
 /** True if a move has ended so long ago that its end is reported no more. */
 export function isLongPast(job: MoveJob): boolean {
-  return job.state !== 'running' && Date.now() - Date.parse(endOf(job)) > rememberedMs;
+  return job.state !== 'running' && !hasWaiting(job) && Date.now() - Date.parse(endOf(job)) > rememberedMs;
+}
+
+/** True if by its note a copy can still become the snapshot that its source has lost: it is not forgotten. */
+export function hasWaiting({ snapshots }: MoveJob): boolean {
+  return snapshots?.coming?.whole !== undefined || (snapshots?.waiting ?? []).length > 0;
 }
 
 /**
@@ -124,10 +143,10 @@ export function isLongPast(job: MoveJob): boolean {
 const maxRemembered = 100;
 
 /** The moves whose end is reported no more: it was long ago, or many others have ended since. */
-export function forgettable(jobs: Iterable<MoveJob>): MoveJob[] {
+export function forgettable<T extends MoveJob>(jobs: Iterable<T>): T[] {
   const ended = [...jobs].filter(({ state }) => state !== 'running');
   const many = ended
-    .filter(({ state, whole }) => state !== 'failed' && whole === undefined)
+    .filter((job) => job.state !== 'failed' && job.whole === undefined && !hasWaiting(job))
     .sort((a, b) => (endOf(a) > endOf(b) ? -1 : 1))
     .slice(maxRemembered);
   return [...new Set([...ended.filter(isLongPast), ...many])];
@@ -146,12 +165,11 @@ export function endedJob(job: MoveJob, state: Exclude<MoveJob['state'], 'running
 export const defaultFenceTimeoutMs = 60_000;
 
 const namedSnapshot = z.strictObject({ id: storedSnapshotId, createdAt: z.iso.datetime() });
-const comingSnapshot = namedSnapshot.extend({
-  whole: z
-    .strictObject({ moveId: z.string(), fenceId: z.string(), generation: z.int().nonnegative(), record: z.string() })
-    .optional()
-    .describe('all of it has come: it can be finished without its source'),
-});
+const wholeSnapshot = z
+  .strictObject({ moveId: z.string(), fenceId: z.string(), generation: z.int().nonnegative(), record: z.string() })
+  .describe('all of it has come: it can be finished without its source');
+const comingSnapshot = namedSnapshot.extend({ pool: z.string().optional(), whole: wholeSnapshot.optional() });
+const waitingSnapshot = comingSnapshot.extend({ whole: wholeSnapshot, node: z.string().optional(), to: z.string() });
 
 const storedJob = z.strictObject({
   format: z.literal(1),
@@ -184,9 +202,11 @@ const storedJob = z.strictObject({
         z.strictObject({
           ...{ id: z.string(), name: z.string(), pool: z.string(), node: z.string().optional() },
           ...{ reason: z.string(), stays: z.boolean() },
+          cameFrom: z.strictObject({ node: z.string().optional(), pool: z.string().optional() }).optional(),
         }),
       ),
       coming: comingSnapshot.optional(),
+      waiting: z.array(waitingSnapshot).optional(),
       deleted: z.array(namedSnapshot).optional(),
       shares: z
         .array(

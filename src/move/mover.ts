@@ -525,15 +525,18 @@ export class Mover {
     const { objects, pools } = this.#options;
     this.#requireReady();
     const found = this.#runs.get(id)?.job ?? this.#ended.get(id);
-    if (found === undefined || found.state === 'done' || found.state === 'cancelled') {
-      const snapshots = 'lostPool' in lost ? undefined : await this.#snapshots.finish(id, lost);
-      if (snapshots !== undefined) return snapshots;
+    const [node, pool] = 'lostPool' in lost ? [undefined, lost.lostPool] : [lost.lostNode, found?.from];
+    const hasEnded = found === undefined || found.state === 'done' || found.state === 'cancelled';
+    const isMeant = found?.node === node && found?.from === pool;
+    // An order before this one may have brought some of its snapshots, too.
+    const snapshots = hasEnded || !isMeant ? await this.#snapshots.finish(id, lost) : undefined;
+    if (snapshots !== undefined) return snapshots;
+    if (hasEnded) {
       throw new NotFound(
         `volume ${id} is not moving to this node, nor is a snapshot of it that has come as a whole: see holdfast move status.`,
       );
     }
-    const [node, pool] = 'lostPool' in lost ? [undefined, lost.lostPool] : [lost.lostNode, found.from];
-    if (found.node !== node || found.from !== pool) {
+    if (!isMeant) {
       const from = found.node === undefined ? `pool ${found.from}` : `node ${found.node}`;
       throw new FailedPrecondition(`volume ${id} is moving here from ${from}, and not from ${named}.`);
     }

@@ -232,8 +232,12 @@ export interface IncomingSnapshot extends AsyncDisposable {
    * @throws FailedPrecondition
    */
   commit(draft: DraftMark, answer: Answer, from: string | undefined): Promise<void>;
-  /** The same by the word of an operator that the node is lost from which it comes. @throws FailedPrecondition */
-  finish(draft: WholeDraft, lost: LostNode): Promise<void>;
+  /**
+   * The same by the word of an operator that its source is lost.
+   * @param lost the node that it comes from; undefined: a pool of this one
+   * @throws FailedPrecondition
+   */
+  finish(draft: WholeDraft, lost: LostNode | undefined): Promise<void>;
 }
 
 /** The copy of another node, by which one here is an earlier one. */

@@ -286,6 +286,30 @@ describe('snapshots that follow their volume to another node', () => {
     await b.mover.cancel(id);
   });
 
+  test('stay once the volume has gone on to another node, but for one that was handed over', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    const digests = await withSnapshots(a);
+    const allow = refuseCommits(b.pool);
+    await nodes.order('a', 'b');
+    await eventually(() => assert.equal(followed(b)?.trouble, 'pool data is full.'));
+    await moveAlong(id, b, a);
+    allow();
+    const { snapshots, state } = await nodes.ended();
+    assert.deepEqual([state, await listed(a), await listed(b)], ['done', ['middle', 'old'], ['young']]);
+    const reasons = snapshots.left.map(({ name, reason }) => [name, /has gone on to node a by now/.test(reason)]);
+    assert.deepEqual(reasons, [
+      ['middle', true],
+      ['old', true],
+    ]);
+    await requireDigests(b, { young: digests.young });
+    await requireDigests(a, { middle: digests.middle, old: digests.old });
+    await nodes.order('b', 'a');
+    await nodes.ended();
+    await requireDigests(a, digests);
+  });
+
   test('are refused before anything is changed where either node does not take them along', async () => {
     using scratch = new Scratch('snapshots-nodes');
     await using nodes = await FollowingNodes.open(scratch, 'a');

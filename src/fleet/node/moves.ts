@@ -29,6 +29,8 @@ export interface NodeMoves {
 
 /** Limit of reported moves: the ones that have ended longest ago are left out. */
 const maxMoves = 500;
+/** Limit of the snapshots that one of them names. */
+const maxWaiting = 3;
 
 /** The call with which the controller asks for a copy. Volumes of every node may move between its pools, and be left there. */
 export function copyCalls({ copies }: Pick<Mover, 'copies'>, options: CallOptions): ReadonlyMap<string, UnaryCall> {
@@ -181,9 +183,11 @@ function toldOf(sight: MoveSight): Draft<wire.MoveTold> {
   };
 }
 
-/** The reasons of hundreds of snapshots are too long for a message. */
+/** The reasons of hundreds of snapshots are too long for a message. A copy that waits may be the last one: some of those are named. */
 function withoutLeft({ snapshots, ...move }: Moving): Moving {
-  return snapshots === undefined ? move : { ...move, snapshots: { ...snapshots, left: [] } };
+  if (snapshots === undefined) return move;
+  const waiting = snapshots.left.filter(({ cameFrom }) => cameFrom !== undefined);
+  return { ...move, snapshots: { ...snapshots, left: waiting.slice(0, maxWaiting) } };
 }
 
 function orderIn(request: wire.StartMoveRequest): PeerOrder {

@@ -4,7 +4,7 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { parseSnapshot } from '../../volume/snapshot-record.ts';
 import { requireOpen } from '../copies.ts';
 import { type LostOrder, requireInTime } from '../in-time.ts';
-import type { ComingSnapshot } from '../job.ts';
+import type { WaitingSnapshot } from '../job.ts';
 import { movesOf, patiently } from '../source.ts';
 import { wholeUnder } from './snapshot-move.ts';
 
@@ -12,19 +12,17 @@ export interface FinishParts {
   readonly pools: Pools;
   readonly objects: ObjectQueue;
   readonly signal: AbortSignal;
-  /** The node that it was coming from. */
-  readonly lost: LostOrder;
-  /** The name of the pool that it was coming to. */
-  readonly to: string;
+  /** The node that it was coming from; undefined: a pool of this node. */
+  readonly lost: LostOrder | undefined;
 }
 
 /**
- * Makes a copy the snapshot that was coming from another node, which is lost.
+ * Makes a copy the snapshot that was coming from another node, or from another pool, which is lost.
  * @throws FailedPrecondition, Unavailable, AlreadyExists: why not; nothing is changed
  */
 export async function finishSnapshot(
-  { lost, objects, pools, signal, to }: FinishParts,
-  { id, whole }: ComingSnapshot,
+  { lost, objects, pools, signal }: FinishParts,
+  { id, to, whole }: WaitingSnapshot,
 ): Promise<void> {
   const target = movesOf(pools.get(to)).snapshots;
   await patiently({ objects, signal }, [id], async () => {
@@ -32,11 +30,11 @@ export async function finishSnapshot(
     for (const { moves, name } of pools.all()) {
       if ((await moves?.snapshots.settled(id)) !== undefined) {
         // A driver that was killed after the commit has it already.
-        if (name === to) return target.noteArrival(id);
+        if (name === to && !target.isLeft(id)) return target.noteArrival(id);
         throw new AlreadyExists(`snapshot ${id} is not finished: pool ${name} of this node has a copy of it.`);
       }
     }
-    if (whole === undefined || wholeUnder(await target.notedOf(id)) !== whole.fenceId) {
+    if (wholeUnder(await target.notedOf(id)) !== whole.fenceId) {
       throw new FailedPrecondition(
         `snapshot ${id} has not come to pool ${to} as a whole: the part that is there can never become the snapshot.`,
       );
@@ -47,7 +45,7 @@ export async function finishSnapshot(
     const alone = <T>(_of: unknown, work: () => Promise<T>) => work();
     await using incoming = await target.receive(record, { moveId, newBytes: 0n, isGiven: true, alone });
     // Not before that, which waits for a disk.
-    requireInTime(id, lost.deadline);
+    requireInTime(id, lost?.deadline);
     await incoming.finish({ moveId, readUnder: fenceId, fenceId, generation }, lost);
   });
 }

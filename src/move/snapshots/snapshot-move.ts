@@ -20,7 +20,7 @@ export interface SnapshotMoveParts {
   readonly signal: AbortSignal;
   begun(totalBytes: bigint): void;
   moved(bytes: bigint): void;
-  /** All of it has come from another node, and may be handed over next. @param generation of the copy there */
+  /** All of it has come, and may be handed over next. @param generation of the copy that it leaves */
   whole(copy: Fence & Pick<CopyMark, 'generation'>): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
   if (held.whyStays !== undefined) throw new FailedPrecondition(held.whyStays);
   target.requireRoomFor(record);
   const { fence, generation } = await patiently({ objects, signal }, [id], async () => {
-    const mark = held.node === undefined ? undefined : await requireNotPast(held, target);
+    const mark = held.node === undefined ? (await held.look())?.mark : await requireNotPast(held, target);
     return { fence: await held.close(to.name), generation: mark?.generation };
   });
   const { isGiven, moveId } = fence;

@@ -9,13 +9,15 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
+import { mayBeLast } from '../../volume/move/rule.ts';
 import { type SnapshotRecord, serializeSnapshot } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
-import { type LostOrder, requireInTime } from '../in-time.ts';
+import { type LostOrder, type LostPool, requireInTime } from '../in-time.ts';
 import {
   type ComingSnapshot,
   endedJob,
   forgettable,
+  hasWaiting,
   isLongPast,
   type LeftSnapshot,
   type MoveJob,
@@ -23,6 +25,7 @@ import {
   type NamedSnapshot,
   type SnapshotsOfJob,
   turnOf,
+  type WaitingSnapshot,
 } from '../job.ts';
 import { BytesPerSecond } from '../pace.ts';
 import type { Peers } from '../peers.ts';
@@ -35,6 +38,7 @@ import { LeftCopies } from './left-copies.ts';
 import { mayBeWhole, moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
 import { SnapshotSpace } from './snapshot-space.ts';
 import { outdateTakenBack } from './taken-back.ts';
+import { isOfSnapshot, shownWaiting, stillWaiting, waitingIn } from './waiting.ts';
 
 export interface SnapshotMoverOptions {
   readonly pools: Pools;
@@ -165,24 +169,48 @@ export class SnapshotMover {
     if (!this.#isStopping) void this.#leftCopies.remove();
   }
 
-  /** Forgets orders whose end is reported no more. Never rejects. */
+  /** Forgets orders whose end is reported no more, and by whose note no copy can become the snapshot. Never rejects. */
   async forgetEnded(): Promise<void> {
-    const { log, objects } = this.#options;
-    for (const job of forgettable(this.#ended.values())) {
-      const { id } = job;
-      await objects
-        .claim([{ object: turnOf(id) }], 'the end of a move', async () => {
-          // They may have been ordered again.
-          if (this.#isStopping || this.#ended.get(id) !== job || this.#runs.has(id)) return;
-          await this.#jobs.forget(id);
-          this.#ended.delete(id);
-        })
-        .catch((error: unknown) => {
-          // An order has its turn: next time.
-          if (!(error instanceof Aborted))
-            log.warn({ volume_id: id, err: error }, 'the end of a move cannot be forgotten');
-        });
+    for (const job of [...this.#ended.values()].filter(hasWaiting)) {
+      await this.#withEnded(job, async () => {
+        const waiting = await this.#waiting(job);
+        if (waiting.length < waitingIn(job).length) await this.#noteWaiting(job, waiting);
+      });
     }
+    for (const job of forgettable(this.#ended.values())) {
+      await this.#withEnded(job, async () => {
+        await this.#jobs.forget(job.id);
+        this.#ended.delete(job.id);
+      });
+    }
+  }
+
+  /** Does something with an order that has ended, unless they were ordered again. Never rejects. */
+  async #withEnded(job: SnapshotsJob, work: () => Promise<void>): Promise<void> {
+    const { log, objects } = this.#options;
+    const { id } = job;
+    await objects
+      .claim([{ object: turnOf(id) }], 'the end of a move', async () => {
+        if (!this.#isStopping && this.#ended.get(id) === job && !this.#runs.has(id)) await work();
+      })
+      .catch((error: unknown) => {
+        // An order has its turn: next time.
+        if (!(error instanceof Aborted))
+          log.warn({ volume_id: id, err: error }, 'the end of a move cannot be forgotten');
+      });
+  }
+
+  /** The copies of snapshots of the volume that wait, by the notes of this order and of the last one. */
+  #waiting(job: SnapshotsJob): Promise<WaitingSnapshot[]> {
+    const { id } = job;
+    const named = waitingIn(job, this.#runs.get(id)?.job, this.#ended.get(id));
+    return stillWaiting(this.#options.pools, named);
+  }
+
+  async #noteWaiting(job: SnapshotsJob, waiting: readonly WaitingSnapshot[]): Promise<void> {
+    const ended = { ...job, snapshots: withWaiting(job.snapshots, waiting) };
+    await this.#jobs.write(ended);
+    this.#ended.set(job.id, ended);
   }
 
   sights(): SnapshotsSight[] {
@@ -239,6 +267,10 @@ export class SnapshotMover {
     }
     // All of one volume are alike: what one of them needs, they all need.
     for (const { record } of moving) movesOf(to).snapshots.requireRoomFor(record);
+    const waiting = await stillWaiting(this.#options.pools, waitingIn(this.#runs.get(id)?.job, this.#ended.get(id)));
+    for (const each of waiting) {
+      if (!moving.some(({ record }) => isOfSnapshot(each, record))) staying.push(shownWaiting(id, each));
+    }
     const { totalBytes: neededBytes } = await SnapshotSpace.count(moving, movesOf(to).snapshots.unitBytes);
     return { moving: moving.map(({ pool, record }) => ({ record, pool })), staying, neededBytes };
   }
@@ -272,8 +304,10 @@ export class SnapshotMover {
     if (running?.job.node !== undefined) return running;
     running?.ending.abort(new Aborted('another move was ordered.'));
     await running?.done;
+    const last = running?.job ?? this.#ended.get(id);
     // The order before this one may have left copies in a pool that is not open now.
-    const before = poolsOf(running?.job ?? this.#ended.get(id)).filter((name) => name !== to);
+    const before = poolsOf(last).filter((name) => name !== to);
+    const waiting = last === undefined ? [] : await this.#waiting(last);
     const here = node === undefined ? this.#held(id, to) : [];
     // They wait for pools that are not open, too: snapshots may be there.
     const closed = node === undefined ? this.#options.pools.closed() : [];
@@ -283,7 +317,7 @@ export class SnapshotMover {
       ...{ startedAt: new Date().toISOString(), state: 'running' },
       ...(node !== undefined && { node, ticket }),
       ...(limitBytesPerSecond !== undefined && { limitBytesPerSecond }),
-      snapshots: { pools, moved: 0, left: [] },
+      snapshots: withWaiting({ pools, moved: 0, left: [] }, waiting),
     };
     try {
       await step('move/note', () => this.#jobs.write(job));
@@ -405,34 +439,46 @@ export class SnapshotMover {
   }
 
   /**
-   * The node that they come from is lost. The one of which all has come becomes the snapshot here; the others are lost, unless that node comes
-   * back after all: the order goes on then.
+   * The node, or the pool of this node, that they come from is lost. Those of which all has come become the snapshots here, also if their order has
+   * ended; the others are lost, unless that node or pool comes back after all: an order that runs goes on then.
    * @returns undefined if none comes from there, or not all of one has come
    * @throws FailedPrecondition, Unavailable: why not; the order goes on
    */
-  async finish(id: VolumeId, lost: LostOrder): Promise<SnapshotsJob | undefined> {
-    const run = this.#runs.get(id);
-    const job = run?.job ?? this.#ended.get(id);
-    const { coming } = job?.snapshots ?? {};
-    if (job === undefined || job.node !== lost.lostNode || coming?.whole === undefined) return undefined;
+  async finish(id: VolumeId, lost: LostOrder | LostPool): Promise<SnapshotsJob | undefined> {
     const { objects, pools } = this.#options;
+    const isMeant = ({ node, pool }: WaitingSnapshot) =>
+      'lostPool' in lost ? node === undefined && pool === lost.lostPool : node === lost.lostNode;
+    const run = this.#runs.get(id);
+    if (!waitingIn(run?.job ?? this.#ended.get(id)).some(isMeant)) return undefined;
     run?.ending.abort(new Aborted('an operator finishes it.'));
     await run?.done;
+    // It may have come to its end just now.
+    let job = this.#ended.get(id) ?? run?.job;
+    const isEnded = this.#ended.has(id);
     try {
+      const meant = waitingIn(job).filter(isMeant);
+      const there = await stillWaiting(pools, meant);
       const signal = AbortSignal.timeout(undoneMs);
-      await finishSnapshot({ pools, objects, signal, lost, to: job.to }, coming);
-      const finished = { moved: job.snapshots.moved + 1, coming: undefined };
-      if (run !== undefined) {
-        await this.#note(run, finished);
-        return run.job;
+      // A driver that was killed after the commit may have left a note of one that has become the snapshot.
+      for (const each of there.length > 0 ? there : meant) {
+        await finishSnapshot({ pools, objects, signal, lost: 'lostPool' in lost ? undefined : lost }, each);
+        job = job && (await this.#noteFinished(job, each, isEnded));
       }
-      const ended = { ...job, snapshots: { ...job.snapshots, ...finished } };
-      this.#ended.set(id, ended);
-      await this.#jobs.write(ended).catch(() => undefined);
-      return ended;
+      return job;
     } finally {
-      if (run !== undefined && !this.#runs.has(id) && !this.#isStopping) this.#begin(run.job);
+      if (job !== undefined && !isEnded && !this.#runs.has(id) && !this.#isStopping) this.#begin(job);
     }
+  }
+
+  /** Without the note the same order finds it finished. */
+  async #noteFinished(job: SnapshotsJob, finished: WaitingSnapshot, isEnded: boolean): Promise<SnapshotsJob> {
+    const { coming, moved } = job.snapshots;
+    const waiting = (job.snapshots.waiting ?? []).filter((each) => !isOfSnapshot(each, finished));
+    const rest = coming !== undefined && isOfSnapshot(coming, finished) ? undefined : coming;
+    const noted = { ...job, snapshots: { ...withWaiting(job.snapshots, waiting), coming: rest, moved: moved + 1 } };
+    await this.#jobs.write(noted).catch(() => undefined);
+    if (isEnded) this.#ended.set(job.id, noted);
+    return noted;
   }
 
   /** undefined: they come from pools of this node. @throws NotConnected */
@@ -550,11 +596,24 @@ export class SnapshotMover {
 
   /** The pool that has handed it over may be no pool of the node any more: the copy that has not arrived is all there is. */
   async #removeLast(open: readonly Pool[], id: SnapshotId): Promise<void> {
+    const { pools } = this.#options;
+    const running = Array.from(this.#runs.values(), ({ job }) => job);
+    const named = waitingIn(...running, ...this.#ended.values()).filter((each) => each.id === id);
+    for (const { createdAt, to, whole } of named) {
+      if (pools.names().includes(to)) continue;
+      // It must not wait there again once that pool is in the configuration.
+      await this.#deleted.write({ id, createdAt, generation: whole.generation + 1, pools: [to] });
+    }
     for (const { moves } of open) {
       if ((await moves?.snapshots.arriving())?.includes(id) === true) await moves?.snapshots.discard(id);
     }
     const [moves] = open.flatMap((pool) => pool.moves ?? []);
     await moves?.noteDeleted(id);
+    for (const job of this.#ended.values()) {
+      const rest = waitingIn(job).filter((each) => each.id !== id);
+      if (rest.length === waitingIn(job).length) continue;
+      await this.#withEnded(job, () => this.#noteWaiting(job, rest));
+    }
   }
 
   /** Leaves all to the next start. */
@@ -614,11 +673,14 @@ export class SnapshotMover {
         progress.total = Math.max(progress.total, all.length);
         held = all.find(({ record }) => !passed.has(record.id));
         if (held === undefined) {
+          await this.#resolveComing(run, from, to);
           await from?.end('done').catch((error: unknown) => this.#warnOfEnd(job, error));
           const isThere = new Set<string>(all.map(({ record }) => record.id));
+          // It has lost one of them, and the copy here is not the snapshot.
+          const isOneLost = (await this.#waiting(run.job)).some(({ node }) => node === job.node);
           return await this.#endPatiently(
             run,
-            'done',
+            isOneLost ? 'failed' : 'done',
             [...passed.values()].filter(({ id }) => isThere.has(id)),
           );
         }
@@ -660,14 +722,17 @@ export class SnapshotMover {
     }
   }
 
-  /** Its source may have taken the last one back. @returns false while that does not answer */
-  async #settleTakenBack({ ending, job }: Run): Promise<boolean> {
+  /** Its source may have taken the last one back, or have none by now. @returns false while that does not answer */
+  async #settleTakenBack(run: Run): Promise<boolean> {
+    const { ending, job } = run;
     const { log, objects, pools } = this.#options;
     const { coming } = job.snapshots;
     try {
       const from = this.#otherNode(job, ending.signal);
       if (from === undefined || coming === undefined) return true;
-      await outdateTakenBack({ from, to: pools.get(job.to), objects, signal: ending.signal }, coming);
+      const to = pools.get(job.to);
+      await outdateTakenBack({ from, to, objects, signal: ending.signal }, coming);
+      await this.#resolveComing(run, from, to);
       return true;
     } catch (error) {
       if (error instanceof Unavailable) return false;
@@ -676,10 +741,17 @@ export class SnapshotMover {
     }
   }
 
-  /** @throws FailedPrecondition if the volume has moved on within this node: its snapshots stay, but for one that was handed over */
-  async #requireVolumeIn({ name }: Pool, held: Held): Promise<void> {
+  /** @throws FailedPrecondition if the volume has moved on: its snapshots stay, but for one that was handed over */
+  async #requireVolumeIn(to: Pool, held: Held): Promise<void> {
+    const { name } = to;
     const { id: snapshotId, sourceId } = held.record;
-    if (held.node !== undefined || (await held.look())?.why === 'given') return;
+    if ((await held.look())?.why === 'given') return;
+    const { at } = await movesOf(to).noted(sourceId);
+    if (at !== undefined) {
+      throw new FailedPrecondition(
+        `snapshot ${snapshotId} does not follow its volume to pool ${name}, as that has gone on to node ${at} by now: order the move of the snapshots to the node of the volume.`,
+      );
+    }
     // A pool that does not answer keeps nothing back.
     const volume = await this.#options.pools.find(sourceId).catch(() => undefined);
     if (volume === undefined || volume.pool.name === name) return;
@@ -715,7 +787,8 @@ export class SnapshotMover {
     const ending = new AbortController();
     const signal = AbortSignal.any([run.ending.signal, ending.signal]);
     Object.assign(progress, { current: record.name, doneBytes: 0n, totalBytes: 0n });
-    if (held.node !== undefined) await this.#noteComing(run, { id: record.id, createdAt: record.createdAt });
+    const coming = { id: record.id, createdAt: record.createdAt, pool: held.pool };
+    if (held.node !== undefined) await this.#noteComing(run, coming);
     const done = moveSnapshot({
       ...{ held, to, newBytes, objects, signal },
       pace: new BytesPerSecond(job.limitBytesPerSecond),
@@ -727,7 +800,7 @@ export class SnapshotMover {
       },
       whole: ({ fenceId, generation, moveId }) => {
         const whole = { moveId, fenceId, generation, record: serializeSnapshot(record) };
-        return this.#noteComing(run, { id: record.id, createdAt: record.createdAt, whole });
+        return this.#noteComing(run, { ...coming, whole });
       },
     });
     run.current = { id: record.id, ending, done: done.catch(() => undefined) };
@@ -747,9 +820,11 @@ export class SnapshotMover {
    */
   async #noteComing(run: Run, coming: ComingSnapshot): Promise<void> {
     const before = run.job.snapshots.coming;
-    const isSame = before?.id === coming.id && before.createdAt === coming.createdAt;
+    const isSame = before !== undefined && isOfSnapshot(before, coming);
     if (isSame && (coming.whole === undefined || coming.whole.fenceId === before.whole?.fenceId)) return;
-    const job = { ...run.job, snapshots: { ...run.job.snapshots, coming } };
+    // The one before it may be lost where it was.
+    const waiting = isSame ? run.job.snapshots.waiting : waitingIn(run.job);
+    const job = { ...run.job, snapshots: { ...withWaiting(run.job.snapshots, waiting), coming } };
     await step(coming.whole === undefined ? 'move/note' : 'move/whole', () => this.#jobs.write(job));
     run.job = job;
   }
@@ -784,17 +859,18 @@ export class SnapshotMover {
     if (from === undefined || coming === undefined) return;
     const { createdAt, id } = coming;
     const target = movesOf(to).snapshots;
-    const there = (await from.all()).find(({ record }) => record.id === id && record.createdAt === createdAt);
-    if ((await there?.look())?.mark.fence !== undefined) return;
+    const there = await from.look(id, createdAt);
+    if (there?.mark.fence !== undefined) return;
     const { objects } = this.#options;
     await patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
       if ((await target.settled(id)) !== undefined) return;
-      // All of it may have been handed over, and be lost there.
-      const isLast =
-        there === undefined && mayBeWhole(await target.notedOf(id)) && !(await from.wasDeleted(id, createdAt));
+      // All of it may have been handed over, and be lost there, or be there as it was before that.
+      const readUnder = mayBeWhole(await target.notedOf(id)) ? (coming.whole?.fenceId ?? '') : undefined;
+      const isLast = mayBeLast(readUnder, there) && !(await from.wasDeleted(id, createdAt));
       if (!isLast) await target.discard(id);
     });
-    await this.#note(run, { coming: undefined });
+    const waiting = await stillWaiting(this.#options.pools, waitingIn(run.job));
+    await this.#note(run, { coming: undefined, waiting: waiting.length > 0 ? waiting : undefined });
   }
 
   /**
@@ -902,10 +978,9 @@ export class SnapshotMover {
     leftOnes: readonly LeftSnapshot[],
     reason?: string,
   ): Promise<SnapshotsJob> {
-    const { coming, shares: _shares, ...counted } = job.snapshots;
+    const { shares: _shares, ...counted } = job.snapshots;
     // One that may be the last copy can become the snapshot later, too.
-    const kept = state !== 'done' && coming?.whole !== undefined ? { coming } : {};
-    const snapshots = { ...counted, ...kept, left: leftOnes };
+    const snapshots = { ...withWaiting(counted, await this.#waiting(job)), left: leftOnes };
     const ended = { ...endedJob(job, state, reason), snapshots };
     await step('move/forget', () => this.#jobs.write(ended));
     this.#ended.set(job.id, ended);
@@ -935,6 +1010,14 @@ export class SnapshotMover {
     const { pools } = this.#options;
     if (pools.names().includes(name)) pools.get(name);
   }
+}
+
+/** With these copies that wait, the one on its way among them. */
+function withWaiting(
+  { coming: _coming, waiting: _waiting, ...snapshots }: SnapshotsOfJob,
+  waiting: readonly WaitingSnapshot[] | undefined = [],
+): SnapshotsOfJob {
+  return waiting.length === 0 ? snapshots : { ...snapshots, waiting };
 }
 
 /** The pools of an order. */

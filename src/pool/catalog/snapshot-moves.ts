@@ -498,7 +498,7 @@ class Arriving implements IncomingSnapshot {
     await this.#become(committed, from);
   }
 
-  async finish(draft: WholeDraft, lost: LostNode): Promise<void> {
+  async finish(draft: WholeDraft, lost: LostNode | undefined): Promise<void> {
     const { generations, name } = this.#parts;
     const { id } = this.#own.record;
     const finished = finishDraft(draft, await generations.noted(id), lost);
@@ -507,7 +507,7 @@ class Arriving implements IncomingSnapshot {
         `snapshot ${id} has been on this node, and has gone on: the copy in pool ${name} does not become the snapshot.`,
       );
     }
-    await this.#become(finished, lost.lostNode);
+    await this.#become(finished, lost?.lostNode);
   }
 
   /** From the commit on it is the snapshot. */

@@ -46,8 +46,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a move that was finished without its first pool is not forgotten after a hundred others',
     file: 'src/move/job.ts',
-    text: "state !== 'failed' && whole === undefined",
-    replacement: "state !== 'failed'",
+    text: "job.state !== 'failed' && job.whole === undefined && !hasWaiting(job)",
+    replacement: "job.state !== 'failed' && !hasWaiting(job)",
     killer: 'src/move/job.test.ts',
   },
   {
@@ -420,8 +420,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the end of a move that failed is remembered however many others have ended',
     ...manyEnds,
-    text: "state !== 'failed' && whole === undefined",
-    replacement: 'whole === undefined',
+    text: "job.state !== 'failed' && job.whole === undefined && !hasWaiting(job)",
+    replacement: 'job.whole === undefined && !hasWaiting(job)',
   },
   {
     name: 'a move leaves no fence at its first node before it may read',
@@ -495,8 +495,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the word that a source is lost counts for that source alone',
     file: 'src/move/mover.ts',
-    text: 'if (found.node !== node || found.from !== pool) {',
-    replacement: 'if (found.node !== node) {',
+    text: 'const isMeant = found?.node === node && found?.from === pool;',
+    replacement: 'const isMeant = found?.node === node;',
     killer: 'test/move/pool-away.test.ts',
     only: 'becomes the volume by the word',
   },

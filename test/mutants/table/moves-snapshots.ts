@@ -6,6 +6,8 @@ const answers = { ...nodes, file: 'src/move/nodes/snapshot-answers.ts', only: 'g
 const calls = { file: 'src/fleet/controller/calls.ts', killer: 'test/fleet/gone-snapshot.test.ts' } as const;
 const opening = { killer: 'test/move/snapshots-opening.test.ts' } as const;
 const stillThere = { ...calls, only: 'still seems to have' } as const;
+const waiting = { killer: 'test/move/snapshots-waiting.test.ts' } as const;
+const waitingMover = { ...waiting, file: 'src/move/snapshots/snapshot-mover.ts' } as const;
 const twice = { ...calls, only: 'is asked for twice' } as const;
 
 /** Snapshots follow their volume to another node: none is lost, and none that was deleted comes back. */
@@ -36,7 +38,7 @@ export const moveSnapshotMutants: readonly Mutant[] = [
   {
     name: 'the snapshot that comes from another node is known after a restart',
     ...mover,
-    text: '    if (held.node !== undefined) await this.#noteComing(run, { id: record.id, createdAt: record.createdAt });\n',
+    text: '    if (held.node !== undefined) await this.#noteComing(run, coming);\n',
     replacement: '',
     only: 'is not deleted before',
   },
@@ -59,7 +61,7 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     name: 'a snapshot is not handed over to a node that would not commit it',
     ...nodes,
     file: 'src/move/snapshots/snapshot-move.ts',
-    text: 'held.node === undefined ? undefined : await requireNotPast(held, target);',
+    text: 'held.node === undefined ? (await held.look())?.mark : await requireNotPast(held, target);',
     replacement: '(await held.look())?.mark;',
     only: 'whose earlier snapshot was given up',
   },
@@ -180,10 +182,77 @@ export const moveSnapshotMutants: readonly Mutant[] = [
   {
     name: 'a copy of a snapshot that may be the last one can become the snapshot after a cancel, too',
     file: 'src/move/snapshots/snapshot-mover.ts',
-    text: "state !== 'done' && coming?.whole !== undefined ? { coming } : {};",
-    replacement: '{};',
+    text: 'const snapshots = { ...withWaiting(counted, await this.#waiting(job)), left: leftOnes };',
+    replacement: 'const snapshots = { ...withWaiting(counted, []), left: leftOnes };',
     killer: 'test/fleet/moves-snapshots.test.ts',
     only: 'also once the order is cancelled',
+  },
+  {
+    name: 'snapshots follow to no node that their volume has left meanwhile',
+    ...mover,
+    text: 'if (at !== undefined) {',
+    replacement: 'if (at === null) {',
+    only: 'gone on to another node',
+  },
+  {
+    name: 'an order has not ended well whose source has lost a snapshot of which all has come',
+    ...waitingMover,
+    text: "isOneLost ? 'failed' : 'done',",
+    replacement: "'done',",
+    only: 'is named by an order that has failed',
+  },
+  {
+    name: 'a copy of a snapshot that may be the last one is known as long as it waits',
+    ...waiting,
+    file: 'src/move/job.ts',
+    text: "return job.state !== 'running' && !hasWaiting(job) &&",
+    replacement: "return job.state !== 'running' &&",
+    only: 'also a week after that',
+  },
+  {
+    name: 'a copy of a snapshot that may be the last one is known however many other orders have ended',
+    file: 'src/move/job.ts',
+    text: "job.state !== 'failed' && job.whole === undefined && !hasWaiting(job)",
+    replacement: "job.state !== 'failed' && job.whole === undefined",
+    killer: 'src/move/job.test.ts',
+  },
+  {
+    name: 'a copy of a snapshot that may be the last one is known whatever is ordered then',
+    ...waitingMover,
+    text: 'snapshots: withWaiting({ pools, moved: 0, left: [] }, waiting),',
+    replacement: 'snapshots: { pools, moved: 0, left: [] },',
+    only: 'after the volume has gone on',
+  },
+  {
+    name: 'a copy of a snapshot does not wait once another order has made it the snapshot',
+    ...waiting,
+    file: 'src/move/snapshots/waiting.ts',
+    text: 'return named.filter((_each, at) => waits[at]);',
+    replacement: 'return named.filter((_each, at) => waits[at] !== null);',
+    only: 'once its source is there again after all',
+  },
+  {
+    name: 'a copy of a snapshot that was deleted is not named any more',
+    ...waitingMover,
+    text: 'await this.#withEnded(job, () => this.#noteWaiting(job, rest));',
+    replacement: '',
+    only: 'goes with the deletion',
+  },
+  {
+    name: 'a copy of a snapshot goes once its source says that it has the snapshot again',
+    ...waitingMover,
+    text: '      await this.#resolveComing(run, from, to);\n      return true;',
+    replacement: '      return true;',
+    only: 'has taken the snapshot back',
+  },
+  {
+    name: 'all of a snapshot that comes from another pool of its node is noted, too, before that hands it over',
+    ...waiting,
+    file: 'src/move/snapshots/snapshot-move.ts',
+    text: 'if (generation !== undefined) await parts.whole({ ...fence, generation });',
+    replacement:
+      'if (generation !== undefined && held.node !== undefined) await parts.whole({ ...fence, generation });',
+    only: 'if the pool of its node is lost',
   },
   {
     name: 'what has come of a snapshot goes only once the node that had it has taken it back',
@@ -197,8 +266,8 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     name: 'a new order of snapshots knows where the one before it sent them',
     ...opening,
     file: 'src/move/snapshots/snapshot-mover.ts',
-    text: 'poolsOf(running?.job ?? this.#ended.get(id)).filter(',
-    replacement: '((running?.job ?? this.#ended.get(id))?.snapshots.pools ?? []).filter(',
+    text: 'poolsOf(last).filter(',
+    replacement: '(last?.snapshots.pools ?? []).filter(',
     only: 'leaves nothing in the pool of an order before',
   },
   {
