@@ -8,7 +8,7 @@ import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
 import { type Rests, readUnderIn } from './rests.ts';
-import { movesOf, removeSnapshots, type SourceSight } from './source.ts';
+import { movesOf, NotConnected, removeSnapshots, type SourceSight } from './source.ts';
 
 /** The order to give a move up. */
 export interface Cancelling {
@@ -122,9 +122,11 @@ export class Undo {
     try {
       return await rests.lookAtSource(job, endingBy(asking.deadline, notCancelled(job.id, asking)));
     } catch (error) {
-      // A part can never become the volume, whatever its source has: the pool there may be lost, and its node well.
+      if (!asking.isEvenSo || !(error instanceof Unavailable)) throw error;
+      // A part can never become the volume, whatever its source has. A whole copy may be the last one, as the second word says, if that node is
+      // well, and its pool is lost.
       const isPart = (await rests.readUnder(job)) === undefined;
-      if (isPart && asking.isEvenSo && error instanceof Unavailable) return 'unknown';
+      if (isPart || !(error instanceof NotConnected)) return 'unknown';
       throw error;
     }
   }

@@ -84,7 +84,9 @@ describe('a volume that has come as a whole, whose first node is there without t
       mkdirSync(scratch.join('data-a', 'moved'), { recursive: true });
       writeFileSync(scratch.join('data-a', 'moved', `${id}.json`), JSON.stringify(later));
     });
-    await assert.rejects(finish(world, 'data'), { message: /has been on node a as a later copy .* --even-so/ });
+    await assert.rejects(finish(world, 'data'), {
+      message: /from node a, which has had a later copy since.* --even-so/,
+    });
     assert.equal((await noteOf(world, 'a'))?.generation, 3);
     await finish(world, 'data', true);
     await putBack(world, 'data');

@@ -13,7 +13,7 @@ import { requireLatest } from '../../move/finish.ts';
 import type { CopySight, TrashedCopy } from '../../move/peers.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
-import { hasCome, type LostNode } from '../../volume/move/rule.ts';
+import { isPassedOver, type LostNode } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
 import { printCancelled, printFinished, printResume } from '../move.ts';
@@ -82,7 +82,13 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     await fleet.moves.beforeCancel(node, id);
     return order();
   }
-  const { createdAt, generation, otherNode, source } = left;
+  const { createdAt, elsewhere, generation, otherNode, source } = left;
+  if (evenSo && source !== node && elsewhere !== node) {
+    // The copy there is of another move. The one that has come to this node goes, and none becomes the volume.
+    requireOnlyAt(fleet.state, id, [node, source, ...(elsewhere === undefined ? [] : [elsewhere])]);
+    const ended = await giveUpComing(fleet, { id, node, lostNode: source, evenSo });
+    if (ended !== undefined) return ended;
+  }
   await requireAlone(fleet, { volumeId: id, node: source, otherNode, generation, evenSo: false });
   if (otherNode === undefined) return order();
   const copy = { volumeId: id, node: source, lostNode: otherNode, generation, createdAt };
@@ -114,6 +120,14 @@ async function giveUp(
   if (copy?.isVolume === true) return undefined;
   requireLost(fleet.state, lostNode);
   requireOnlyAt(fleet.state, id, [node, lostNode]);
+  return giveUpComing(fleet, { id, node, lostNode, evenSo });
+}
+
+/** The part that has come to a node from that one goes, and nothing else changes. @returns undefined if its driver is older */
+async function giveUpComing(
+  fleet: ChangedFleet,
+  { evenSo, id, lostNode, node }: Found & { readonly lostNode: string; readonly evenSo: boolean },
+): Promise<Moving | undefined> {
   try {
     return await send(fleet, { node, id, lost: { lostNode }, evenSo, rpc: 'GiveUpMove' }, moving);
   } catch (error) {
@@ -174,13 +188,13 @@ async function finishWithoutPool(
     );
   }
   const { createdAt, generation } = copyOf;
+  await requireAlone(fleet, { volumeId: id, node, otherNode: source, generation, evenSo });
   if (!evenSo) {
     // Asked before the first node gives anything up: its disk may be there after all.
     const whole = { at: asOf, fenceEndedAt: usableSince, generation };
     requireLatest({ id, from, node: source, to }, whole, { ...(await moves.noteAt(node, id)), node });
-    await requireNoLaterNoted(fleet, { id, node: source, generation });
+    await requireNoLaterNoted(fleet, { id, node, generation, source });
   }
-  await requireAlone(fleet, { volumeId: id, node, otherNode: source, generation, evenSo });
   const copy = { volumeId: id, node, lostNode: source, leftGeneration: generation, createdAt };
   const finished = await takeBack(fleet, copy, async ({ earlier, words }) => {
     const disclaimed = await moves.disclaim(source, { volumeId: id, generation, source: node, lostPool });
@@ -197,14 +211,16 @@ interface ComingWithoutPool extends Found {
   readonly evenSo: boolean;
 }
 
-/** @throws FailedPrecondition if the source of a copy has noted that it has had a later one since, which is lost with its disk */
+/** @throws FailedPrecondition if the source of a copy has noted a later one since, which is lost with its disk */
 async function requireNoLaterNoted(
   { moves }: ChangedFleet,
-  { generation, id, node }: Found & Pick<CopySight, 'generation'>,
+  { generation, id, node, source }: Found & { readonly generation: number; readonly source: string },
 ): Promise<void> {
-  if (!hasCome({ generation }, { ...(await moves.noteAt(node, id)), node })) return;
+  const noted = { ...(await moves.noteAt(source, id)), node: source };
+  if (!isPassedOver(generation, noted, node)) return;
+  const then = noted.at === undefined ? 'has had a later copy since' : `has handed it over to node ${noted.at} since`;
   throw new FailedPrecondition(
-    `volume ${id} has been on node ${node} as a later copy than the one that has come from there, as that node has noted on another disk. If that later copy is lost with its disk: --even-so.`,
+    `volume ${id} has come to node ${node} from node ${source}, which ${then}, as it has noted on another disk. If that later copy is lost: --even-so.`,
   );
 }
 
@@ -268,6 +284,8 @@ interface LeftCopy extends Pick<CopySight, 'createdAt' | 'generation'> {
   readonly source: string;
   /** The node that it was handed over to; undefined: another pool of its node, as far as that is known. */
   readonly otherNode: string | undefined;
+  /** The other node that it went to, as its node has noted. */
+  readonly elsewhere?: string | undefined;
 }
 
 /** @returns undefined if a cancel makes no copy the volume: it was not handed over, or its node refuses that */
@@ -276,14 +294,14 @@ async function leftCopy(fleet: ChangedFleet, { id, node }: Found, signal: AbortS
   const source = await sourceOf(fleet, { id, node }, signal);
   if (source !== undefined) {
     const copy = await moves.copyAt(source, id);
-    const { createdAt, generation } = copy;
-    return isLeft(copy) ? { source, otherNode: node, createdAt, generation } : undefined;
+    const { createdAt, elsewhere = copy.isHere === true ? undefined : node, generation } = copy;
+    return isLeft(copy) ? { source, otherNode: node, createdAt, elsewhere, generation } : undefined;
   }
   const copy = await moves.copyAt(node, id).catch(() => undefined);
   if (copy !== undefined && !isLeft(copy)) return undefined;
   const { createdAt, elsewhere, generation = 0 } = copy ?? {};
   if (elsewhere !== undefined && !isReinstalled(fleet, id, elsewhere)) return undefined;
-  return { source: node, otherNode: elsewhere, createdAt, generation };
+  return { source: node, otherNode: elsewhere, createdAt, elsewhere, generation };
 }
 
 /** True if there is a copy that is not the volume, or may be one, as an older driver does not say it: all nodes are asked then. */

@@ -100,7 +100,7 @@ test('a copy that waits as a whole on a third node may be a later one, whether i
     assert.throws(() => requireNoOther(state, fromLost, facts({ ...told, fromNode: 'b' })), {
       name: 'FailedPrecondition',
       message:
-        /waits on node c, .* move finish .* --node c --node-is-lost b makes .* move cancel .* --node c --even-so/,
+        /waits on node c, .* move finish .* --node c --node-is-lost b, or --pool-is-lost data makes .* move cancel .* --node c --even-so/,
     });
     assert.throws(() => requireNoOther(state, fromLost, facts(told)), /move finish .* --node c --pool-is-lost data /);
     requireNoOther(state, fromLost, facts(told, 'a'));

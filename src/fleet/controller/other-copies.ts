@@ -77,9 +77,9 @@ function isWhole({ asOf, copyOf, state }: ToldMove['move']): boolean {
 }
 
 function waitsWhole(volumeId: string, { node, move: { from, fromNode } }: ToldMove): FailedPrecondition {
-  const lost = fromNode === undefined ? `--pool-is-lost ${from}` : `--node-is-lost ${fromNode}`;
+  const lost = fromNode === undefined ? '' : `--node-is-lost ${fromNode}, or `;
   return new FailedPrecondition(
-    `all of a copy of volume ${volumeId} waits on node ${node}, which may be a later one: kubectl holdfast move finish ${volumeId} --node ${node} ${lost} makes that the volume; kubectl holdfast move cancel ${volumeId} --node ${node} --even-so removes it.`,
+    `all of a copy of volume ${volumeId} waits on node ${node}, which may be a later one: kubectl holdfast move finish ${volumeId} --node ${node} ${lost}--pool-is-lost ${from} makes that the volume; kubectl holdfast move cancel ${volumeId} --node ${node} --even-so removes it.`,
   );
 }
 

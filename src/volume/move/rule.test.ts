@@ -13,6 +13,7 @@ import {
   giveCopy,
   hasGoneOn,
   isBehind,
+  isPassedOver,
   isRemovable,
   type LostNode,
   type Noted,
@@ -1283,6 +1284,19 @@ describe('a copy whose source is lost', () => {
     }
     for (const disclaimed of [3, 4]) {
       assert.equal(finishDraft(whole, { generation: 0, node: 'b' }, { ...lost, disclaimed }), undefined);
+    }
+  });
+
+  test('is passed over if its source has noted a later one, but for the hand-over to the node that has the copy', () => {
+    for (const [noted, isPast] of [
+      [{ generation: 3 }, false],
+      [{ generation: 2, at: 'c' }, false],
+      [{ generation: 4, at: 'b' }, false],
+      [{ generation: 1_000_004, at: 'b' }, false],
+      [{ generation: 4 }, true],
+      [{ generation: 4, at: 'c' }, true],
+    ] as const) {
+      assert.equal(isPassedOver(3, { ...noted, node: 'a' }, 'b'), isPast);
     }
   });
 

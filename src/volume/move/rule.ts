@@ -188,12 +188,11 @@ export function settlesCopy({ fence, generation }: CopyMark, arrived: Arrived, v
 }
 
 /**
- * True if a node has handed over this very copy, or an earlier one that this has come of, by its note, and has had no later one since: the
- * volume has not come back to it.
+ * True if a node has handed over this very copy, by its note, and has had no later one since: the volume has not come back to it.
  * @param node that it was handed over to, which has the copy
  */
 export function isBehind({ at, generation }: Omit<Noted, 'node'>, node: string, copy: CopyMark): boolean {
-  return at === node && generation <= copy.generation;
+  return at === node && generation === copy.generation;
 }
 
 /** The target's copy on its way. */
@@ -227,6 +226,15 @@ export interface Answer extends Request {
 /** True if a node commits no copy of that generation: the volume was there as a later one, and has gone on. */
 export function isPast(generation: number, validGeneration: number): boolean {
   return validGeneration > generation;
+}
+
+/**
+ * True if the source of a copy on its way has noted a later one since: it has had the volume again, or has handed it over to a third node.
+ * @param generation of the source, as it was read
+ * @param target the node that has the copy on its way
+ */
+export function isPassedOver(generation: number, noted: Noted, target: string): boolean {
+  return isPast(generation, noted.generation) && noted.at !== target;
 }
 
 /**

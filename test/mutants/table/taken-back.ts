@@ -14,6 +14,30 @@ const firstDisk = { file: 'src/cli/fleet/change.ts', killer: 'test/move/first-di
 /** A copy becomes the volume only if no other one can, and the controller notes that. */
 export const takenBackMutants: readonly Mutant[] = [
   {
+    name: 'a whole copy goes by a second word although another node waits with one',
+    file: 'src/cli/fleet/change.ts',
+    text: 'if (evenSo && source !== node && elsewhere !== node) {',
+    replacement: "if (evenSo && source === '') {",
+    killer: 'test/move/two-waiting.test.ts',
+    only: 'by which the volume is where it was',
+  },
+  {
+    name: 'a whole copy goes by a second word although the pool of its first node is lost',
+    file: 'src/move/undo.ts',
+    text: 'if (isPart || !(error instanceof NotConnected))',
+    replacement: 'if (isPart)',
+    killer: 'test/move/two-waiting.test.ts',
+    only: 'the earlier one is the volume',
+  },
+  {
+    name: 'a copy does not become the volume without the disk of its first node if that has handed over a later one',
+    file: 'src/volume/move/rule.ts',
+    text: 'return isPast(generation, noted.generation) && noted.at !== target;',
+    replacement: 'return isPast(generation, noted.generation) && noted.at === undefined;',
+    killer: 'test/move/two-waiting.test.ts',
+    only: 'the earlier one is the volume',
+  },
+  {
     name: 'a copy whose first disk is lost becomes the volume only by the name of its pool',
     ...firstDisk,
     text: 'if (from !== lostPool) {',
@@ -30,7 +54,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a first node that has had a later copy gives it up by a second word alone',
     ...firstDisk,
-    text: '    await requireNoLaterNoted(fleet, { id, node: source, generation });\n',
+    text: '    await requireNoLaterNoted(fleet, { id, node, generation, source });\n',
     replacement: '',
     only: 'has had a later copy since',
   },
