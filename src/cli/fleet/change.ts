@@ -252,8 +252,13 @@ async function restoreTrashed(
   if (lostPool !== undefined && left?.elsewhere !== undefined) {
     return restoreWithoutPool(fleet, { ...left, elsewhere: left.elsewhere, evenSo, id, lostPool, node });
   }
-  await requireAlone(fleet, { volumeId: id, node, generation: left?.generation, evenSo });
-  return order();
+  const wrong = await requireAlone(fleet, { volumeId: id, node, generation: left?.generation, evenSo });
+  if (wrong === undefined) return order();
+  // A disk of that node may come back, and its notes may be lost.
+  const copy = { volumeId: id, node, lostNode: wrong, leftGeneration: left?.generation, createdAt: left?.createdAt };
+  return takeBack(fleet, copy, ({ earlier, words }) =>
+    order({ lostNode: wrong, laterThan: earlier?.generation, words }),
+  );
 }
 
 /**

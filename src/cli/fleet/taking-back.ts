@@ -24,9 +24,10 @@ export interface BecomingCopy extends WishedCopy {
 
 /**
  * Checks that no other node may have the volume that a copy becomes, nor a later copy in its trash. Each word by which one becomes it asks this.
+ * @returns a node that its PersistentVolume names, wrongly, as the second word says: that node may have a disk which is away
  * @throws FailedPrecondition, Unavailable
  */
-export async function requireAlone(fleet: ChangedFleet, copy: BecomingCopy): Promise<void> {
+export async function requireAlone(fleet: ChangedFleet, copy: BecomingCopy): Promise<string | undefined> {
   const { api, driverName, moves, state } = fleet;
   const { evenSo, volumeId } = copy;
   const recordedOn: string[] = [];
@@ -38,6 +39,7 @@ export async function requireAlone(fleet: ChangedFleet, copy: BecomingCopy): Pro
   const without = evenSo ? await thoseWithout(fleet, volumeId, others) : [];
   requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before, without });
   await requireNoLaterTrashed(fleet, copy);
+  return without.find((node) => !before.includes(node));
 }
 
 /**

@@ -1114,6 +1114,18 @@ test('a word that gives up an earlier hand-over takes nothing back of a later on
   assert.ok((takeBack(copy, noted, { lostNode: 'b' })?.generation ?? 0) > 100_000);
 });
 
+test('a copy that is nowhere else is later than all that a node can have which is named anyway', () => {
+  for (const copy of [
+    { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, by: 'a' } },
+    { generation: 2 },
+  ]) {
+    const noted = { generation: 3, node: 'a' };
+    assert.equal(takeBack(copy, noted)?.generation, 4);
+    assert.ok((takeBack(copy, noted, { lostNode: 'c' })?.generation ?? 0) > 1_000_000);
+    assert.ok((takeBack(copy, noted, { lostNode: 'c', laterThan: 5_000_000 })?.generation ?? 0) >= 6_000_000);
+  }
+});
+
 describe('a copy that was handed over to another pool of its node', () => {
   const request = { moveId: 'm', fenceId: 'f' };
   const closed: CopyMark = { generation: 2, fence: { ...request, isGiven: false } };

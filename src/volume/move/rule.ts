@@ -349,7 +349,9 @@ export function takeBack(mark: CopyMark, noted: Noted, word?: number | LostNode)
   const why = whyUnusable(mark, noted.generation);
   if (why === undefined || why === 'closed') return undefined;
   const elsewhere = whereElse(mark, noted);
-  const lost = typeof word === 'object' && word.lostNode === elsewhere ? word : undefined;
+  // A node that has nothing of it, and is named anyway, may have a disk that is away.
+  const isNamed = typeof word === 'object' && (elsewhere === undefined || word.lostNode === elsewhere);
+  const lost = isNamed ? word : undefined;
   const disclaimed = typeof word === 'object' ? word.disclaimed : word;
   const isLate = disclaimed !== undefined && isLateWord(disclaimed, mark.generation);
   const isFree = elsewhere === undefined || (!isLate && (lost !== undefined || typeof word === 'number'));

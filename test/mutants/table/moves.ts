@@ -1281,8 +1281,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a copy is taken back from that node alone which it was handed over to',
     ...rule,
-    text: "typeof word === 'object' && word.lostNode === elsewhere ? word",
-    replacement: "typeof word === 'object' ? word",
+    text: "typeof word === 'object' && (elsewhere === undefined || word.lostNode === elsewhere)",
+    replacement: "typeof word === 'object'",
   },
   {
     name: 'a copy that is taken back from a lost node is later than all that it has had moved on',

@@ -14,6 +14,13 @@ const firstDisk = { file: 'src/cli/fleet/change.ts', killer: 'test/move/first-di
 /** A copy becomes the volume only if no other one can, and the controller notes that. */
 export const takenBackMutants: readonly Mutant[] = [
   {
+    name: 'a copy that is restored although a PersistentVolume is wrong is noted',
+    file: 'src/cli/fleet/taking-back.ts',
+    text: 'return without.find((node) => !before.includes(node));',
+    replacement: 'return undefined;',
+    killer: 'test/move/recorded-wrong.test.ts',
+  },
+  {
     name: 'a whole copy goes by a second word although another node waits with one',
     file: 'src/cli/fleet/change.ts',
     text: 'if (evenSo && source !== node && elsewhere !== node) {',
