@@ -31,6 +31,8 @@ export interface MoveJob {
   readonly whole?: WholeCopy | undefined;
   /** The reason why it failed. */
   readonly reason?: string | undefined;
+  /** At the node that it leaves: the volume was deleted there. */
+  readonly isDeleted?: true | undefined;
   /** Its snapshots follow it once it has moved. */
   readonly withSnapshots?: true | undefined;
   /** Set in the job of those. */
@@ -193,6 +195,7 @@ const storedJob = z.strictObject({
     })
     .optional(),
   reason: z.string().optional(),
+  isDeleted: z.literal(true).optional(),
   withSnapshots: z.literal(true).optional(),
   snapshots: z
     .strictObject({

@@ -555,7 +555,7 @@ export class Mover {
   /** The same at the source of a move to another node, or of one that this node knows nothing of. */
   async #cancelLeaving(id: VolumeId, order: Cancelling): Promise<MoveJob> {
     const { peers } = this.#options;
-    const left = order.lost === undefined ? await peers?.cancelLeaving(id) : undefined;
+    const left = order.lost === undefined ? await peers?.cancelLeaving(id, order.isEvenSo) : undefined;
     if (left !== undefined) return left;
     const freed = await this.#undo.free(id, order);
     void this.#leftVolumes.remove();

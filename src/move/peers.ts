@@ -18,7 +18,7 @@ export interface Peers {
   /** The moves to other nodes, running and ended. */
   leaving(): readonly MoveJob[];
   /** @returns undefined if it is moving to no other node. @throws FailedPrecondition once it was handed over */
-  cancelLeaving(id: VolumeId): Promise<MoveJob | undefined>;
+  cancelLeaving(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined>;
   /** The node that it was handed over to is lost, and the copy was taken back. */
   takenBack(id: VolumeId): Promise<void>;
   /** The node that it was handed over to has it. */

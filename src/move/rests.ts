@@ -132,12 +132,10 @@ export class Rests {
     if (!this.isSourceKnown(job)) return;
     try {
       const seen = await this.lookAtSource(job);
-      if (typeof seen !== 'string' || (job.node === undefined && (await pools.find(job.id)) !== undefined)) return;
-      if (seen === 'unknown' && (await this.mayBeLast(job, undefined))) {
-        log.warn(
-          { volume_id: job.id, pool: job.to },
-          'the copy of a volume is kept: it has all bytes, and its source none',
-        );
+      if (isThere(seen) || (job.node === undefined && (await pools.find(job.id)) !== undefined)) return;
+      if (await this.mayBeLast(job, seen)) {
+        const facts = { volume_id: job.id, pool: job.to };
+        log.warn(facts, 'the copy of a volume is kept: it has all bytes, and its source none, or earlier ones');
         return;
       }
       await this.discard(job);
@@ -148,10 +146,11 @@ export class Rests {
 
   /**
    * Asked before anything that has come is removed: true if that may be the last copy. Only an operator's second word removes it then.
-   * @param source the copy at its source; undefined: it has none, or is lost
+   * @param seen what its source says; undefined: it has no copy, or is lost
    */
-  async mayBeLast(job: MoveJob, source: CopyState | undefined): Promise<boolean> {
-    return mayBeLast(await this.readUnder(job), source);
+  async mayBeLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined): Promise<boolean> {
+    if (seen instanceof MoveEnded && seen.left?.isDeleted === true) return false;
+    return mayBeLast(await this.readUnder(job), stateIn(seen));
   }
 
   /**
@@ -181,16 +180,28 @@ export class Rests {
     }
   }
 
-  /** @returns 'ended' if the source has ended the move, 'unknown' if it knows nothing of the volume or the move */
-  async lookAtSource(job: MoveJob, signal = AbortSignal.timeout(planMs)): Promise<SourceSight | 'ended' | 'unknown'> {
+  async lookAtSource(job: MoveJob, signal = AbortSignal.timeout(planMs)): Promise<SourceAnswer> {
     try {
       return (await this.sourceOf(job, signal).look()) ?? 'unknown';
     } catch (error) {
       if (error instanceof MoveForgotten) return 'unknown';
-      if (error instanceof MoveEnded) return 'ended';
+      if (error instanceof MoveEnded) return error;
       throw error;
     }
   }
+}
+
+/** The answer of a source: its end of the move, or 'unknown' if it knows nothing of the volume or the move. */
+export type SourceAnswer = SourceSight | MoveEnded | 'unknown';
+
+export function isThere(seen: SourceAnswer): seen is SourceSight {
+  return seen !== 'unknown' && !(seen instanceof MoveEnded);
+}
+
+function stateIn(seen: SourceAnswer | CopyState | undefined): CopyState | undefined {
+  if (seen === undefined || seen === 'unknown') return undefined;
+  if (seen instanceof MoveEnded) return seen.left?.state;
+  return 'state' in seen ? seen.state : seen;
 }
 
 /** The fence under which all of a copy on its way was read; undefined: not all of it has come. */

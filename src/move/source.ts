@@ -98,8 +98,24 @@ export interface MoveSource {
 /** The other node cannot be reached, or lets this one not in yet: the controller brings them together. */
 export class NotConnected extends Unavailable {}
 
-/** The move was ended where the volume is: the copy here is of no use. */
-export class MoveEnded extends FailedPrecondition {}
+/** The copy at the source of a move that has ended there. Its disk may be lost since, or an earlier one. */
+export interface LeftAtSource {
+  /** undefined: it has no copy, or that is not known. */
+  readonly state: CopyState | undefined;
+  /** The volume was deleted there. */
+  readonly isDeleted: boolean;
+}
+
+/** The move was ended at its source. */
+export class MoveEnded extends FailedPrecondition {
+  readonly left: LeftAtSource | undefined;
+
+  /** @param left undefined: it does not say */
+  constructor(message: string, left?: LeftAtSource) {
+    super(message);
+    this.left = left;
+  }
+}
 
 /** The node that has the volume knows nothing of the move. It has to be ordered again, unless the volume has arrived. */
 export class MoveForgotten extends MoveEnded {}

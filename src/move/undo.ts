@@ -7,8 +7,8 @@ import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime 
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
-import { type Rests, readUnderIn } from './rests.ts';
-import { movesOf, NotConnected, removeSnapshots, type SourceSight } from './source.ts';
+import { isThere, type Rests, readUnderIn, type SourceAnswer } from './rests.ts';
+import { movesOf, NotConnected, removeSnapshots } from './source.ts';
 
 /** The order to give a move up. */
 export interface Cancelling {
@@ -38,12 +38,12 @@ export class Undo {
 
   /**
    * Before anything of a volume that has come is removed without an operator's second word.
-   * @param source the copy at the source of that move, as it is now; undefined: it has none, or is not asked
+   * @param seen the copy at the source of that move, as it is now, or what that says; undefined: it has none, or is not asked
    * @throws FailedPrecondition: it may be the last copy
    */
-  async requireNotLast(job: MoveJob, source: CopyState | undefined): Promise<void> {
-    if (!(await this.#options.rests.mayBeLast(job, source))) return;
-    throw job.node === undefined && source !== undefined ? laterCopy(job) : lastCopy(job);
+  async requireNotLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined): Promise<void> {
+    if (!(await this.#options.rests.mayBeLast(job, seen))) return;
+    throw job.node === undefined && seen !== undefined ? laterCopy(job) : lastCopy(job);
   }
 
   /** A move between two pools of this node. @throws FailedPrecondition if it has arrived, or the part that has come may be the last copy */
@@ -107,16 +107,15 @@ export class Undo {
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
       const seen = isNodeLost ? 'unknown' : await this.#look(job, node, order);
-      const state = typeof seen === 'string' ? undefined : seen.state;
-      if (seen !== 'ended' && !order.isEvenSo) await this.requireNotLast(job, state);
+      if (!order.isEvenSo) await this.requireNotLast(job, seen);
       // Its caller may order by now that this very copy becomes the volume.
       if (seen === 'unknown') requireInTime(id, order.deadline);
-      if (state !== undefined) await this.#endAtSource(job, node, { target, state, asking: order });
+      if (isThere(seen)) await this.#endAtSource(job, node, { target, state: seen.state, asking: order });
       await target?.discard(id);
     });
   }
 
-  async #look(job: MoveJob, node: string, asking: Cancelling): Promise<SourceSight | 'ended' | 'unknown'> {
+  async #look(job: MoveJob, node: string, asking: Cancelling): Promise<SourceAnswer> {
     const { rests } = this.#options;
     asking.waitsFor = `node ${node} has not said whether it has handed the volume over, and nothing has changed`;
     try {

@@ -119,7 +119,7 @@ describe('a stream to another node', () => {
     const { moveId, source } = await nodes.fenced();
     await using reading = await stalled(source);
     await eventually(() => assert.notDeepEqual(nodes.opened(), []));
-    assert.equal((await a.leavings.cancel(id))?.state, 'cancelled');
+    assert.equal((await a.leavings.cancel(id, false))?.state, 'cancelled');
     assert.deepEqual(nodes.opened(), []);
     await requireCut(reading);
     await assert.rejects(stalled(source), { name: 'MoveEnded', message: /was cancelled/ });
@@ -153,7 +153,7 @@ describe('a stream to another node', () => {
     const { source } = await nodes.fenced();
     await using reading = await stalled(source);
     await eventually(() => assert.notDeepEqual(nodes.opened(), []));
-    await a.leavings.cancel(id);
+    await a.leavings.cancel(id, false);
     await a.leavings.admit({ id, moveId: randomUUID(), node: 'c' }, 'order');
     await requireCut(reading);
     await assert.rejects(stalled(source), { name: /NotConnected|MoveEnded/ });
@@ -178,7 +178,7 @@ test('word of a move that has ended keeps the fence of another one up no longer'
   await using nodes = await Giving.open({ fenceTimeoutMs: 2_000 });
   const { a } = nodes;
   const { moveId } = await nodes.fenced();
-  await a.leavings.cancel(id);
+  await a.leavings.cancel(id, false);
   const next = await nodes.fenced();
   assert.notEqual(next.moveId, moveId);
   const speaking = setInterval(() => a.leavings.heard({ id, moveId, node: 'b' }), 100);

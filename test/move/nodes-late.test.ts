@@ -78,7 +78,7 @@ describe('a request that waits at the source until its move has ended leaves not
       const late = delayFirst(a);
       await order(a, b, id);
       await late.hasCome;
-      assert.equal((await a.leavings.cancel(id))?.state, 'cancelled');
+      assert.equal((await a.leavings.cancel(id, false))?.state, 'cancelled');
       await late.run();
       await requireFree(a);
     });
@@ -128,7 +128,7 @@ describe('a request that waits at the source until its move has ended leaves not
     });
     moveId = await order(a, b, id);
     await late.hasCome;
-    assert.equal((await a.leavings.cancel(id))?.state, 'cancelled');
+    assert.equal((await a.leavings.cancel(id, false))?.state, 'cancelled');
     await requireFree(a);
   });
 });
@@ -252,7 +252,7 @@ test('a move that was cancelled at its source, and is ordered again, has begun t
   await using b = await MovingNode.open(scratch, broker, 'b');
   await filled(a, 8 << 20);
   const moveId = await order(a, b, id, 1n << 18n);
-  await a.leavings.cancel(id);
+  await a.leavings.cancel(id, false);
   await b.ended(id);
   const look = () => b.nodes.source({ id, moveId, node: 'a' }, AbortSignal.timeout(5_000)).look();
   await assert.rejects(look(), /was cancelled where the volume is/);

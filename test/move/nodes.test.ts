@@ -244,7 +244,7 @@ describe('a move between two nodes', () => {
     assert.equal(a.leavings.jobs()[0]?.state, 'cancelled');
     await order(a, b, id, 4n * mib);
     await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 0n));
-    assert.equal((await a.leavings.cancel(id))?.state, 'cancelled');
+    assert.equal((await a.leavings.cancel(id, false))?.state, 'cancelled');
     assert.deepEqual(await a.pool.listSnapshots(undefined, undefined), []);
     assert.equal(await digest(a), before);
     assert.equal(await b.pools.find(id), undefined);
@@ -258,7 +258,7 @@ describe('a move between two nodes', () => {
     await filled(a);
     const moveId = await order(a, b, id, 4n * mib);
     await eventually(() => assert.ok((b.sight(id).progress?.doneBytes ?? 0n) > 0n));
-    assert.equal((await a.leavings.cancel(id))?.state, 'cancelled');
+    assert.equal((await a.leavings.cancel(id, false))?.state, 'cancelled');
     await assert.rejects(a.leavings.admit({ id, moveId, node: 'b' }, 'again'), /was cancelled where the volume is/);
     await introduce(a, b, { id, moveId });
     const { job } = await b.ended(id);
@@ -314,7 +314,7 @@ describe('a move between two nodes', () => {
     await order(a, b, id);
     await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given'));
     await assert.rejects(device(a), /was handed over/);
-    await assert.rejects(a.leavings.cancel(id), /was handed over to node b/);
+    await assert.rejects(a.leavings.cancel(id, false), /was handed over to node b/);
     await assert.rejects(a.mover.cancel(id), /handed over to node b: cancel the move there/);
     await assert.rejects(a.delete(id), /was handed over/);
     await assert.rejects(b.delete(id), /is moving here from node a/);

@@ -7,7 +7,9 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import { TurnsByKey } from '../../volume/flow/turns.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import type { Unusable } from '../../volume/move/rule.ts';
 import { step } from '../../volume/step.ts';
+import { copiesIn } from '../copies.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs } from '../job.ts';
 import type { PeerMove } from '../peers.ts';
 import { leftPool, MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
@@ -185,6 +187,15 @@ export class Leavings {
     return { node: job.node, ended: new MoveEnded(whyEnded) };
   }
 
+  /** The end of a move, with what this node has of the volume: all that has come to its target may be the last copy. */
+  async withLeft({ id, moveId }: PeerMove, ended: MoveEnded): Promise<MoveEnded> {
+    const job = this.#jobOf(id, moveId);
+    if (job === undefined) return ended;
+    const copies = await copiesIn(this.#options.pools, id);
+    const { state } = copies.find(({ state: { why } }) => isVolume(why)) ?? copies[0] ?? {};
+    return new MoveEnded(ended.message, { state, isDeleted: job.isDeleted === true });
+  }
+
   /** undefined: it may go on. One that is done goes on, too, to hear of it, unless the volume has come back since. */
   async #whyEnded(id: VolumeId, moveId: string): Promise<string | undefined> {
     const job = this.#jobOf(id, moveId);
@@ -295,18 +306,25 @@ export class Leavings {
     const job = this.#known.get(id);
     this.#admitted.delete(id);
     await this.#reads.end(id);
-    if (job?.state === 'running') await this.#abandon(job, 'the volume was deleted.', false);
+    if (job === undefined || job.state === 'done') return;
+    const deleted = { ...job, isDeleted: true } as const;
+    if (job.state === 'running') await this.#endWithoutVolume(deleted, 'the volume was deleted.');
+    else await this.#note(deleted);
   }
 
   /**
    * Gives a move up at its source alone, as it may until it has handed the volume over.
-   * @returns undefined if there is none
-   * @throws FailedPrecondition once it was handed over
+   * @param isEvenSo the second word of an operator: there may be no copy here, or an earlier one
+   * @returns undefined if there is none, or an earlier copy is left, which is the volume again by that word
+   * @throws FailedPrecondition once it was handed over, or if the volume is not here
    */
-  async cancel(id: VolumeId): Promise<MoveJob | undefined> {
+  async cancel(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined> {
     const job = this.#known.get(id);
     if (job?.state !== 'running') return undefined;
-    if (await this.#isGiven(job)) {
+    const state = await this.#stateOf(job);
+    if (isEvenSo && state === undefined) return this.#endWithoutVolume(job, undefined);
+    if (isEvenSo && state?.why === 'old') return undefined;
+    if (state?.why === 'given') {
       throw new FailedPrecondition(
         `volume ${id} was handed over to node ${job.node}: cancel the move there. If that node will never come back: --node-is-lost ${job.node}.`,
       );
@@ -372,16 +390,27 @@ export class Leavings {
     log.warn({ volume_id: job.id, node: job.node }, 'the fence of a volume has ended, as its target is silent');
   }
 
-  /** The volume can be used here, and nothing of the move is left. */
-  async #abandon(job: MoveJob, reason: string | undefined, hasVolume = true): Promise<MoveJob> {
-    const { id, moveId } = job;
-    const source = this.#sourceOf(job);
+  /** The volume can be used here, and nothing of the move is left. @throws FailedPrecondition if the volume is not here */
+  async #abandon(job: MoveJob, reason: string | undefined): Promise<MoveJob> {
+    const state = await this.#stateOf(job);
+    if (state === undefined || state.why === 'old') throw notHere(job);
+    await this.#shutOut(job);
+    return this.#sourceOf(job).giveUp(() => this.#noteEnd(job, reason));
+  }
+
+  async #endWithoutVolume(job: MoveJob, reason: string | undefined): Promise<MoveJob> {
+    await this.#shutOut(job);
+    await this.#sourceOf(job).removeSnapshots();
+    return this.#noteEnd(job, reason);
+  }
+
+  async #shutOut({ id, moveId }: MoveJob): Promise<void> {
     if (this.#admitted.get(id)?.moveId === moveId) this.#admitted.delete(id);
-    const note = () => this.#note(endedJob(job, reason === undefined ? 'cancelled' : 'failed', reason));
     await this.#reads.end(id);
-    if (hasVolume) return source.giveUp(note);
-    await source.removeSnapshots();
-    return note();
+  }
+
+  #noteEnd(job: MoveJob, reason: string | undefined): Promise<MoveJob> {
+    return this.#note(endedJob(job, reason === undefined ? 'cancelled' : 'failed', reason));
   }
 
   #sourceOf(job: MoveJob): PoolSource {
@@ -414,6 +443,17 @@ export class Leavings {
     if (job.state !== 'running') this.#reads.stop(job.id, ({ moveId }) => moveId === job.moveId);
     return job;
   }
+}
+
+/** Pods can use the volume there, or can again once the fence ends. */
+function isVolume(why: Unusable | undefined): boolean {
+  return why === undefined || why === 'closed';
+}
+
+function notHere({ from, id, node }: MoveJob): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${from} of this node has no copy of volume ${id}, or an earlier one, as its disk was put back: all of it may be on node ${node}, and be the last copy. Put the later disk of pool ${from} back. If it is lost: kubectl holdfast move cancel ${id} --node ${node} ends the move there, and says how the copy that has come there becomes the volume.`,
+  );
 }
 
 function whyItEnded({ id, reason, state }: MoveJob): string | undefined {

@@ -118,8 +118,8 @@ export class Nodes implements Peers {
     return this.#options.leavings.jobs();
   }
 
-  cancelLeaving(id: VolumeId): Promise<MoveJob | undefined> {
-    return this.#options.leavings.cancel(id);
+  cancelLeaving(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined> {
+    return this.#options.leavings.cancel(id, isEvenSo);
   }
 
   takenBack(id: VolumeId): Promise<void> {

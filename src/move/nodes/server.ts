@@ -134,7 +134,8 @@ export class GivingServer {
     response.once('close', () => gone.abort());
     response.on('error', () => gone.abort());
     try {
-      const { move, operation } = this.#admit(request);
+      const { ended, move, operation } = this.#admit(request);
+      if (ended !== undefined) throw isOfSnapshots(operation) ? ended : await leavings.withLeft(move, ended);
       if (isRead(operation)) throw otherVersion(move);
       const body = await readText(request, longestBodyBytes, () => new InvalidArgument('the request is too long.'));
       if (isOfSnapshots(operation)) {
@@ -174,7 +175,8 @@ export class GivingServer {
     socket.once('end', () => socket.destroy());
     socket.resume();
     try {
-      const { move, operation } = this.#admit(request);
+      const { ended, move, operation } = this.#admit(request);
+      if (ended !== undefined) throw ended;
       if (!isRead(operation) || request.headers.upgrade !== upgradeTo) throw otherVersion(move);
       const read = operation === 'read' ? readIn(request) : undefined;
       socket.write(switchingProtocols);
@@ -206,8 +208,8 @@ export class GivingServer {
     await answers.read(socket, askIn(request), () => slowness.went());
   }
 
-  /** @throws NotAdmitted, NotFound, MoveEnded */
-  #admit(request: IncomingMessage): { readonly move: PeerMove; readonly operation: Operation } {
+  /** @returns also why the move has ended, if it has @throws NotAdmitted, NotFound */
+  #admit(request: IncomingMessage): Admitted {
     const { leavings, snapshotLeavings } = this.#options;
     const { id, moveId, operation } = targetOf(request);
     // Without an admission nothing is said, not even whether the volume is here.
@@ -215,11 +217,18 @@ export class GivingServer {
       ? snapshotLeavings.admitted(id, moveId, operation)
       : leavings.admitted(id, moveId, operation);
     requirePeer(request, node);
-    if (ended !== undefined) throw ended;
-    if (isOfSnapshots(operation)) snapshotLeavings.heard({ id, moveId, node });
-    else if (operation !== 'describe') leavings.heard({ id, moveId, node });
-    return { move: { id, moveId, node }, operation };
+    const move = { id, moveId, node };
+    if (ended !== undefined) return { ended, move, operation };
+    if (isOfSnapshots(operation)) snapshotLeavings.heard(move);
+    else if (operation !== 'describe') leavings.heard(move);
+    return { ended, move, operation };
   }
+}
+
+interface Admitted {
+  readonly ended: MoveEnded | undefined;
+  readonly move: PeerMove;
+  readonly operation: Operation;
 }
 
 class Answering {

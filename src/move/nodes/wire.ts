@@ -7,6 +7,7 @@ import { parseRecord, serializeRecord, type VolumeRecord } from '../../volume/re
 import { storedBytes, storedSnapshotId } from '../../volume/stored-json.ts';
 import type { Piece } from '../copy.ts';
 import {
+  type LeftAtSource,
   MoveEnded,
   MoveForgotten,
   NotConnected,
@@ -150,6 +151,7 @@ export const told = {
     code: z.enum(errorCodes),
     message: z.string(),
     reason: z.enum(['ended', 'forgotten', 'full', 'not-admitted', 'other-tree']).optional(),
+    left: z.object({ copy: z.object(mark).optional(), isDeleted: z.boolean() }).optional(),
   }),
 } as const;
 
@@ -203,17 +205,28 @@ export class NotAdmitted extends Unavailable {}
 export function refusalOf(error: unknown): z.infer<typeof told.refusal> {
   if (error instanceof SourceFull) return { code: 'RESOURCE_EXHAUSTED', message: error.message, reason: 'full' };
   if (error instanceof MoveForgotten) return { code: error.code, message: error.message, reason: 'forgotten' };
-  if (error instanceof MoveEnded) return { code: error.code, message: error.message, reason: 'ended' };
+  if (error instanceof MoveEnded) {
+    const { code, left, message } = error;
+    return { code, message, reason: 'ended', ...(left !== undefined && { left: leftOut(left) }) };
+  }
   if (error instanceof NotAdmitted) return { code: error.code, message: error.message, reason: 'not-admitted' };
   if (error instanceof OtherTree) return { code: error.code, message: error.message, reason: 'other-tree' };
   if (error instanceof HoldfastError) return { code: error.code, message: error.message };
   return { code: 'INTERNAL', message: error instanceof Error ? error.message : 'unknown' };
 }
 
+function leftOut({ isDeleted, state }: LeftAtSource) {
+  return { isDeleted, ...(state !== undefined && { copy: { mark: serializeMark(state.mark), why: state.why } }) };
+}
+
+function leftIn({ copy, isDeleted }: NonNullable<z.infer<typeof told.refusal>['left']>): LeftAtSource {
+  return { isDeleted, state: copy && { mark: parseMark(copy.mark, where), why: copy.why } };
+}
+
 /** The refusal of another node, as if it had happened here. */
-export function errorOf({ code, message, reason }: z.infer<typeof told.refusal>): Error {
+export function errorOf({ code, left, message, reason }: z.infer<typeof told.refusal>): Error {
   if (reason === 'full') return new SourceFull(message);
-  if (reason === 'ended') return new MoveEnded(message);
+  if (reason === 'ended') return new MoveEnded(message, left && leftIn(left));
   if (reason === 'forgotten') return new MoveForgotten(message);
   if (reason === 'other-tree') return new OtherTree(message);
   if (reason === 'not-admitted') return new NotConnected(message);

@@ -13,6 +13,8 @@ const plugin = {
   only: 'whose claim another terminal has begun to move on',
 } as const;
 
+const ended = { killer: 'test/move/ended-source.test.ts' } as const;
+
 /** A copy that its volume has left becomes the volume by a word only, wherever it lies, and goes not before its time. */
 export const leftCopyMutants: readonly Mutant[] = [
   {
@@ -121,5 +123,29 @@ export const leftCopyMutants: readonly Mutant[] = [
     replacement: 'hasLeftBy(undefined)',
     ...trashed,
     only: 'a look at a pool without its driver',
+  },
+  {
+    name: 'the end of a move at its source does not say that the volume is there',
+    ...ended,
+    file: 'src/move/rests.ts',
+    text: 'if (seen instanceof MoveEnded) return seen.left?.state;',
+    replacement: "if (seen instanceof MoveEnded) return { mark: { generation: 0 }, why: undefined };",
+    only: 'it does not cancel the move, and node b keeps the copy',
+  },
+  {
+    name: 'a source whose copy is lost, or an earlier one, does not end a move alone',
+    ...ended,
+    file: 'src/move/nodes/leavings.ts',
+    text: "if (state === undefined || state.why === 'old') throw notHere(job);",
+    replacement: "if (state?.why === 'given') throw notHere(job);",
+    only: 'it does not cancel the move, and node b keeps the copy',
+  },
+  {
+    name: 'a source that has the volume says so as its move has ended',
+    ...ended,
+    file: 'src/move/nodes/wire.ts',
+    text: 'return { isDeleted, state: copy && { mark: parseMark(copy.mark, where), why: copy.why } };',
+    replacement: 'return { isDeleted, state: undefined };',
+    only: 'node a has taken the volume back',
   },
 ];

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { cpSync, rmSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { Broker, blockSpec, filled, introduce, MovingNode, order } from './two-nodes.ts';
+import { isWhole, movesOf, refuseVolumes } from './two-pools.ts';
+
+const { id } = blockSpec;
+
+/** All of a volume has come from node a to node b, which commits nothing. Node a is stopped then. */
+class Handed implements Disposable {
+  readonly #scratch = new Scratch('ended');
+  readonly #broker = new Broker();
+  moveId = '';
+
+  static async over(): Promise<Handed> {
+    const handed = new Handed();
+    const saved = handed.#scratch.join('saved');
+    {
+      await using a = await handed.open('a');
+      await filled(a);
+    }
+    cpSync(handed.#path, saved, { recursive: true });
+    await using a = await handed.open('a');
+    await using b = await handed.open('b');
+    refuseVolumes(b.pool);
+    handed.moveId = await order(a, b, id);
+    await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given'));
+    assert.ok(await isWhole(b.pool, id));
+    return handed;
+  }
+
+  open(name: string): Promise<MovingNode> {
+    return MovingNode.open(this.#scratch, this.#broker, name);
+  }
+
+  /** Another disk is in the place of the one that node a had. */
+  loseDisk(): void {
+    rmSync(this.#path, { recursive: true });
+    rmSync(this.#scratch.join('data-a', 'pools', 'data.id'), { force: true });
+  }
+
+  /** The disk of node a is as it was before the move. */
+  putDiskBack(): void {
+    rmSync(this.#path, { recursive: true });
+    cpSync(this.#scratch.join('saved'), this.#path, { recursive: true });
+  }
+
+  get #path(): string {
+    return this.#scratch.join('a');
+  }
+
+  [Symbol.dispose](): void {
+    this.#scratch[Symbol.dispose]();
+  }
+}
+
+async function failed(a: MovingNode, b: MovingNode, moveId: string): Promise<void> {
+  await introduce(a, b, { id, moveId });
+  await eventually(() => assert.equal(b.sight(id).job.state, 'failed'));
+}
+
+describe('all of a volume has come to node b, and node a says that the move has ended', () => {
+  for (const [what, change] of [
+    ['has another disk', (handed: Handed) => handed.loseDisk()],
+    ['has its disk as it was before', (handed: Handed) => handed.putDiskBack()],
+  ] as const) {
+    test(`node a ${what}: it does not cancel the move, and node b keeps the copy`, async () => {
+      using handed = await Handed.over();
+      change(handed);
+      await using a = await handed.open('a');
+      await assert.rejects(a.mover.cancel(id), (error) => {
+        assert.ok(error instanceof FailedPrecondition);
+        assert.match(error.message, /may be on node b, and be the last copy.*kubectl holdfast move cancel .* --node b/);
+        return true;
+      });
+      await using b = await handed.open('b');
+      // As an operator says that the copy here does not count, or an earlier driver has noted it.
+      await a.leavings.end({ id, moveId: handed.moveId }, 'cancelled');
+      await failed(a, b, handed.moveId);
+      assert.ok(await isWhole(b.pool, id));
+      await assert.rejects(b.mover.cancel(id), /this may be the last copy, and stays/);
+      assert.ok(await isWhole(b.pool, id));
+      assert.equal((await b.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
+      assert.equal(await isWhole(b.pool, id), false);
+    });
+  }
+
+  test('node a has no copy, and an operator ends the move there all the same: node b keeps the copy', async () => {
+    using handed = await Handed.over();
+    handed.loseDisk();
+    await using a = await handed.open('a');
+    assert.equal((await a.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
+    await using b = await handed.open('b');
+    await failed(a, b, handed.moveId);
+    assert.ok(await isWhole(b.pool, id));
+  });
+
+  test('node a has the earlier copy as the volume, by an operator: the later one on node b goes', async () => {
+    using handed = await Handed.over();
+    handed.putDiskBack();
+    await using a = await handed.open('a');
+    await assert.rejects(
+      a.mover.cancel(id, undefined, undefined, true),
+      /was handed over by pool data, and may be on node b/,
+    );
+    assert.equal((await a.mover.cancel(id, { lostNode: 'b' }, undefined, true)).state, 'cancelled');
+    assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
+    await using b = await handed.open('b');
+    await failed(a, b, handed.moveId);
+    assert.equal(await isWhole(b.pool, id), false);
+  });
+
+  test('node a has taken the volume back: the copy on node b goes; if its disk is lost then, it stays', async () => {
+    for (const isLost of [false, true]) {
+      using handed = await Handed.over();
+      {
+        await using a = await handed.open('a');
+        await a.mover.cancel(id, { lostNode: 'b' });
+        assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
+      }
+      if (isLost) handed.loseDisk();
+      await using a = await handed.open('a');
+      await using b = await handed.open('b');
+      await failed(a, b, handed.moveId);
+      assert.equal(await isWhole(b.pool, id), isLost);
+    }
+  });
+});
