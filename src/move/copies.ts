@@ -4,7 +4,7 @@ import type { Pools } from '../pool/pools.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { isVolumeId, kindOf, type SnapshotId, type VolumeId } from '../volume/id.ts';
-import { type CopyMark, type LostHere, type Noted, unmarked } from '../volume/move/rule.ts';
+import { type CopyMark, isVolume, type LostHere, type Noted, unmarked } from '../volume/move/rule.ts';
 import { type MoveJob, turnOf } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import type { CopySight, TrashedCopy } from './peers.ts';
@@ -37,7 +37,7 @@ export class Copies {
     return objects.claim([{ object: id }], 'a look at its copy', async () => {
       const copies = await copiesIn(pools, id);
       // A fence that was not handed over ends: that copy is the volume as long as it stands, too.
-      const volume = copies.find(({ state: { why } }) => why === undefined || why === 'closed');
+      const volume = copies.find(({ state }) => isVolume(state));
       const copy = volume ?? copies[0];
       if (copy === undefined) {
         requireOpen(pools, id);
@@ -191,11 +191,16 @@ export async function copiesIn(pools: Pools, id: VolumeId): Promise<CopyIn[]> {
   return statesIn(await poolsWith(pools, id), id);
 }
 
+/** True if that pool has the volume: its disk may be as it was before a move, and have an earlier copy. */
+export async function hasArrived(pool: Pool, id: VolumeId): Promise<boolean> {
+  return (await pool.find(id)) !== undefined && isVolume(await movesOf(pool).stateOf(id));
+}
+
 /** True if an open pool has the volume, not an earlier copy of it alone. One in a pool whose volumes do not move is no copy. */
 export async function hasVolume(pools: Pools, id: VolumeId): Promise<boolean> {
   if ((await pools.find(id)) === undefined) return false;
   const copies = await copiesIn(pools, id);
-  return copies.length === 0 || copies.some(({ state: { why } }) => why === undefined || why === 'closed');
+  return copies.length === 0 || copies.some(({ state }) => isVolume(state));
 }
 
 /** The copies in these pools, each of which has one. */

@@ -6,6 +6,7 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { UntilDone } from '../volume/flow/until-done.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import { hasArrived } from './copies.ts';
 import { type MoveJob, turnOf } from './job.ts';
 import { readUnderIn } from './rests.ts';
 import { movesOf, patiently } from './source.ts';
@@ -87,7 +88,7 @@ export class LeftVolumes {
   async #isNeedless(pool: Pool, id: VolumeId): Promise<boolean> {
     const { jobOf, pools } = this.#options;
     const { isRunning = false, job } = jobOf(id) ?? {};
-    if (isRunning || (await pool.find(id)) !== undefined) return false;
+    if (isRunning || (await hasArrived(pool, id))) return false;
     const last = job?.to === pool.name ? job : undefined;
     if (last?.state === 'cancelled') return true;
     const isWhole = (await readUnderIn(movesOf(pool), id)) !== undefined;

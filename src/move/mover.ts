@@ -11,7 +11,7 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import { isEarlier } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
-import { Copies, copiesIn, hasVolume, poolsWith, statesIn } from './copies.ts';
+import { Copies, copiesIn, hasArrived, hasVolume, poolsWith, statesIn } from './copies.ts';
 import { finishCopy } from './finish.ts';
 import { type Deadline, deadlineWithin, type LostOrder, type LostPool } from './in-time.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
@@ -543,7 +543,7 @@ export class Mover {
     return this.#endByHand(found, 'an operator finishes the move.', async (job) => {
       await objects.claim([{ object: id }], 'the end of a move', async () => {
         // A driver that was killed after the commit has it already.
-        if ((await pools.get(job.to).find(id)) !== undefined) return;
+        if (await hasArrived(pools.get(job.to), id)) return;
         await finishCopy(pools, job, { lost: 'lostPool' in lost ? undefined : lost, isEvenSo });
       });
       switched.publish({ volumeId: id });
@@ -842,7 +842,7 @@ export class Mover {
     await patiently({ objects, signal: this.#stopping.signal }, [id], async () => {
       // Unless it was deleted meanwhile, or has gone on. Another pool may have an earlier copy.
       const pool = pools.isOpen(to) ? pools.get(to) : undefined;
-      if (pool !== undefined && (await pool.find(id)) !== undefined) await movesOf(pool).noteArrival(id);
+      if (pool !== undefined && (await hasArrived(pool, id))) await movesOf(pool).noteArrival(id);
     });
   }
 

@@ -13,10 +13,19 @@ import { parseSnapshotId, type SnapshotId, snapshotIdFor } from '../volume/id.ts
 import type { CopyMark } from '../volume/move/rule.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import { hasArrived } from './copies.ts';
 import { type CopyWork, copyRanges, type Pace } from './copy.ts';
 import type { MoveJob, WholeCopy } from './job.ts';
 import { KeepUp } from './keep-up.ts';
-import { MoveForgotten, type MoveSource, movesOf, type ReadRequest, SourceFull, type SourceSight } from './source.ts';
+import {
+  MoveForgotten,
+  type MoveSource,
+  movesOf,
+  patiently,
+  type ReadRequest,
+  SourceFull,
+  type SourceSight,
+} from './source.ts';
 import { switched } from './switched.ts';
 import { treeEndBytes } from './tree/pack.ts';
 import {
@@ -123,7 +132,7 @@ export class Moving {
 
   async run(): Promise<void> {
     const { id } = this.#parts.job;
-    if ((await this.#target.find(id)) === undefined) {
+    if (!(await hasArrived(this.#target, id))) {
       await this.#move();
       await this.#source.removeSnapshots();
       return;
@@ -150,6 +159,7 @@ export class Moving {
     if (why === 'given' && (await this.#hasGoneOn(mark))) return;
     if (why !== 'given') await this.#to.requireNotPast(id, mark);
     const fenceId = isFenced ? mark.fence?.fenceId : undefined;
+    await this.#leaveEarlier(mark);
     let incoming = await (why === 'given' ? this.#receiveGiven(record, fenceId) : this.#receive(record, fenceId));
     try {
       if (!isFenced && this.#takesSnapshots) await this.#rounds(incoming).catch((error) => this.#passOverFull(error));
@@ -181,6 +191,16 @@ export class Moving {
     if (generation === undefined) return false;
     await this.#source.settle({ moveId, generation });
     return true;
+  }
+
+  /** An earlier copy in the target, whose disk was put back, goes to the trash. */
+  async #leaveEarlier({ generation }: CopyMark): Promise<void> {
+    const { id } = this.#parts.job;
+    if ((await this.#target.find(id)) === undefined) return;
+    await patiently(this.#parts, [id], async () => {
+      const { mark } = await this.#to.stateOf(id);
+      await this.#to.settle(id, { moveId: mark.fence?.moveId ?? '', generation });
+    });
   }
 
   get #takesSnapshots(): boolean {

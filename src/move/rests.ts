@@ -2,6 +2,7 @@ import type { CopyState, PoolMoves } from '../pool/moves.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { mayBeLast } from '../volume/move/rule.ts';
+import { hasArrived } from './copies.ts';
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { readUnderBy } from './moving.ts';
@@ -46,33 +47,36 @@ export class Rests {
   /** True if the pool that a volume went to is open, and has a part of it still. */
   async #hasPart({ id, to }: MoveJob): Promise<boolean> {
     const { pools } = this.#options;
-    if (!pools.isOpen(to) || (await pools.get(to).find(id)) !== undefined) return false;
+    if (!pools.isOpen(to) || (await hasArrived(pools.get(to), id))) return false;
     return (await movesOf(pools.get(to)).arriving()).includes(id);
+  }
+
+  /** @returns undefined: the pool that it went to is not open, or another disk may have all of it */
+  async #isLeft(job: MoveJob): Promise<boolean | undefined> {
+    const { pools } = this.#options;
+    const { state, to, whole } = job;
+    if (state === 'done') return false;
+    if (pools.names().includes(to) && !pools.isOpen(to)) return undefined;
+    if (await this.#hasPart(job)) return true;
+    return whole === undefined ? false : undefined;
   }
 
   /**
    * Asked before the volume is claimed: a disk that hangs must keep no call for it back.
-   * @returns undefined: the pool that it went to is not open, or does not answer
+   * @returns undefined: the pool that it went to is not open, or does not answer, or another disk may have all of it
    */
   async mayBeLeft(job: MoveJob): Promise<boolean | undefined> {
-    const { pools } = this.#options;
-    const { state, to } = job;
-    if (state === 'done') return false;
-    if (!pools.names().includes(to)) return job.whole === undefined ? false : undefined;
-    if (!pools.isOpen(to)) return undefined;
-    const hasLeft = await withTimeout(lookMs, this.#hasPart(job)).catch(() => 'late' as const);
-    return hasLeft === 'late' ? undefined : hasLeft;
+    const isLeft = await withTimeout(lookMs, this.#isLeft(job)).catch(() => undefined);
+    return isLeft === 'late' ? undefined : isLeft;
   }
 
   /** Removes what a move that has ended has left, unless it may be the last copy. Never throws. @returns false if a part may stay */
   async removeIfNeedless(job: MoveJob): Promise<boolean> {
-    const { log, pools } = this.#options;
-    const { id, state, to, whole } = job;
-    if (state === 'done') return true;
-    if (!pools.names().includes(to)) return whole === undefined;
-    if (!pools.isOpen(to)) return false;
+    const { log } = this.#options;
+    const { id, state } = job;
     try {
-      if (!(await this.#hasPart(job))) return true;
+      const isLeft = await this.#isLeft(job);
+      if (isLeft !== true) return isLeft === false;
       if (state === 'failed' && !(await this.#isNeedless(job))) return false;
       await this.discard(job);
       return true;
@@ -96,7 +100,7 @@ export class Rests {
     const { pools } = this.#options;
     if (!pools.isOpen(to)) return;
     const pool = pools.get(to);
-    if ((await pool.find(id)) === undefined) await movesOf(pool).discard(id);
+    if (!(await hasArrived(pool, id))) await movesOf(pool).discard(id);
   }
 
   /** The rest of a failed move to another pool. */

@@ -2,7 +2,7 @@ import type { CopyState, PoolMoves } from '../pool/moves.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type CopyMark, hasCome, isEarlier, mayHaveCommitted } from '../volume/move/rule.ts';
-import { type Copies, copiesIn, hasVolume, poolsWith, requireOpen } from './copies.ts';
+import { type Copies, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen } from './copies.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
@@ -60,7 +60,7 @@ export class Undo {
       // It may have the volume, unless it is open and has not, or is no pool of this node any more.
       const isTarget = (isGiven && pools.names().includes(job.to)) || pools.isOpen(job.to);
       const target = isTarget ? pools.get(job.to) : undefined;
-      if ((await target?.find(id)) !== undefined) throw arrived(job);
+      if (target !== undefined && (await hasArrived(target, id))) throw arrived(job);
       if (!isEvenSo) await this.requireNotLast(job, state);
       if (!isEvenSo && isOld && isGiven) throw earlierCopy(id, job.from);
       if (source !== undefined && isGiven) await movesOf(source).takeBack(id);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import type { MoveJob } from '../../src/move/job.ts';
 import { LeftVolumes } from '../../src/move/left-volumes.ts';
@@ -485,4 +485,36 @@ describe('a move whose second pool is away', () => {
     // The volume is another one by now.
     assert.equal(await kept({ endedAt: '2020-01-01T00:00:00Z' }), false);
   });
+});
+
+test('a pool that has another disk for a moment, a week after a move to it has failed, loses no note of all that had come', async () => {
+  using scratch = new Scratch('away');
+  const path = scratch.join('data', 'moves', `${id}.json`);
+  const exchange = (from: string, to: string) => {
+    renameSync(scratch.join(from), scratch.join(to));
+    rmSync(scratch.join('data/pools/two.id'));
+  };
+  let before: string;
+  {
+    await using node = await Node.open(scratch);
+    before = await withVolume(node);
+    mock.method(movesOf(node.pools.get('one')), 'give', async () => {
+      throw new Error('refused by the test');
+    });
+    await node.mover.start(id, 'two', undefined);
+    await eventually(() => assert.equal(node.sight().job.state, 'failed'));
+  }
+  for (const lost of ['one.img', 'data/pools/one.id']) rmSync(scratch.join(lost));
+  const longAgo = new Date(Date.now() - 8 * 86_400_000).toISOString();
+  const job = JSON.parse(readFileSync(path, 'utf8'));
+  writeFileSync(path, JSON.stringify({ ...job, endedAt: longAgo, startedAt: longAgo }));
+  exchange('two.img', 'two.out');
+  {
+    await using _node = await Node.open(scratch);
+  }
+  rmSync(scratch.join('two.img'));
+  exchange('two.out', 'two.img');
+  await using node = await Node.open(scratch);
+  assert.equal((await node.mover.finish(id, { lostPool: 'one' }, true)).state, 'done');
+  assert.equal(await digest(node), before);
 });

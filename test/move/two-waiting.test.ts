@@ -18,7 +18,7 @@ async function bothWait(world: World): Promise<void> {
   await isWhole(world, 'b');
   await world.down('b');
   await world.whileDown('a', () => undefined);
-  await world.node('a').leavings.cancel(id);
+  await world.node('a').leavings.cancel(id, false);
   await world.startPod();
   world.writePod();
   await world.stopPod();

@@ -7,7 +7,7 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import { TurnsByKey } from '../../volume/flow/turns.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { Unusable } from '../../volume/move/rule.ts';
+import { isVolume } from '../../volume/move/rule.ts';
 import { step } from '../../volume/step.ts';
 import { copiesIn } from '../copies.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs } from '../job.ts';
@@ -192,7 +192,7 @@ export class Leavings {
     const job = this.#jobOf(id, moveId);
     if (job === undefined) return ended;
     const copies = await copiesIn(this.#options.pools, id);
-    const { state } = copies.find(({ state: { why } }) => isVolume(why)) ?? copies[0] ?? {};
+    const { state } = copies.find(({ state }) => isVolume(state)) ?? copies[0] ?? {};
     return new MoveEnded(ended.message, { state, isDeleted: job.isDeleted === true });
   }
 
@@ -243,7 +243,9 @@ export class Leavings {
   async source({ id, moveId, node }: PeerMove, signal: AbortSignal): Promise<PoolSource | undefined> {
     const { objects, pools } = this.#options;
     const job = this.#jobOf(id, moveId);
-    const pool = job === undefined ? (await pools.find(id))?.pool : leftPool(pools, job);
+    // One that has failed may be ordered again, and the volume be in another pool by now.
+    const isLeft = job?.state === 'running' || job?.state === 'done';
+    const pool = isLeft ? leftPool(pools, job) : (await pools.find(id))?.pool;
     const requireRunning = () => this.#requireRunning({ id, moveId, node });
     return pool && new PoolSource({ pool, id, moveId, to: node, objects, signal, requireRunning });
   }
@@ -443,11 +445,6 @@ export class Leavings {
     if (job.state !== 'running') this.#reads.stop(job.id, ({ moveId }) => moveId === job.moveId);
     return job;
   }
-}
-
-/** Pods can use the volume there, or can again once the fence ends. */
-function isVolume(why: Unusable | undefined): boolean {
-  return why === undefined || why === 'closed';
 }
 
 function notHere({ from, id, node }: MoveJob): FailedPrecondition {

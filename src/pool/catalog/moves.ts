@@ -17,6 +17,7 @@ import {
   hasCome,
   hasGoneOn,
   isPast,
+  isVolume,
   type LostHere,
   type LostNode,
   type NewFence,
@@ -218,8 +219,9 @@ export class Moves implements PoolMoves {
   }
 
   async disclaim(id: SnapshotId | VolumeId, given: CopyMark, source: string, lost?: LostHere): Promise<number> {
-    const { generations, index, name, snapshotIndex } = this.#parts;
-    if ((isVolumeId(id) ? index.get(id) : snapshotIndex.get(id)) !== undefined) {
+    const { generations, name } = this.#parts;
+    // A disk that was put back has an earlier copy, which stays one.
+    if (await this.#isHere(id)) {
       throw new AlreadyExists(`${kindOf(id)} ${id} is in pool ${name} already.`);
     }
     const noted = await generations.noted(id);
@@ -231,6 +233,13 @@ export class Moves implements PoolMoves {
     }
     await step('move/generation', () => generations.write(id, generation, source));
     return generation;
+  }
+
+  async #isHere(id: SnapshotId | VolumeId): Promise<boolean> {
+    const { index, snapshotIndex } = this.#parts;
+    if (!isVolumeId(id)) return snapshotIndex.get(id) !== undefined;
+    if (index.get(id) === undefined) return false;
+    return isVolume(await this.stateOf(id));
   }
 
   async noteArrival(id: VolumeId): Promise<void> {

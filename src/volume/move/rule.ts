@@ -93,10 +93,14 @@ export function isEarlier({ mark, why }: { readonly mark: CopyMark; readonly why
   return why === 'old' || (why === 'given' && mark.fence?.isGiven !== true);
 }
 
+/** True if that copy is the volume, or will be once its fence ends. */
+export function isVolume({ why }: { readonly why?: Unusable | undefined }): boolean {
+  return why === undefined || why === 'closed';
+}
+
 /** True if a snapshot may be removed: this copy is the snapshot. Its move, if there is one, comes to nothing. */
 export function isRemovable(mark: CopyMark, validGeneration: number): boolean {
-  const why = whyUnusable(mark, validGeneration);
-  return why === undefined || why === 'closed';
+  return isVolume({ why: whyUnusable(mark, validGeneration) });
 }
 
 /**
@@ -214,8 +218,7 @@ export function mayBeLast(
 ): boolean {
   if (readUnder === undefined) return false;
   if (source === undefined) return true;
-  const { mark, why } = source;
-  return why !== undefined && why !== 'closed' && mark.fence?.fenceId !== readUnder;
+  return !isVolume(source) && source.mark.fence?.fenceId !== readUnder;
 }
 
 /** The answer of the source, to a request that this process made and still waits for. */

@@ -13,6 +13,8 @@ const plugin = {
   only: 'whose claim another terminal has begun to move on',
 } as const;
 
+const target = { killer: 'test/move/earlier-in-target.test.ts' } as const;
+
 const ended = { killer: 'test/move/ended-source.test.ts' } as const;
 
 /** A copy that its volume has left becomes the volume by a word only, wherever it lies, and goes not before its time. */
@@ -129,7 +131,7 @@ export const leftCopyMutants: readonly Mutant[] = [
     ...ended,
     file: 'src/move/rests.ts',
     text: 'if (seen instanceof MoveEnded) return seen.left?.state;',
-    replacement: "if (seen instanceof MoveEnded) return { mark: { generation: 0 }, why: undefined };",
+    replacement: 'if (seen instanceof MoveEnded) return { mark: { generation: 0 }, why: undefined };',
     only: 'it does not cancel the move, and node b keeps the copy',
   },
   {
@@ -147,5 +149,37 @@ export const leftCopyMutants: readonly Mutant[] = [
     text: 'return { isDeleted, state: copy && { mark: parseMark(copy.mark, where), why: copy.why } };',
     replacement: 'return { isDeleted, state: undefined };',
     only: 'node a has taken the volume back',
+  },
+  {
+    name: 'an earlier copy in the pool that a volume goes to is not the volume',
+    ...target,
+    file: 'src/move/copies.ts',
+    text: 'return (await pool.find(id)) !== undefined && isVolume(await movesOf(pool).stateOf(id));',
+    replacement: 'return (await pool.find(id)) !== undefined;',
+    only: 'nothing is finished',
+  },
+  {
+    name: 'an earlier copy does not keep the volume out of its pool',
+    ...target,
+    file: 'src/move/moving.ts',
+    text: 'await this.#leaveEarlier(mark);',
+    replacement: '',
+    only: 'it goes to the trash, and the volume arrives',
+  },
+  {
+    name: 'an earlier copy does not keep a node from giving the latest one up',
+    ...target,
+    file: 'src/pool/catalog/moves.ts',
+    text: 'return isVolume(await this.stateOf(id));',
+    replacement: 'return true;',
+    only: 'between nodes, after the hand-over',
+  },
+  {
+    name: 'the note of a whole copy stays while another disk is in the place of its own',
+    file: 'src/move/rests.ts',
+    text: 'return whole === undefined ? false : undefined;',
+    replacement: 'return false;',
+    killer: 'test/move/pool-away.test.ts',
+    only: 'loses no note of all that had come',
   },
 ];

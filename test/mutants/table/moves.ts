@@ -2167,8 +2167,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a fenced copy is the volume for the controller',
     file: 'src/move/copies.ts',
-    text: "copies.find(({ state: { why } }) => why === undefined || why === 'closed');",
-    replacement: 'copies.find(({ state: { why } }) => why === undefined);',
+    text: 'const volume = copies.find(({ state }) => isVolume(state));',
+    replacement: 'const volume = copies.find(({ state }) => state.why === undefined);',
     killer: 'test/move/nodes.test.ts',
     only: 'which has forgotten it',
   },

@@ -300,7 +300,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'an earlier copy becomes the volume by a cancel with a second word only, while a later one waits',
     file: 'src/volume/move/rule.ts',
-    text: "return why !== undefined && why !== 'closed' && mark.fence?.fenceId !== readUnder;",
+    text: 'return !isVolume(source) && source.mark.fence?.fenceId !== readUnder;',
     replacement: 'return false;',
     killer: 'test/move/old-disk.test.ts',
     only: 'does not become the volume by a cancel',
@@ -599,8 +599,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a disk that comes back with an earlier fence has not handed over the copy that waits',
     file: 'src/volume/move/rule.ts',
-    text: "why !== 'closed' && mark.fence?.fenceId !== readUnder;",
-    replacement: "why !== 'closed' && mark.fence === undefined;",
+    text: 'return !isVolume(source) && source.mark.fence?.fenceId !== readUnder;',
+    replacement: 'return !isVolume(source) && source.mark.fence === undefined;',
     killer: 'test/move/last-copy.test.ts',
     only: 'with an earlier fence',
   },
@@ -615,7 +615,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'the note of a whole copy stays while its pool is out of the configuration',
     file: 'src/move/rests.ts',
-    text: 'return job.whole === undefined ? false : undefined;',
+    text: 'return whole === undefined ? false : undefined;',
     replacement: 'return false;',
     killer: 'test/move/last-copy.test.ts',
     only: 'keeps its note',
@@ -623,7 +623,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'an old disk in another pool is no volume that has arrived',
     file: 'src/move/copies.ts',
-    text: "copies.some(({ state: { why } }) => why === undefined || why === 'closed');",
+    text: 'copies.some(({ state }) => isVolume(state));',
     replacement: 'true;',
     killer: 'test/move/last-copy.test.ts',
     only: 'a cancel keeps it',
