@@ -4,7 +4,7 @@ import type { Pools } from '../pool/pools.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import { isVolumeId, kindOf, type SnapshotId, type VolumeId } from '../volume/id.ts';
-import { type CopyMark, isVolume, type LostHere, type Noted, unmarked } from '../volume/move/rule.ts';
+import { type CopyMark, hasCome, isVolume, type LostHere, type Noted, unmarked } from '../volume/move/rule.ts';
 import { type MoveJob, turnOf } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import type { CopySight, TrashedCopy } from './peers.ts';
@@ -89,11 +89,14 @@ export class Copies {
     return objects.run(turnOf(id), 'the end of a move', `${generation} of ${source} ${lostPool}`, async () => {
       this.#options.requireReady();
       const job = this.#options.lastJobOf(id);
-      const hasCome = lostPool !== undefined && job?.state === 'done';
-      if (hasCome && job.to !== lostPool) {
+      const isDone = lostPool !== undefined && job?.state === 'done';
+      const noted = await this.noteOf(id);
+      // A move from before that copy says nothing of where it was: the volume may have been restored in another pool since.
+      const isLater = noted === undefined || hasCome({ generation }, noted);
+      if (isDone && isLater && job.to !== lostPool) {
         throw new FailedPrecondition(`volume ${id} came to pool ${job.to} of this node, and not to pool ${lostPool}.`);
       }
-      if (job !== undefined && job.state !== 'cancelled' && !hasCome) {
+      if (job !== undefined && job.state !== 'cancelled' && !isDone) {
         throw new FailedPrecondition(
           `this node knows of the move of volume ${id}, which is ${job.state}: kubectl holdfast move cancel ${id}, with this node as --node.`,
         );

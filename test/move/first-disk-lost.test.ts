@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -90,6 +90,25 @@ describe('a volume that has come as a whole, whose first node is there without t
     assert.equal((await noteOf(world, 'a'))?.generation, 3);
     await finish(world, 'data', true);
     await putBack(world, 'data');
+    assert.deepEqual(
+      (await world.usable()).map(({ node }) => node),
+      ['b'],
+    );
+  });
+
+  test('is there also if it had been restored on that node from the trash of another pool than it had moved to', async () => {
+    using scratch = new Scratch('first-disk-lost');
+    await using world = await World.start(scratch);
+    await world.node('a').mover.start(id, 'other', undefined);
+    await world.rest(10_000);
+    await world.whileDown('a', () => {
+      world.disks.takeOut('a', 'other');
+      rmSync(scratch.join('data-a', 'pools', 'other.id'));
+    });
+    await world.fleet.told();
+    await world.fleet.command({ change: 'restore', volume: id, node: 'a', lostPool: 'other' });
+    await lostAfterCopy(world, 'data');
+    await finish(world, 'data');
     assert.deepEqual(
       (await world.usable()).map(({ node }) => node),
       ['b'],

@@ -543,7 +543,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a node that knows of a move gives its hand-over up by the cancel there alone',
     file: 'src/move/copies.ts',
-    text: "if (job !== undefined && job.state !== 'cancelled' && !hasCome) {",
+    text: "if (job !== undefined && job.state !== 'cancelled' && !isDone) {",
     replacement: 'if (job?.id === source) {',
     ...emptied,
     only: 'gives the copy up',

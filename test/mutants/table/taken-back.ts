@@ -14,6 +14,14 @@ const firstDisk = { file: 'src/cli/fleet/change.ts', killer: 'test/move/first-di
 /** A copy becomes the volume only if no other one can, and the controller notes that. */
 export const takenBackMutants: readonly Mutant[] = [
   {
+    name: 'a move from before the copy of another node does not say which pool had the volume',
+    file: 'src/move/copies.ts',
+    text: 'const isLater = noted === undefined || hasCome({ generation }, noted);',
+    replacement: "const isLater = noted?.node !== '';",
+    killer: 'test/move/first-disk-lost.test.ts',
+    only: 'had been restored on that node',
+  },
+  {
     name: 'a copy that is restored although a PersistentVolume is wrong is noted',
     file: 'src/cli/fleet/taking-back.ts',
     text: 'return without.find((node) => !before.includes(node));',
@@ -221,8 +229,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a node gives up a copy of the pool that is named, and of no other one',
     file: 'src/move/copies.ts',
-    text: 'if (hasCome && job.to !== lostPool) {',
-    replacement: "if (hasCome && job.to === '') {",
+    text: 'if (isDone && isLater && job.to !== lostPool) {',
+    replacement: "if (isDone && isLater && job.to === '') {",
     killer: 'test/move/nodes-lost.test.ts',
     only: 'gives the volume up, so that the first',
   },
