@@ -3,7 +3,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { id, type PoolName, World } from './histories/world.ts';
+import { id, type PoolName } from './histories/place.ts';
+import { World } from './histories/world.ts';
 
 /** All of the volume waits on node b, and node a, which has handed nothing over, has lost the disk of that pool. */
 async function lostAfterCopy(world: World, pool: PoolName): Promise<void> {

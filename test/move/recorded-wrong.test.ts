@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { Scratch } from '../support/scratch.ts';
-import { id, World } from './histories/world.ts';
+import { id } from './histories/place.ts';
+import { World } from './histories/world.ts';
 
 describe('a copy in the trash, by a second word although a PersistentVolume names a node that has nothing of the volume', () => {
   test('is the volume, and a disk of that node which comes back has an earlier copy, though its notes are lost', async () => {

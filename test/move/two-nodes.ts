@@ -71,7 +71,7 @@ export class MovingNode implements AsyncDisposable {
   private constructor(
     name: string,
     pools: Pools,
-    scratch: Scratch,
+    scratch: Pick<Scratch, 'join'>,
     { fenceTimeoutMs, forgetEveryMs, movesSnapshots = false, readsAtOnce, staged = [] }: NodeTimes,
   ) {
     const shared = {
@@ -95,7 +95,7 @@ export class MovingNode implements AsyncDisposable {
   }
 
   static async open(
-    scratch: Scratch,
+    scratch: Pick<Scratch, 'join'>,
     broker: Broker,
     name: string,
     {

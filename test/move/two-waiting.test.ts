@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { id, type NodeName, World } from './histories/world.ts';
+import { id, type NodeName } from './histories/place.ts';
+import { World } from './histories/world.ts';
 
 async function isWhole(world: World, node: NodeName): Promise<void> {
   await eventually(() => assert.notEqual(world.node(node).sight(id).job.whole, undefined));

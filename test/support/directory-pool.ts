@@ -9,19 +9,25 @@ import { type TestPoolOptions, testSettings } from './test-pool.ts';
 export type DirectoryTestOptions = TestPoolOptions<DirectoryPoolOptions>;
 
 /** Opens the directory pool of a scratch directory. */
-export function openTestDirectories(scratch: Scratch, options: DirectoryTestOptions = {}): Promise<Catalog> {
+export function openTestDirectories(
+  scratch: Pick<Scratch, 'join'>,
+  options: DirectoryTestOptions = {},
+): Promise<Catalog> {
   const chosen = { ...testSettings(scratch), path: scratch.join('pool'), quota: 'whenAvailable', ...options } as const;
   return openOver(() => openDirectoryBackend(chosen), chosen);
 }
 
 /** The same in an XFS of its own, whose files can share blocks. It is made and mounted at the first opening. */
-export function openTestDirectoriesOnXfs(scratch: Scratch, options: DirectoryTestOptions = {}): Promise<Catalog> {
+export function openTestDirectoriesOnXfs(
+  scratch: Pick<Scratch, 'join'>,
+  options: DirectoryTestOptions = {},
+): Promise<Catalog> {
   return openTestDirectoriesOn('xfs', scratch, options);
 }
 
 export function openTestDirectoriesOn(
   fsType: 'xfs' | 'btrfs',
-  scratch: Scratch,
+  scratch: Pick<Scratch, 'join'>,
   options: DirectoryTestOptions = {},
 ): Promise<Catalog> {
   const [image, mountPoint] = [scratch.join(`${fsType}.img`), scratch.join(fsType)];

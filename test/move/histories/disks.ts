@@ -1,4 +1,15 @@
-import { closeSync, cpSync, existsSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  cpSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 const mebibyte = 1 << 20;
@@ -7,6 +18,7 @@ export const volumeBytes = 4 * mebibyte;
 /** Where each version of the volume is written: a copy that has it in all places is whole. */
 export const stampPlaces = [0, volumeBytes / 2, volumeBytes - 4096];
 const text = 'version ';
+const sharing = { recursive: true, mode: constants.COPYFILE_FICLONE };
 
 /** The bytes of a version, for each of its places. */
 export function stampOf(version: number): Buffer {
@@ -33,7 +45,7 @@ export function versionIn(path: string): number | undefined {
   }
 }
 
-/** A whole copy of the volume on a disk, seen without the driver. */
+/** A whole copy of the volume or of a snapshot on a disk, seen without the driver. */
 export interface SeenCopy {
   readonly path: string;
   readonly version: number;
@@ -52,9 +64,9 @@ export class Disks {
     return join(this.#root, pool === 'data' ? node : `${node}-${pool}`);
   }
 
-  /** The whole copies on a disk, in drafts and in the trash, too. */
-  copiesOn(node: string, pool: string): SeenCopy[] {
-    return copiesBelow(this.pathOf(node, pool));
+  /** The whole copies of a volume or snapshot on a disk, in drafts and in the trash, too. */
+  copiesOn(node: string, pool: string, id: string): SeenCopy[] {
+    return copiesBelow(this.pathOf(node, pool), id);
   }
 
   exists(node: string, pool: string): boolean {
@@ -64,14 +76,28 @@ export class Disks {
   /** Keeps the disk as it is now. Its driver does not run. @returns the name of that */
   save(node: string, pool: string): string {
     const name = join(this.#root, `saved-${++this.#saved}`);
-    cpSync(this.pathOf(node, pool), name, { recursive: true });
+    cpSync(this.pathOf(node, pool), name, sharing);
     return name;
   }
 
   /** The disk is again as it was. */
   bringBack(node: string, pool: string, saved: string): void {
     rmSync(this.pathOf(node, pool), { recursive: true, force: true });
-    cpSync(saved, this.pathOf(node, pool), { recursive: true });
+    cpSync(saved, this.pathOf(node, pool), sharing);
+  }
+
+  remove(node: string, pool: string): void {
+    rmSync(this.pathOf(node, pool), { recursive: true, force: true });
+  }
+
+  /** The directory that the driver of a node has for itself. */
+  removeOwn(node: string): void {
+    rmSync(join(this.#root, `data-${node}`), { recursive: true, force: true });
+  }
+
+  /** The pool opens with another disk. */
+  forgetId(node: string, pool: string): void {
+    rmSync(join(this.#root, `data-${node}`, 'pools', `${pool}.id`), { force: true });
   }
 
   /** Takes the disk out. */
@@ -88,17 +114,17 @@ export class Disks {
     renameSync(`${this.pathOf(node, pool)}.out`, this.pathOf(node, pool));
   }
 
-  copiesOut(node: string, pool: string): SeenCopy[] {
-    return copiesBelow(`${this.pathOf(node, pool)}.out`);
+  copiesOut(node: string, pool: string, id: string): SeenCopy[] {
+    return copiesBelow(`${this.pathOf(node, pool)}.out`, id);
   }
 }
 
-function copiesBelow(directory: string): SeenCopy[] {
+function copiesBelow(directory: string, id: string): SeenCopy[] {
   if (!existsSync(directory)) return [];
   const found: SeenCopy[] = [];
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
+    if (!entry.isFile() || !path.includes(`/${id}`)) continue;
     try {
       if (statSync(path).size !== volumeBytes) continue;
       const version = versionIn(path);

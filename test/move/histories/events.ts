@@ -1,5 +1,6 @@
 import type { Random } from '../../support/random.ts';
-import { id, type NodeName, nodeNames, type Place, type PoolName, poolNames, refusalOf, type World } from './world.ts';
+import { id, type NodeName, nodeNames, type Place, type PoolName, poolNames } from './place.ts';
+import { refusalOf, type World } from './world.ts';
 
 /** An event of a history. */
 export interface Happening {
@@ -43,22 +44,46 @@ async function outcome(work: Promise<unknown>): Promise<string> {
   return seconds > 5 ? `${text} (${seconds.toFixed(1)} s)` : text;
 }
 
+/** The snapshots follow the volume, or stay. */
+function follow(world: World, random: Random): boolean {
+  return world.snapshots.made().length > 0 && random.integer(0, 2) > 0;
+}
+
 /** The volume moves to another node, or to another pool of its node. */
 const order: Event = async (world, random) => {
   const { node, pool } = anyPlace(random);
   const toPool = random.integer(0, 2) === 0 ? undefined : pool;
   const isBehind = random.integer(0, 3) === 0;
-  const text = await outcome(world.fleet.command({ change: 'move', volume: id, node, toPool }));
+  const withSnapshots = follow(world, random);
+  const text = await outcome(world.fleet.command({ change: 'move', volume: id, node, toPool, withSnapshots }));
   if (text === 'done' && !isBehind) world.record(node);
-  return { text: `move --to ${node} ${toPool ?? ''}: ${text}` };
+  return { text: `move --to ${node} ${toPool ?? ''}${withSnapshots ? ' --with-snapshots' : ''}: ${text}` };
 };
 
 const orderWithin: Event = async (world, random) => {
   const name = aNode(world, random, thereOf(world));
   const pool = random.pick(poolNames);
   if (name === undefined || pool === undefined) return undefined;
-  const text = await outcome(world.node(name).mover.start(id, pool, undefined));
-  return { text: `on ${name}: move --to-pool ${pool}: ${text}` };
+  const withSnapshots = follow(world, random);
+  const text = await outcome(world.node(name).mover.start(id, pool, undefined, withSnapshots));
+  return { text: `on ${name}: move --to-pool ${pool}${withSnapshots ? ' --with-snapshots' : ''}: ${text}` };
+};
+
+const takeSnapshot: Event = async (world) => {
+  if (!world.sharesBlocks) return undefined;
+  let name = '';
+  const text = await outcome(
+    world.snapshots.take().then((taken) => {
+      name = taken.name;
+    }),
+  );
+  return { text: `a snapshot ${name}: ${text}` };
+};
+
+const deleteSnapshot: Event = async (world, random) => {
+  const snapshot = random.pick(world.snapshots.known.filter(({ state }) => state !== 'lost'));
+  if (snapshot === undefined) return undefined;
+  return { text: `snapshot ${snapshot.name} is deleted: ${await outcome(world.snapshots.delete(snapshot))}` };
 };
 
 const rest: Event = async (world, random) => {
@@ -187,6 +212,7 @@ const find: Event = async (world, random) => {
   if (pool === undefined) return undefined;
   await world.whileDown(node, () => {
     world.disks.putIn(node, pool);
+    world.disks.forgetId(node, pool);
     world.lost.delete(`${node}/${pool}`);
     world.configured.get(node)?.add(pool);
   });
@@ -208,11 +234,35 @@ const bringBack: Event = async (world, random) => {
   const { name, node, pool } = saved;
   if (!world.disks.exists(node, pool)) return undefined;
   const wasHere = !world.nodes.has(node) || (await world.isValid({ node, pool }));
-  await world.whileDown(node, () => world.disks.bringBack(node, pool, name));
+  await world.whileDown(node, () => {
+    world.disks.bringBack(node, pool, name);
+    world.disks.forgetId(node, pool);
+  });
+  world.snapshots.comeBack();
   return {
     text: `the disk of ${node}/${pool} is as it was when ${name.slice(name.lastIndexOf('/') + 1)} was made`,
     mayLose: wasHere ? 'regress' : 'destroy',
   };
+};
+
+const replaceDisk: Event = async (world, random) => {
+  const place = aPlace(world, random);
+  const { node, pool } = place;
+  if (!world.isConfigured(place) || !world.disks.exists(node, pool)) return undefined;
+  const wasHere = !world.nodes.has(node) || (await world.isValid(place));
+  await world.whileDown(node, () => {
+    world.disks.remove(node, pool);
+    world.disks.forgetId(node, pool);
+  });
+  return { text: `${node}/${pool} has an empty disk`, mayLose: wasHere ? 'regress' : 'destroy' };
+};
+
+/** A node loses all that its driver has noted. */
+const loseNotes: Event = async (world, random) => {
+  const name = aNode(world, random, thereOf(world));
+  if (name === undefined) return undefined;
+  await world.whileDown(name, () => world.disks.removeOwn(name));
+  return { text: `${name} has lost its own disk` };
 };
 
 /** The operator's words, true as far as he knows. */
@@ -283,19 +333,26 @@ const commandWithin =
     };
   };
 
-/** Each event with its weight. */
-export const events: readonly (readonly [number, Event])[] = [
+type Weighted = readonly [weight: number, event: Event];
+
+/** Those without which nothing goes on, each with its weight. */
+const always: readonly Weighted[] = [
   [10, order],
-  [4, orderWithin],
   [9, rest],
-  [4, pod],
   [6, podWrites],
-  [4, refuseCommits],
+  [5, up],
+];
+
+const others: readonly Weighted[] = [
+  [4, orderWithin],
+  [4, pod],
+  [5, takeSnapshot],
+  [2, deleteSnapshot],
+  [7, refuseCommits],
   [2, refuseSettling],
   [4, refuseGiving],
   [2, cut],
   [3, down],
-  [5, up],
   [2, forget],
   [2, restart],
   [1, controller],
@@ -303,19 +360,27 @@ export const events: readonly (readonly [number, Event])[] = [
   [3, configure],
   [2, lose],
   [2, find],
-  [3, save],
-  [3, bringBack],
+  [4, save],
+  [4, bringBack],
+  [2, replaceDisk],
+  [1, loseNotes],
   [5, command('cancel')],
   [3, command('finish')],
   [4, command('restore')],
-  [2, commandWithin('cancel')],
+  [5, commandWithin('cancel')],
   [1, commandWithin('finish')],
 ];
 
-export function anyEvent(random: Random): Event {
-  const total = events.reduce((sum, [weight]) => sum + weight, 0);
+/** The events that may happen in a history: with fewer kinds of them, those that are left go further. */
+export function someEvents(random: Random): readonly Weighted[] {
+  const share = random.pick([3, 6, 10]) ?? 10;
+  return [...always, ...others.filter(() => random.below(10) < share)];
+}
+
+export function anyOf(possible: readonly Weighted[], random: Random): Event {
+  const total = possible.reduce((sum, [weight]) => sum + weight, 0);
   let at = random.below(total);
-  for (const [weight, event] of events) {
+  for (const [weight, event] of possible) {
     at -= weight;
     if (at < 0) return event;
   }

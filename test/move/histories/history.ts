@@ -1,7 +1,9 @@
+import { HoldfastError } from '../../../src/volume/errors.ts';
 import { Random } from '../../support/random.ts';
 import { Scratch } from '../../support/scratch.ts';
-import { anyEvent, type Happening } from './events.ts';
-import { Broken, id, type NodeName, nodeNames, poolNames, World } from './world.ts';
+import { anyOf, type Happening, someEvents } from './events.ts';
+import { Broken, id, type NodeName, nodeNames, poolNames } from './place.ts';
+import { World } from './world.ts';
 
 /** Looks if the promises hold after an event. */
 class Witness {
@@ -26,6 +28,7 @@ class Witness {
       throw new Broken(`version ${this.#best} is on no disk any more`);
     }
     if (mayLose === 'regress') this.#isExcused = true;
+    await world.snapshots.require(mayLose !== undefined);
     const usable = await this.#one();
     if (usable === undefined || usable.version === world.expected) return;
     if (usable.version > world.expected || this.#isExcused) {
@@ -63,20 +66,25 @@ function latest(copies: readonly { readonly version: number }[]): number {
 export interface HistoryOptions {
   /** The number of events. */
   readonly length: number;
-  /** At its end, the documented commands must make a copy the volume again. */
+  /** At its end, the documented commands must make a copy the volume again, and each snapshot one that can be used. */
   readonly requiresWayOut: boolean;
+  readonly sharesBlocks: boolean;
 }
 
-/** One history. @throws Broken, with all that has happened */
-export async function runHistory(seed: number, { length, requiresWayOut }: HistoryOptions): Promise<void> {
+/** One history. @returns what has happened @throws Broken, with the same */
+export async function runHistory(
+  seed: number,
+  { length, requiresWayOut, sharesBlocks }: HistoryOptions,
+): Promise<readonly string[]> {
   const random = new Random(seed);
   using scratch = new Scratch('history');
-  await using world = await World.start(scratch);
+  await using world = await World.start(scratch, { sharesBlocks });
   const witness = new Witness(world);
   const happened: string[] = [];
+  const possible = someEvents(random);
   try {
     for (let step = 0; step < length; step++) {
-      const event = anyEvent(random);
+      const event = anyOf(possible, random);
       witness.before();
       const happening = await event(world, random);
       if (happening === undefined) continue;
@@ -86,11 +94,13 @@ export async function runHistory(seed: number, { length, requiresWayOut }: Histo
     happened.push('-- the end: all is there again');
     const isUsable = await end(world, witness);
     if (requiresWayOut && !isUsable) await requireWayOut(world, witness, happened);
+    if (requiresWayOut) await requireSnapshots(world, witness, happened);
   } catch (error) {
     const state = await world.describe().catch((failure: unknown) => String(failure));
     const broken = error instanceof Broken ? error.message : (error as Error).stack;
     throw new Broken(`seed ${seed}: ${broken}\n${happened.join('\n')}\n${state}`);
   }
+  return happened;
 }
 
 /** All nodes and pools are there that are not lost. @returns true if the volume can be used then */
@@ -147,6 +157,52 @@ async function requireWayOut(world: World, witness: Witness, happened: string[])
     }
   }
   if (latest(world.available()) > 0) throw new Broken('the volume cannot be used any more, and a copy is there');
+}
+
+/** Each snapshot can be used, if need be after the documented commands. */
+async function requireSnapshots(world: World, witness: Witness, happened: string[]): Promise<void> {
+  const unusable = async () => {
+    const found: string[] = [];
+    for (const snapshot of world.snapshots.made()) {
+      if (world.snapshots.available(snapshot).length === 0) continue;
+      await world.snapshots.look(snapshot).catch((error: unknown) => {
+        if (!(error instanceof HoldfastError)) throw error;
+        found.push(`${snapshot.name}: ${error.message}`);
+      });
+    }
+    return found;
+  };
+  const isDone = async (change: string, command: Promise<void>) => {
+    witness.before();
+    const text = await command.then(
+      () => 'done',
+      (error: Error) => error.message,
+    );
+    happened.push(`${change}: ${text}`);
+    await witness.after({ text });
+    await settled(world, witness);
+    return (await unusable()).length === 0;
+  };
+  if ((await unusable()).length === 0) return;
+  happened.push(`-- snapshots: ${(await unusable()).join('; ')}`);
+  const volume = id;
+  for (const node of [undefined, ...nodeNames]) {
+    if (await isDone(`cancel --node ${node}`, world.fleet.command({ change: 'cancel', volume, node }))) return;
+  }
+  for (const node of nodeNames) {
+    if (await isDone(`finish --node ${node}`, world.fleet.command({ change: 'finish', volume, node }))) return;
+  }
+  for (const lostPool of poolNames) {
+    for (const node of nodeNames) {
+      const command = world.fleet.command({ change: 'finish', volume, node, lostPool });
+      if (await isDone(`finish --node ${node} --pool-is-lost ${lostPool}`, command)) return;
+    }
+  }
+  for (const node of nodeNames) {
+    const command = world.fleet.command({ change: 'move', volume, node, withSnapshots: true });
+    if (await isDone(`move --to ${node} --with-snapshots`, command)) return;
+  }
+  throw new Broken(`snapshots cannot be used any more: ${(await unusable()).join('; ')}`);
 }
 
 interface Lost {

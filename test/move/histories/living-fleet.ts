@@ -5,7 +5,11 @@ import { adminService } from '../../../src/admin/service.ts';
 import { changeFleet } from '../../../src/cli/fleet/change.ts';
 import type { Output } from '../../../src/cli/output/output.ts';
 import { controllerService } from '../../../src/controller/service.ts';
-import { callsOf } from '../../../src/csi/call.ts';
+import { type Calls, callsOf } from '../../../src/csi/call.ts';
+import { decode, encode, methodsOf } from '../../../src/csi/contract.ts';
+import { fleetCalls } from '../../../src/fleet/controller/calls.ts';
+import { FleetCapacity } from '../../../src/fleet/controller/capacity.ts';
+import { EndedIds } from '../../../src/fleet/controller/ended.ts';
 import { FleetMoves } from '../../../src/fleet/controller/fleet-moves.ts';
 import { FleetState } from '../../../src/fleet/controller/fleet-state.ts';
 import { LeftCopiesKeeper } from '../../../src/fleet/controller/keepers/left-copies-keeper.ts';
@@ -13,7 +17,9 @@ import { TakenBackKeeper } from '../../../src/fleet/controller/keepers/taken-bac
 import { NodeSession } from '../../../src/fleet/controller/node-session.ts';
 import { Sessions } from '../../../src/fleet/controller/sessions.ts';
 import type { KubernetesApi } from '../../../src/fleet/kubernetes/api.ts';
+import { persistentVolumes } from '../../../src/fleet/kubernetes/persistent-volumes.ts';
 import { takingBackMs } from '../../../src/fleet/kubernetes/taken-back.ts';
+import { VolumeRecords } from '../../../src/fleet/kubernetes/volume-records.ts';
 import { changeCalls } from '../../../src/fleet/node/change.ts';
 import { viewStreams } from '../../../src/fleet/node/look.ts';
 import { copyCalls, moveCalls } from '../../../src/fleet/node/moves.ts';
@@ -22,6 +28,7 @@ import { type Material, materialFor } from '../../../src/fleet/tls/material.ts';
 import type { ChangeWishes } from '../../../src/fleet/view/request.ts';
 import type { ChangedFleet } from '../../../src/fleet/view/start.ts';
 import { switched } from '../../../src/move/switched.ts';
+import { type ErrorCode, HoldfastError } from '../../../src/volume/errors.ts';
 import { topologyKey } from '../../../src/volume/topology.ts';
 import { ApiDouble } from '../../fleet/support/api-double.ts';
 import { MemoryLink } from '../../fleet/support/memory-link.ts';
@@ -33,6 +40,17 @@ const log = pino({ level: 'silent' });
 const driverName = 'holdfast.csi.dev';
 const place = { namespace: 'holdfast', name: 'holdfast-controller' };
 const tellMs = 50;
+const callMs = 20_000;
+
+/** The status of a call that failed. */
+class CallFailed extends HoldfastError {
+  override readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
 
 /** A replica of the controller, with all that moves need of it. */
 class Replica {
@@ -42,6 +60,8 @@ class Replica {
   readonly fleet: ChangedFleet;
   readonly takenBack: TakenBackKeeper;
   readonly leftCopies: LeftCopiesKeeper;
+  /** What sidecars ask for. */
+  readonly calls: Calls;
 
   constructor(api: KubernetesApi, material: Material, nodes: readonly string[]) {
     const { sessions, state } = this;
@@ -51,6 +71,18 @@ class Replica {
     const now = () => Date.now() + takingBackMs + 1;
     this.takenBack = new TakenBackKeeper({ api, place, state, moves: this.moves, log, now });
     this.leftCopies = new LeftCopiesKeeper({ state, moves: this.moves, log });
+    const records = new VolumeRecords(() => persistentVolumes(api, driverName));
+    this.calls = fleetCalls(
+      {
+        ...{ state, sessions, log, ended: new EndedIds(), attach: 'none', sendClaim: undefined },
+        capacity: new FleetCapacity(sessions, state),
+        movedTo: (id, from) => this.moves.movedTo(id, from),
+        wentTo: (id, from) => this.moves.wentTo(from, id),
+        records: (id) => records.of(id),
+        isForgottenByClass: async () => false,
+      },
+      { log },
+    );
     state.expect(nodes);
   }
 }
@@ -200,6 +232,22 @@ export class LivingFleet implements AsyncDisposable {
     };
     const output: Output = { line: () => undefined, problem: () => undefined, colours: false, width: undefined };
     await changeFleet(this.#replica.fleet, { ...usual, ...wishes }, output, AbortSignal.timeout(30_000));
+  }
+
+  /** A call of a sidecar. @throws HoldfastError */
+  async call<Response>(name: string, request: object): Promise<Response> {
+    const method = methodsOf('csi.v1.Controller').find((each) => each.name === name) ?? assert.fail(name);
+    const call = this.#replica.calls.unary.get(method.path) ?? assert.fail(name);
+    const bytes = encode(method.requestType, request);
+    const deadline = new Date(Date.now() + callMs);
+    return new Promise((resolve, reject) => {
+      void call({ bytes, deadline, isGone: () => false }, (reply) => {
+        if ('response' in reply) return resolve(decode<Response>(method.responseType, reply.response));
+        const { code, message, stack } = reply.failure;
+        // A bug has a stack.
+        reject(stack === undefined ? new CallFailed(code, message) : new Error(`${message}\n${stack}`));
+      });
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,30 +1,27 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { HoldfastError, Unavailable } from '../../../src/volume/errors.ts';
-import { type VolumeId, volumeIdFor } from '../../../src/volume/id.ts';
+import type { VolumeId } from '../../../src/volume/id.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import type { Scratch } from '../../support/scratch.ts';
+import { SmallDisk } from '../../support/small-disk.ts';
 import { write } from '../devices.ts';
 import { Broker, MovingNode } from '../two-nodes.ts';
 import { movesOf, refuseVolumes } from '../two-pools.ts';
 import { Disks, type SeenCopy, stampOf, stampPlaces, versionIn, volumeBytes } from './disks.ts';
 import { LivingFleet } from './living-fleet.ts';
+import { Broken, id, type NodeName, nodeNames, type Place, type PoolName, poolNames } from './place.ts';
+import { Snapshots } from './snapshots.ts';
 
-export const nodeNames = ['a', 'b', 'c'] as const;
-export const poolNames = ['data', 'other'] as const;
-export type NodeName = (typeof nodeNames)[number];
-export type PoolName = (typeof poolNames)[number];
-
-/** The volume whose history it is. */
-export const id: VolumeId = volumeIdFor('a', 'data', 'history');
-const spec = volumeSpec('history', { id, content: { type: 'block' }, sizeBytes: BigInt(volumeBytes) });
-
-export interface Place {
-  readonly node: NodeName;
-  readonly pool: PoolName;
+export interface WorldOptions {
+  /** The disks share blocks: the volume has snapshots that follow it, and is copied while a pod uses it. */
+  readonly sharesBlocks: boolean;
 }
+
+const spec = volumeSpec('history', { id, content: { type: 'block' }, sizeBytes: BigInt(volumeBytes) });
 
 /** A copy that a pod could use. */
 export interface Usable extends Place {
@@ -36,9 +33,6 @@ interface Pod extends Place {
   readonly devicePath: string;
   readonly detach: () => Promise<void>;
 }
-
-/** A promise of docs/move.md that does not hold. */
-export class Broken extends Error {}
 
 /** Three nodes with two pools each, a controller, one volume, at most one pod, and what their operator knows. */
 export class World implements AsyncDisposable {
@@ -56,19 +50,24 @@ export class World implements AsyncDisposable {
   written = 0;
   /** The version that the volume has, as its users know. */
   expected = 0;
-  readonly #scratch: Scratch;
+  readonly snapshots: Snapshots;
+  readonly #options: WorldOptions;
+  readonly #place: Pick<Scratch, 'join' | 'path'>;
   readonly #broker = new Broker();
   readonly #staged = new Map<NodeName, VolumeId[]>(nodeNames.map((name) => [name, []]));
 
-  private constructor(scratch: Scratch, fleet: LivingFleet) {
-    this.#scratch = scratch;
-    this.disks = new Disks(scratch.path);
+  private constructor(place: Pick<Scratch, 'join' | 'path'>, fleet: LivingFleet, options: WorldOptions) {
+    this.#place = place;
+    this.#options = options;
+    this.disks = new Disks(place.path);
     this.fleet = fleet;
+    this.snapshots = new Snapshots(this);
     for (const name of nodeNames) this.configured.set(name, new Set(poolNames));
   }
 
-  static async start(scratch: Scratch): Promise<World> {
-    const world = new World(scratch, await LivingFleet.start(scratch, nodeNames));
+  static async start(scratch: Scratch, options: WorldOptions = { sharesBlocks: false }): Promise<World> {
+    const fleet = await LivingFleet.start(scratch, nodeNames);
+    const world = new World(options.sharesBlocks ? sharingPlace(scratch) : scratch, fleet, options);
     for (const name of nodeNames) await world.up(name);
     await world.node('a').pools.get('data').create(spec);
     world.fleet.double.known.volumes.set(id, 'a');
@@ -77,6 +76,10 @@ export class World implements AsyncDisposable {
     world.writePod();
     await world.stopPod();
     return world;
+  }
+
+  get sharesBlocks(): boolean {
+    return this.#options.sharesBlocks;
   }
 
   node(name: NodeName): MovingNode {
@@ -99,7 +102,10 @@ export class World implements AsyncDisposable {
   async up(name: NodeName): Promise<void> {
     const poolNamesHere = [...(this.configured.get(name) ?? [])];
     const staged = this.#staged.get(name) ?? [];
-    const node = await MovingNode.open(this.#scratch, this.#broker, name, { poolNames: poolNamesHere, staged });
+    const node = await MovingNode.open(this.#place, this.#broker, name, {
+      ...{ poolNames: poolNamesHere, staged, nodeName: name },
+      movesSnapshots: this.#options.sharesBlocks,
+    });
     this.nodes.set(name, node);
     await this.fleet.link(node);
     await this.fleet.told();
@@ -205,7 +211,7 @@ export class World implements AsyncDisposable {
         const { mark, why } = await movesOf(pool).stateOf(id);
         if (why !== undefined) continue;
         const place = { node: name, pool: placeOf(pool) };
-        const path = this.disks.copiesOn(name, place.pool).find((copy) => copy.path.includes(`/volumes/${id}/`));
+        const path = this.disks.copiesOn(name, place.pool, id).find((copy) => copy.path.includes(`/volumes/${id}/`));
         found.push({ ...place, version: path?.version ?? 0, generation: mark.generation });
       }
     }
@@ -230,7 +236,7 @@ export class World implements AsyncDisposable {
       [...this.nodes].flatMap(([name, { mover }]) => mover.sights().flatMap(({ job }) => `${name}/${job.to}`)),
     );
     return places.filter(
-      ({ node, pool }) => coming.has(`${node}/${pool}`) || this.disks.copiesOn(node, pool).length > 0,
+      ({ node, pool }) => coming.has(`${node}/${pool}`) || this.disks.copiesOn(node, pool, id).length > 0,
     );
   }
 
@@ -240,7 +246,7 @@ export class World implements AsyncDisposable {
       .filter((name) => !this.fleet.isForgotten(name))
       .flatMap((node) =>
         [...(this.configured.get(node) ?? [])].flatMap((pool) =>
-          this.lost.has(`${node}/${pool}`) ? [] : this.disks.copiesOn(node, pool),
+          this.lost.has(`${node}/${pool}`) ? [] : this.disks.copiesOn(node, pool, id),
         ),
       );
   }
@@ -248,7 +254,7 @@ export class World implements AsyncDisposable {
   /** The whole copies on all disks, also on those that are away. */
   everywhere(): SeenCopy[] {
     return nodeNames.flatMap((node) =>
-      poolNames.flatMap((pool) => [...this.disks.copiesOn(node, pool), ...this.disks.copiesOut(node, pool)]),
+      poolNames.flatMap((pool) => [...this.disks.copiesOn(node, pool, id), ...this.disks.copiesOut(node, pool, id)]),
     );
   }
 
@@ -271,9 +277,10 @@ export class World implements AsyncDisposable {
       const node = this.nodes.get(name);
       const what = this.fleet.isForgotten(name) ? 'forgotten' : node === undefined ? 'away' : 'there';
       lines.push(`node ${name} ${what} ${[...(this.configured.get(name) ?? [])].join(',')}`);
-      for (const { job, trouble } of node?.mover.sights() ?? []) {
+      for (const { job, snapshots, trouble } of node?.mover.sights() ?? []) {
         lines.push(
           `  move ${job.node ?? ''}${job.node ? ' ' : ''}${job.from} -> ${job.to} ${job.state} ${job.reason ?? trouble ?? ''}`,
+          `    snapshots ${snapshots?.job.state} ${snapshots?.job.reason ?? snapshots?.trouble ?? ''}`,
         );
       }
       for (const pool of node?.pools.all() ?? []) {
@@ -286,10 +293,17 @@ export class World implements AsyncDisposable {
         );
       }
       for (const pool of poolNames) {
-        for (const { path, version } of [...this.disks.copiesOn(name, pool), ...this.disks.copiesOut(name, pool)]) {
-          lines.push(`  version ${version} in ${path.slice(this.#scratch.path.length)}`);
+        for (const { path, version } of [
+          ...this.disks.copiesOn(name, pool, id),
+          ...this.disks.copiesOut(name, pool, id),
+        ]) {
+          lines.push(`  version ${version} in ${path.slice(this.#place.path.length)}`);
         }
       }
+    }
+    for (const snapshot of this.snapshots.known) {
+      const places = this.snapshots.available(snapshot).map(({ node, pool }) => `${node}/${pool}`);
+      lines.push(`snapshot ${snapshot.name} version ${snapshot.version} ${snapshot.state} ${places.join(' ')}`);
     }
     return lines.join('\n');
   }
@@ -299,6 +313,12 @@ export class World implements AsyncDisposable {
     for (const name of nodeNames) await this.down(name);
     await this.fleet[Symbol.asyncDispose]();
   }
+}
+
+/** An XFS for all disks. */
+function sharingPlace(scratch: Scratch): Pick<Scratch, 'join' | 'path'> {
+  const { directory } = new SmallDisk(scratch, 'disks');
+  return { path: directory, join: (...parts) => join(directory, ...parts) };
 }
 
 function placeOf({ name }: Pick<Pool, 'name'>): PoolName {
