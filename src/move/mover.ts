@@ -14,7 +14,16 @@ import { step } from '../volume/step.ts';
 import { Copies, copiesIn, hasArrived, hasVolume, poolsWith, statesIn } from './copies.ts';
 import { finishCopy } from './finish.ts';
 import { type Deadline, deadlineWithin, type LostOrder, type LostPool } from './in-time.ts';
-import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs, turnOf, type WholeCopy } from './job.ts';
+import {
+  defaultFenceTimeoutMs,
+  endedJob,
+  forgettable,
+  hasWaiting,
+  type MoveJob,
+  MoveJobs,
+  turnOf,
+  type WholeCopy,
+} from './job.ts';
 import { LeftVolumes } from './left-volumes.ts';
 import { ArrivedAndGone, type MoveProgress, Moving } from './moving.ts';
 import { BytesPerSecond } from './pace.ts';
@@ -894,8 +903,9 @@ function isAfter({ job }: SnapshotsSight, move: MoveSight): boolean {
   return job.state === 'running' || (job.endedAt ?? job.startedAt) >= move.job.startedAt;
 }
 
-/** True if they are shown without a move of their volume: there is none, or they came from another node after it. */
+/** True if they are shown without a move of their volume: there is none, or they came from another node after it, or one waits. */
 function isWorth({ job }: SnapshotsSight, sights: readonly MoveSight[]): boolean {
+  if (hasWaiting(job)) return true;
   return sights.every((sight) => sight.job.id !== job.id || (job.node !== undefined && isBefore(sight, job)));
 }
 

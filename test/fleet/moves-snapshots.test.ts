@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { eventually } from '../support/eventually.ts';
+import { LinkedNode } from './support/fleet.ts';
 import {
   controllerOf,
   followed,
@@ -15,6 +16,19 @@ import { created, everything, MovingFleet, moved, movesOf, start, started } from
 import { Viewer } from './support/viewer.ts';
 
 const more = '&with-snapshots=true';
+
+/** The volume moves to a third node, without its snapshots. */
+async function goOn(fleet: MovingFleet, viewer: Viewer, id: string): Promise<void> {
+  fleet.nodes.set('node-c', LinkedNode.prepare(fleet.api, 'node-c', [controllerOf(fleet)]));
+  fleet.api.known.csiNodes.add('node-c');
+  await fleet.startNode('node-c');
+  await started(fleet, viewer, id, 'node-c');
+  await eventually(async () => {
+    const moves = await movesOf(fleet, viewer, id);
+    const isThere = moves.some(({ node, state }) => node === 'node-c' && state === 'done');
+    assert.ok(isThere, JSON.stringify(moves));
+  });
+}
 
 describe('snapshots that follow their volume to another node, brokered by the controller', () => {
   let command: DriverCommand;
@@ -196,8 +210,12 @@ describe('snapshots that follow their volume to another node, brokered by the co
     await requireWhole(fleet, 'node-b', digests);
   });
 
-  for (const isCancelled of [false, true]) {
-    test(`one of which all has come becomes the snapshot there, if its first node is lost${isCancelled ? ', also once the order is cancelled' : ', whose copy goes once that is back'}`, async () => {
+  for (const [words, isCancelled, hasGoneOn] of [
+    [', whose copy goes once that is back', false, false],
+    [', also once the order is cancelled', true, false],
+    [', also once the volume has gone on to a third one', true, true],
+  ] as const) {
+    test(`one of which all has come becomes the snapshot there, if its first node is lost${words}`, async () => {
       await using fleet = await MovingFleet.start(command, 'none', 'xfs');
       const api = fleet.api.client(fleet.scratch);
       await using _api = { [Symbol.asyncDispose]: async () => api.close() };
@@ -221,18 +239,21 @@ describe('snapshots that follow their volume to another node, brokered by the co
       const cancel = () =>
         viewer.post(controllerOf(fleet), `/v1/moves/cancel?output=json&volume=${id}&node=node-b&node-is-lost=node-a`);
       for (const order of isCancelled ? [cancel, finish] : [finish]) {
+        if (order === finish && hasGoneOn) await goOn(fleet, viewer, id);
         await eventually(async () => {
           const { problems, status } = await order();
           assert.equal(status, 200, problems);
         });
       }
-      assert.match((await finish()).problems, /nor is a snapshot of it that has come as a whole/);
+      const nothingLeft = hasGoneOn ? /is on node node-c by now/ : /nor is a snapshot of it that has come as a whole/;
+      assert.match((await finish()).problems, nothingLeft);
       const found = snapshotsIn(fleet, 'node-b');
       assert.equal(found.length, 1);
       const [finished = ''] = found;
       const only = new Map([...digests].filter(([snapshot]) => finished.startsWith(snapshot)));
       assert.equal(only.size, 1, finished);
       await requireWhole(fleet, 'node-b', only);
+      if (hasGoneOn) return;
       await forgotten.change((notes) => notes.delete('node-a'));
       await fleet.startNode('node-a');
       if (isCancelled) {

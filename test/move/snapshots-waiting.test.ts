@@ -124,7 +124,9 @@ describe('a copy of a snapshot of which all has come, and whose source has lost 
     const later = await snapshot(b, 'later', Buffer.alloc(4096, 1), 0n);
     await nodes.order('b', 'c');
     assert.equal((await nodes.ended()).state, 'done');
+    requireShown(b);
     await nodes.order('c', 'b');
+    assert.equal((await b.ended(id)).job.state, 'done');
     assert.equal((await nodes.ended()).state, 'done');
     assert.deepEqual([await listed(c), await listed(b)], [[], ['later']]);
     requireShown(b);

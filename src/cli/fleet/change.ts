@@ -144,10 +144,11 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const { id, node } = await movingVolume(fleet, wishes, signal);
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, evenSo, lostPool, rpc: 'FinishMove' }, moving);
   if (lostNode !== undefined) {
-    // The volume came before: no copy of it becomes the volume by an order that means a snapshot.
+    // The volume came before, and may have gone on: no copy of it becomes the volume by an order that means a snapshot.
     const isForSnapshots =
-      (await fleet.moves.copyAt(node, id)).isVolume &&
-      (await sourceOf(fleet, { id, node }, signal, 'volume')) === undefined;
+      (await sourceOf(fleet, { id, node }, signal, 'volume')) === undefined &&
+      ((await hasWaiting(fleet, { id, node }, { node: lostNode }, signal)) ||
+        (await fleet.moves.copyAt(node, id)).isVolume);
     // The same order before this one may have made it the volume, and its answer was lost.
     const note = (await readTakenBack(fleet.api, fleet.place)).get(id);
     const isUnsure = note?.node === node && note.generation === undefined;
@@ -162,9 +163,26 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   if (coming !== undefined && lostPool !== undefined) {
     return finishWithoutPool(fleet, { coming, evenSo, id, lostPool, node });
   }
+  const isOfVolume = (await movesTo(fleet, { id, node }, signal)).some(({ snapshots }) => snapshots === undefined);
+  if (!isOfVolume && lostPool !== undefined && (await hasWaiting(fleet, { id, node }, { pool: lostPool }, signal)))
+    return order();
   const { leftGeneration: generation } = await comingCopy(fleet, { id, node }, signal);
   await requireAlone(fleet, { volumeId: id, node, generation, evenSo });
   return order();
+}
+
+/** True if a copy of a snapshot of the volume waits on this node of which all has come from there. @throws Unavailable */
+async function hasWaiting(
+  fleet: ChangedFleet,
+  found: Found,
+  from: { readonly node?: string | undefined; readonly pool?: string | undefined },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const left = (await movesAt(fleet, found, signal)).flatMap(({ snapshots }) => snapshots?.left ?? []);
+  return left.some(
+    ({ cameFrom }) =>
+      cameFrom !== undefined && cameFrom.node === from.node && (from.node !== undefined || cameFrom.pool === from.pool),
+  );
 }
 
 /**
@@ -353,17 +371,20 @@ async function comingTo(
 }
 
 /** The same, with that between pools of it. @throws Unavailable */
-async function movesTo(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<Moving[]> {
+async function movesTo(fleet: ChangedFleet, found: Found, signal: AbortSignal): Promise<Moving[]> {
+  return (await movesAt(fleet, found, signal)).filter(
+    ({ state, toNode }) => toNode === undefined && state !== 'done' && state !== 'cancelled',
+  );
+}
+
+/** The moves of a volume that this node has, running and ended, as it says now. @throws Unavailable */
+async function movesAt(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<Moving[]> {
   requireThere(fleet.state, node);
   const question = { list: 'moves', volume: undefined, node, waitMs: searchMs, signal };
   const { items, missing, problems } = await askFleet(fleet, question, itemShapes.moves);
   const [problem] = [...missing, ...problems];
   if (problem !== undefined) throw new Unavailable(`node ${node}: ${problem.message}`);
-  return items
-    .map(({ item }) => item)
-    .filter(
-      ({ id: of, state, toNode }) => of === id && toNode === undefined && state !== 'done' && state !== 'cancelled',
-    );
+  return items.map(({ item }) => item).filter((move) => move.id === id);
 }
 
 /** True if another node may have taken the volume back since its copy on this one was the volume. @throws Unavailable */

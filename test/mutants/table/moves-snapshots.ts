@@ -224,6 +224,22 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     only: 'after the volume has gone on',
   },
   {
+    name: 'a copy of a snapshot that may be the last one is shown once its volume has gone on',
+    ...waiting,
+    file: 'src/move/mover.ts',
+    text: '  if (hasWaiting(job)) return true;\n',
+    replacement: '',
+    only: 'after the volume has gone on',
+  },
+  {
+    name: 'a copy of a snapshot becomes the snapshot wherever its volume has gone',
+    file: 'src/cli/fleet/change.ts',
+    text: '((await hasWaiting(fleet, { id, node }, { node: lostNode }, signal)) ||',
+    replacement: '(',
+    killer: 'test/fleet/moves-snapshots.test.ts',
+    only: 'gone on to a third one',
+  },
+  {
     name: 'a copy of a snapshot does not wait once another order has made it the snapshot',
     ...waiting,
     file: 'src/move/snapshots/waiting.ts',
