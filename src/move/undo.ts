@@ -184,7 +184,7 @@ export class Undo {
   /**
    * Ends the fence of a move that this node knows nothing of, as its own disk was lost: otherwise the volume could never be used
    * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
-   * @throws NotFound if there is none; FailedPrecondition if it is an earlier copy, unless the order says `isEvenSo`, or which node is lost
+   * @throws NotFound if there is none; FailedPrecondition if it is an earlier copy, unless the order says `isEvenSo`
    */
   async free(
     id: VolumeId,
@@ -199,6 +199,8 @@ export class Undo {
         .filter(({ state }) => state.why !== undefined)
         .toSorted((one, other) => other.state.mark.generation - one.state.mark.generation);
       if (left === undefined) {
+        const removed = await this.#removeUnknown(id, isEvenSo);
+        if (removed !== undefined) return removed;
         const { endedAt, state } = this.#options.endedJob(id) ?? {};
         const last = state === 'cancelled' ? `; its last move was cancelled at ${endedAt}` : '';
         throw new NotFound(`volume ${id} is not moving${last}: see holdfast move status.`);
@@ -212,7 +214,7 @@ export class Undo {
         await movesOf(pool).open(id, moveId);
       } else {
         // A driver that was killed as it handed the volume over knows of that move.
-        if (isEarlier(state) && lost === undefined && !isEvenSo) throw earlierCopy(id, pool.name);
+        if (isEarlier(state) && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);
         requireInTime(id, deadline);
         await movesOf(pool).takeBack(id, lost);
       }
@@ -222,6 +224,22 @@ export class Undo {
       const { name } = valid?.pool ?? pool;
       return { moveId, id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };
     });
+  }
+
+  /**
+   * Removes the part of a volume that has come by a move which this node knows nothing of, as its own disk was lost.
+   * @returns undefined if there is none @throws FailedPrecondition without a second word: it may be the last copy
+   */
+  async #removeUnknown(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined> {
+    for (const pool of this.#options.pools.all()) {
+      const { moves, name } = pool;
+      if (moves === undefined || !(await moves.arriving()).includes(id)) continue;
+      if (!isEvenSo) throw unknownPart(id, name);
+      await moves.discard(id);
+      const startedAt = new Date().toISOString();
+      return { moveId: '', id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };
+    }
+    return undefined;
   }
 }
 
@@ -251,9 +269,20 @@ function laterCopy({ from, id, to }: MoveJob): FailedPrecondition {
   );
 }
 
-function earlierCopy(id: VolumeId, pool: string): FailedPrecondition {
+function earlierCopy(id: VolumeId, pool: string, lostNode?: string): FailedPrecondition {
+  if (lostNode !== undefined) {
+    return new FailedPrecondition(
+      `pool ${pool} has an earlier copy of volume ${id} than the one that went to node ${lostNode}, as its disk was put back. Put the later disk back. If it is lost, the earlier copy becomes the volume: kubectl holdfast move cancel ${id} --node-is-lost ${lostNode} --even-so, with this node as --node.`,
+    );
+  }
   return new FailedPrecondition(
     `pool ${pool} has an earlier copy of volume ${id}, which has moved from there to a pool that is not in the configuration, or has another disk. Put that pool and its disk back. If it is lost, the earlier copy becomes the volume: holdfast move cancel ${id} --even-so.`,
+  );
+}
+
+function unknownPart(id: VolumeId, pool: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${pool} has all of volume ${id}, or a part of it, from a move that this node knows nothing of, as its own disk was lost. If another node has the volume, or has handed it over, this part is not needed: kubectl holdfast move cancel ${id} --even-so, with this node as --node, removes it; the same command with that node as --node then makes the volume usable there again.`,
   );
 }
 

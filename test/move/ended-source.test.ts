@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
-import { describe, test } from 'node:test';
+import { describe, mock, test } from 'node:test';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -106,7 +106,9 @@ describe('all of a volume has come to node b, and node a says that the move has 
       a.mover.cancel(id, undefined, undefined, true),
       /was handed over by pool data, and may be on node b/,
     );
-    assert.equal((await a.mover.cancel(id, { lostNode: 'b' }, undefined, true)).state, 'cancelled');
+    const lost = { lostNode: 'b' };
+    await assert.rejects(a.mover.cancel(id, lost), /an earlier copy of .* than the one that went to node b.*--even-so/);
+    assert.equal((await a.mover.cancel(id, lost, undefined, true)).state, 'cancelled');
     assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
     await using b = await handed.open('b');
     await failed(a, b, handed.moveId);
@@ -127,5 +129,27 @@ describe('all of a volume has come to node b, and node a says that the move has 
       await failed(a, b, handed.moveId);
       assert.equal(await isWhole(b.pool, id), isLost);
     }
+  });
+
+  test('a move that failed is ordered again, and the volume is in another pool of node a by now: it arrives', async () => {
+    using scratch = new Scratch('ended');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a', { poolNames: ['data', 'other'] });
+    await using b = await MovingNode.open(scratch, broker, 'b');
+    await filled(a);
+    const refused = mock.method(movesOf(a.pool), 'give', async () => {
+      throw new Error('refused by the test');
+    });
+    const moveId = await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'failed');
+    refused.mock.restore();
+    await a.mover.cancel(id);
+    await a.mover.start(id, 'other', undefined);
+    await eventually(async () => assert.equal((await a.pools.require(id)).pool.name, 'other'));
+    await eventually(() => assert.ok(!a.mover.isMoving(id)));
+    await introduce(a, b, { id, moveId }, 'order');
+    await b.mover.startFrom({ id, moveId, node: 'a', to: undefined, ticket: 'ticket', limitBytesPerSecond: undefined });
+    const { job } = await b.ended(id);
+    assert.deepEqual([job.state, job.reason], ['done', undefined]);
   });
 });

@@ -182,4 +182,19 @@ export const leftCopyMutants: readonly Mutant[] = [
     killer: 'test/move/pool-away.test.ts',
     only: 'loses no note of all that had come',
   },
+  {
+    name: 'a part of a move that its node knows nothing of goes by a second word only',
+    file: 'src/move/undo.ts',
+    text: 'if (!isEvenSo) throw unknownPart(id, name);',
+    replacement: '',
+    killer: 'test/move/own-disk-lost.test.ts',
+  },
+  {
+    name: 'an earlier copy becomes the volume by a second word only, also if the other node is lost',
+    ...ended,
+    file: 'src/move/undo.ts',
+    text: 'if (isEarlier(state) && !isEvenSo) throw',
+    replacement: 'if (isEarlier(state) && lost === undefined && !isEvenSo) throw',
+    only: 'node a has the earlier copy as the volume',
+  },
 ];
