@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { showMove } from '../../src/admin/moving.ts';
 import { eventually } from '../support/eventually.ts';
@@ -91,6 +91,32 @@ describe('a copy of a snapshot of which all has come, and whose source has lost 
     await requireFinish(b, digests.young);
   });
 
+  test('stays where the disk of its source is as it was before the fence', async () => {
+    using scratch = new Scratch('snapshots-waiting');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    const digests = await withSnapshots(nodes.get('a'));
+    await nodes.stop('a');
+    copyFileSync(scratch.join('a.img'), scratch.join('a.old'));
+    await nodes.start('a');
+    const b = nodes.get('b');
+    const allow = refuseCommits(b.pool);
+    await nodes.order('a', 'b');
+    await eventually(() => assert.equal(followed(b)?.trouble, 'pool data is full.'));
+    const moveId = followed(b)?.job.moveId ?? assert.fail();
+    await nodes.stop('a');
+    renameSync(scratch.join('a.old'), scratch.join('a.img'));
+    const a = await nodes.start('a');
+    assert.equal((await movesOf(a.pool).snapshots.stateOf(idOf('young'))).why, 'old');
+    await a.snapshotLeavings.admit({ id, moveId, node: 'b' }, 'again').catch(() => undefined);
+    b.nodes.connect('a', { host: '127.0.0.1', port: a.port });
+    assert.equal((await b.mover.cancel(id)).state, 'cancelled');
+    const waiting = left(b).filter(({ cameFrom }) => cameFrom !== undefined);
+    assert.deepEqual([waiting.map(({ name }) => name), await arriving(b)], [['young'], [idOf('young')]]);
+    allow();
+    await b.mover.finish(id, { lostNode: 'a' });
+    await requireDigests(b, { young: digests.young });
+  });
+
   test('becomes the snapshot also a week after that, and after another start', async () => {
     using scratch = new Scratch('snapshots-waiting');
     await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
@@ -154,10 +180,9 @@ describe('a copy of a snapshot of which all has come, and whose source has lost 
     using scratch = new Scratch('snapshots-waiting');
     await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
     const { digests } = await handedOver(nodes);
-    await nodes.stop('b');
+    const b = nodes.get('b');
+    // It is there, and tries again.
     await nodes.get('a').mover.cancel(id, { lostNode: 'b' });
-    const b = await nodes.start('b');
-    await nodes.meet();
     assert.equal((await nodes.ended()).state, 'failed');
     assert.deepEqual([await arriving(b), left(b)], [[], []]);
     await requireDigests(nodes.get('a'), digests);

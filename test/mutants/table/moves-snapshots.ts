@@ -40,7 +40,7 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     ...mover,
     text: '    if (held.node !== undefined) await this.#noteComing(run, coming);\n',
     replacement: '',
-    only: 'is not deleted before',
+    only: 'go on where they were',
   },
   {
     name: 'a node gives up the snapshot that it could commit before the other one has it again',
@@ -224,12 +224,19 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     only: 'after the volume has gone on',
   },
   {
+    name: 'a copy of a snapshot does not go because its source has an earlier one',
+    ...waitingMover,
+    text: 'const isLast = mayBeLast(readUnder, there) &&',
+    replacement: 'const isLast = there === undefined && readUnder !== undefined &&',
+    only: 'is as it was before the fence',
+  },
+  {
     name: 'a copy of a snapshot that may be the last one is shown once its volume has gone on',
-    ...waiting,
     file: 'src/move/mover.ts',
     text: '  if (hasWaiting(job)) return true;\n',
     replacement: '',
-    only: 'after the volume has gone on',
+    killer: 'test/fleet/moves-snapshots.test.ts',
+    only: 'gone on to a third one',
   },
   {
     name: 'a copy of a snapshot becomes the snapshot wherever its volume has gone',
