@@ -5,12 +5,14 @@ import {
   existsSync,
   openSync,
   readdirSync,
+  readFileSync,
   readSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { noteName } from '../../../src/pool/records/incoming-draft.ts';
 
 const mebibyte = 1 << 20;
 /** The size of the volume of a history. */
@@ -119,6 +121,12 @@ export class Disks {
   }
 }
 
+/** True of a copy on its way of which not all was read under one fence: it never becomes the volume, whatever bytes it has. */
+function isPart(directory: string): boolean {
+  const note = join(directory, noteName);
+  return existsSync(note) && !readFileSync(note, 'utf8').includes('"readUnder"');
+}
+
 function copiesBelow(directory: string, id: string): SeenCopy[] {
   if (!existsSync(directory)) return [];
   const found: SeenCopy[] = [];
@@ -128,7 +136,7 @@ function copiesBelow(directory: string, id: string): SeenCopy[] {
     try {
       if (statSync(path).size !== volumeBytes) continue;
       const version = versionIn(path);
-      if (version !== undefined) found.push({ path, version });
+      if (version !== undefined && !isPart(entry.parentPath)) found.push({ path, version });
     } catch {
       // It has just gone.
     }

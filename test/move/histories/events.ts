@@ -232,7 +232,9 @@ const bringBack: Event = async (world, random) => {
   const saved = random.pick(world.saved);
   if (saved === undefined) return undefined;
   const { name, node, pool } = saved;
-  if (!world.disks.exists(node, pool)) return undefined;
+  // Both together are what docs/move.md does not cover.
+  if (!world.disks.exists(node, pool) || world.noteless.has(node)) return undefined;
+  world.putBack.add(node);
   const wasHere = !world.nodes.has(node) || (await world.isValid({ node, pool }));
   await world.whileDown(node, () => {
     world.disks.bringBack(node, pool, name);
@@ -260,7 +262,8 @@ const replaceDisk: Event = async (world, random) => {
 /** A node loses all that its driver has noted. */
 const loseNotes: Event = async (world, random) => {
   const name = aNode(world, random, thereOf(world));
-  if (name === undefined) return undefined;
+  if (name === undefined || world.putBack.has(name)) return undefined;
+  world.noteless.add(name);
   await world.whileDown(name, () => world.disks.removeOwn(name));
   return { text: `${name} has lost its own disk` };
 };

@@ -45,6 +45,9 @@ export class World implements AsyncDisposable {
   readonly saved: (Place & { readonly name: string })[] = [];
   /** Disks that an operator takes for lost. */
   readonly lost = new Set<string>();
+  /** The nodes whose notes were lost, and those that have had a disk as it was before. */
+  readonly noteless = new Set<NodeName>();
+  readonly putBack = new Set<NodeName>();
   pod: Pod | undefined;
   /** The version that was written last. */
   written = 0;
