@@ -23,7 +23,7 @@ export interface AdoptionRequest {
 
 /** Succeeds also if the data was adopted before: a caller that missed the answer asks again. */
 export async function adopt(options: AdminServiceOptions, request: AdoptionRequest, call: AdminCall): Promise<Adopted> {
-  const { nodeId, objects, pools } = options;
+  const { mover, nodeId, objects, pools } = options;
   const { path } = request;
   const claim = { namespace: request.namespace, name: request.claim };
   const name = request.name ?? nameFor(claim);
@@ -34,6 +34,7 @@ export async function adopt(options: AdminServiceOptions, request: AdoptionReque
   return objects.run(volumeNameKey(name), 'adopt', fingerprint, () =>
     objects.claim([{ object: id }], 'adopt', async () => {
       const existing = await findByName(options, name);
+      if (existing === undefined) await mover?.wanted(id);
       const record =
         existing === undefined
           ? await pool.adopt({

@@ -167,6 +167,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
         objects.claim([{ object: id }], 'restore', async () => {
           await refuseTaken(pools, { id, name });
           if (lostNode !== undefined) requireInTime(id, deadline);
+          await mover?.wanted(id);
           await pool.restore(id);
           await takeBack(pool, id, word);
         }),
@@ -187,7 +188,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       return { ids };
     },
 
-    adopt: (request, call) => adopt({ nodeId, pools, objects }, request, call),
+    adopt: (request, call) => adopt({ mover, nodeId, pools, objects }, request, call),
     release: (request, call) => release({ mover, nodeId, pools, objects }, request, call),
     planMove: (request, call) => planMove(mover, request, call),
     startMove: (request, call) => startMove(mover, request, call),

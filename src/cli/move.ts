@@ -123,6 +123,9 @@ export function printCancelled(output: Output, move: Moving, json: boolean): voi
 }
 
 function cancelledLine({ from, fromNode, id, to, toNode }: Moving): string {
+  if (from === '') {
+    return `The copy of ${id} that had come to pool ${to} is removed. If another node has handed it over: kubectl holdfast move cancel ${id}, with that node as --node, makes it usable there again.`;
+  }
   if (fromNode !== undefined) return `${id} stays on node ${fromNode}, in pool ${from}: its move is cancelled.`;
   if (toNode !== undefined) return `${id} stays in pool ${from}: the move to node ${toNode} is cancelled.`;
   return from === to

@@ -642,6 +642,11 @@ export class Mover {
     });
   }
 
+  /** Before a volume that was deleted is there again, from the trash or by an adoption. The caller has claimed it. */
+  async wanted(id: VolumeId): Promise<void> {
+    await this.#options.peers?.wanted(id);
+  }
+
   async #endDeleted(id: VolumeId): Promise<void> {
     await this.#options.peers?.forgetDeleted(id);
     const run = this.#runs.get(id);

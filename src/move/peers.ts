@@ -21,6 +21,8 @@ export interface Peers {
   cancelLeaving(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined>;
   /** The node that it was handed over to is lost, and the copy was taken back. */
   takenBack(id: VolumeId): Promise<void>;
+  /** Before a volume that was deleted is there again. */
+  wanted(id: VolumeId): Promise<void>;
   /** The node that it was handed over to has it. */
   arrived(id: VolumeId, node: string): Promise<void>;
   /** Ends the move of a volume that was deleted here. */

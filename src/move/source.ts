@@ -142,13 +142,16 @@ export async function removeSnapshots(
   }
 }
 
+/** The pool that a volume leaves is no pool of its node any more, or its disk is not there. */
+export class PoolAway extends Unavailable {}
+
 /**
  * The pool that a volume leaves.
  * @throws Unavailable while it is not open, and also if it is no pool of the node any more: it may have handed the volume over
  */
 export function leftPool(pools: Pools, { from, id }: Pick<MoveJob, 'from' | 'id'>): Pool {
   if (pools.names().includes(from)) return pools.get(from);
-  throw new Unavailable(
+  throw new PoolAway(
     `pool ${from}, which volume ${id} leaves, is not in the configuration of its node, or its disk is not there: the move goes on once it is.`,
   );
 }

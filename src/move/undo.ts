@@ -8,7 +8,7 @@ import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
 import { isThere, type Rests, readUnderIn, type SourceAnswer } from './rests.ts';
-import { movesOf, NotConnected, removeSnapshots } from './source.ts';
+import { movesOf, PoolAway, removeSnapshots } from './source.ts';
 
 /** The order to give a move up. */
 export interface Cancelling {
@@ -125,7 +125,7 @@ export class Undo {
       // A part can never become the volume, whatever its source has. A whole copy may be the last one, as the second word says, if that node is
       // well, and its pool is lost.
       const isPart = (await rests.readUnder(job)) === undefined;
-      if (isPart || !(error instanceof NotConnected)) return 'unknown';
+      if (isPart || error instanceof PoolAway) return 'unknown';
       throw error;
     }
   }
@@ -237,7 +237,7 @@ export class Undo {
       if (!isEvenSo) throw unknownPart(id, name);
       await moves.discard(id);
       const startedAt = new Date().toISOString();
-      return { moveId: '', id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };
+      return { moveId: '', id, from: '', to: name, startedAt, state: 'cancelled', endedAt: startedAt };
     }
     return undefined;
   }
@@ -282,7 +282,7 @@ function earlierCopy(id: VolumeId, pool: string, lostNode?: string): FailedPreco
 
 function unknownPart(id: VolumeId, pool: string): FailedPrecondition {
   return new FailedPrecondition(
-    `pool ${pool} has all of volume ${id}, or a part of it, from a move that this node knows nothing of, as its own disk was lost. If another node has the volume, or has handed it over, this part is not needed: kubectl holdfast move cancel ${id} --even-so, with this node as --node, removes it; the same command with that node as --node then makes the volume usable there again.`,
+    `pool ${pool} has all of volume ${id}, or a part of it, from a move that this node knows nothing of, as its own disk was lost. If another node has the volume, or has handed it over, this part is not needed: kubectl holdfast move cancel ${id} --even-so, with this node as --node, removes it. Then kubectl holdfast move cancel ${id}, with that node as --node, makes the volume usable there again.`,
   );
 }
 

@@ -135,7 +135,8 @@ describe('moves between nodes, brokered by the controller', () => {
     const { controller = assert.fail('no controller') } = fleet;
     const viewer = new Viewer(fleet.api, 'operator', everything);
     const id = await created(fleet);
-    await started(fleet, viewer, id, 'node-b', '&limit=512Ki');
+    await use(fleet, 'node-a', id, true);
+    await started(fleet, viewer, id, 'node-b', '&limit=128Ki');
     const path = fleet.node('node-b').scratch.join('data', 'moves', `${id}.json`);
     await fleet.node('node-b').driver.kill();
     // A node that was taken over writes what it likes.

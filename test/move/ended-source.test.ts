@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import { adminService } from '../../src/admin/service.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -20,7 +21,7 @@ class Handed implements Disposable {
     const saved = handed.#scratch.join('saved');
     {
       await using a = await handed.open('a');
-      await filled(a);
+      await filled(a, undefined, { ...blockSpec, undeleteSeconds: 3600 });
     }
     cpSync(handed.#path, saved, { recursive: true });
     await using a = await handed.open('a');
@@ -128,6 +129,25 @@ describe('all of a volume has come to node b, and node a says that the move has 
       await using b = await handed.open('b');
       await failed(a, b, handed.moveId);
       assert.equal(await isWhole(b.pool, id), isLost);
+    }
+  });
+
+  test('the volume was deleted at node a: the copy on node b goes, and stays if the volume came out of the trash, and its disk is lost then', async () => {
+    for (const isRestored of [false, true]) {
+      using handed = await Handed.over();
+      {
+        await using a = await handed.open('a');
+        await a.mover.cancel(id, { lostNode: 'b' });
+        await a.delete(id);
+        const { mover, name: nodeId, objects, pools } = a;
+        const admin = adminService({ nodeId, pools, objects, mover });
+        if (isRestored) await admin.restore({ id }, { deadline: undefined, note: () => undefined });
+      }
+      if (isRestored) handed.loseDisk();
+      await using a = await handed.open('a');
+      await using b = await handed.open('b');
+      await failed(a, b, handed.moveId);
+      assert.equal(await isWhole(b.pool, id), isRestored);
     }
   });
 

@@ -222,8 +222,8 @@ const mebibyte = 1n << 20n;
 export const blockSpec = volumeSpec('data', { content: { type: 'block' }, sizeBytes: 32n * mebibyte });
 
 /** Makes it, with random bytes in the middle of it. */
-export async function filled(node: MovingNode, bytes = 2 << 20): Promise<void> {
-  await node.pool.create(blockSpec);
+export async function filled(node: MovingNode, bytes = 2 << 20, spec = blockSpec): Promise<void> {
+  await node.pool.create(spec);
   await using shown = await deviceOf(node, blockSpec.id);
   write(shown.devicePath, randomBytes(bytes), 5n * mebibyte);
 }

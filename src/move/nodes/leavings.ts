@@ -314,6 +314,12 @@ export class Leavings {
     else await this.#note(deleted);
   }
 
+  /** Before a volume that was deleted is there again: all that has come to its target may be the last copy of it. */
+  async wanted(id: VolumeId): Promise<void> {
+    const job = this.#known.get(id);
+    if (job?.isDeleted === true) await this.#note({ ...job, isDeleted: undefined });
+  }
+
   /**
    * Gives a move up at its source alone, as it may until it has handed the volume over.
    * @param isEvenSo the second word of an operator: there may be no copy here, or an earlier one
@@ -449,7 +455,7 @@ export class Leavings {
 
 function notHere({ from, id, node }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(
-    `pool ${from} of this node has no copy of volume ${id}, or an earlier one, as its disk was put back: all of it may be on node ${node}, and be the last copy. Put the later disk of pool ${from} back. If it is lost: kubectl holdfast move cancel ${id} --node ${node} ends the move there, and says how the copy that has come there becomes the volume.`,
+    `pool ${from} of this node has no copy of volume ${id}, or an earlier one, as its disk was put back: all of it may be on node ${node}, and be the last copy. Put the later disk of pool ${from} back. If it is lost: kubectl holdfast move cancel ${id} --node ${node} ends the move there, and says how the copy that has come there becomes the volume. If none has come there: the same with this node as --node, and --even-so.`,
   );
 }
 

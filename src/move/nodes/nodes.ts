@@ -122,6 +122,10 @@ export class Nodes implements Peers {
     return this.#options.leavings.cancel(id, isEvenSo);
   }
 
+  wanted(id: VolumeId): Promise<void> {
+    return this.#options.leavings.wanted(id);
+  }
+
   takenBack(id: VolumeId): Promise<void> {
     return this.#options.leavings.takenBack(id);
   }

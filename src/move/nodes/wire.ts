@@ -11,6 +11,7 @@ import {
   MoveEnded,
   MoveForgotten,
   NotConnected,
+  PoolAway,
   type Reading,
   SourceFull,
   type SourcePlan,
@@ -150,7 +151,7 @@ export const told = {
   refusal: z.object({
     code: z.enum(errorCodes),
     message: z.string(),
-    reason: z.enum(['ended', 'forgotten', 'full', 'not-admitted', 'other-tree']).optional(),
+    reason: z.enum(['ended', 'forgotten', 'full', 'not-admitted', 'other-tree', 'pool-away']).optional(),
     left: z.object({ copy: z.object(mark).optional(), isDeleted: z.boolean() }).optional(),
   }),
 } as const;
@@ -209,6 +210,7 @@ export function refusalOf(error: unknown): z.infer<typeof told.refusal> {
     const { code, left, message } = error;
     return { code, message, reason: 'ended', ...(left !== undefined && { left: leftOut(left) }) };
   }
+  if (error instanceof PoolAway) return { code: error.code, message: error.message, reason: 'pool-away' };
   if (error instanceof NotAdmitted) return { code: error.code, message: error.message, reason: 'not-admitted' };
   if (error instanceof OtherTree) return { code: error.code, message: error.message, reason: 'other-tree' };
   if (error instanceof HoldfastError) return { code: error.code, message: error.message };
@@ -228,6 +230,7 @@ export function errorOf({ code, left, message, reason }: z.infer<typeof told.ref
   if (reason === 'full') return new SourceFull(message);
   if (reason === 'ended') return new MoveEnded(message, left && leftIn(left));
   if (reason === 'forgotten') return new MoveForgotten(message);
+  if (reason === 'pool-away') return new PoolAway(message);
   if (reason === 'other-tree') return new OtherTree(message);
   if (reason === 'not-admitted') return new NotConnected(message);
   return errorOfCode(code, message);

@@ -197,4 +197,12 @@ export const leftCopyMutants: readonly Mutant[] = [
     replacement: 'if (isEarlier(state) && lost === undefined && !isEvenSo) throw',
     only: 'node a has the earlier copy as the volume',
   },
+  {
+    name: 'a volume that comes out of the trash is not deleted any more for the copy on another node',
+    ...ended,
+    file: 'src/admin/service.ts',
+    text: 'await mover?.wanted(id);',
+    replacement: '',
+    only: 'stays if the volume came out of the trash',
+  },
 ];

@@ -39,7 +39,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a whole copy goes by a second word although the pool of its first node is lost',
     file: 'src/move/undo.ts',
-    text: 'if (isPart || !(error instanceof NotConnected))',
+    text: 'if (isPart || error instanceof PoolAway)',
     replacement: 'if (isPart)',
     killer: 'test/move/two-waiting.test.ts',
     only: 'the earlier one is the volume',
