@@ -725,14 +725,10 @@ export class SnapshotMover {
   /** Its source may have taken the last one back, or have none by now. @returns false while that does not answer */
   async #settleTakenBack(run: Run): Promise<boolean> {
     const { ending, job } = run;
-    const { log, objects, pools } = this.#options;
+    const { log, pools } = this.#options;
     const { coming } = job.snapshots;
     try {
-      const from = this.#otherNode(job, ending.signal);
-      if (from === undefined || coming === undefined) return true;
-      const to = pools.get(job.to);
-      await outdateTakenBack({ from, to, objects, signal: ending.signal }, coming);
-      await this.#resolveComing(run, from, to);
+      if (coming !== undefined) await this.#resolveComing(run, this.#otherNode(job, ending.signal), pools.get(job.to));
       return true;
     } catch (error) {
       if (error instanceof Unavailable) return false;
@@ -853,15 +849,17 @@ export class SnapshotMover {
     }
   }
 
-  /** The one that was coming when an earlier try ended, and that its node has no more: it was settled, or deleted there. */
+  /** The one that was coming when an earlier try ended: it was settled, taken back, or deleted where it comes from. */
   async #resolveComing(run: Run, from: OtherNode | undefined, to: Pool): Promise<void> {
     const { coming } = run.job.snapshots;
     if (from === undefined || coming === undefined) return;
     const { createdAt, id } = coming;
     const target = movesOf(to).snapshots;
+    const { objects } = this.#options;
+    // Its node may have taken it back, also if it has arrived here.
+    await outdateTakenBack({ from, to, objects, signal: run.ending.signal }, coming);
     const there = await from.look(id, createdAt);
     if (there?.mark.fence !== undefined) return;
-    const { objects } = this.#options;
     await patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
       if ((await target.settled(id)) !== undefined) return;
       // All of it may have been handed over, and be lost there, or be there as it was before that.

@@ -264,8 +264,8 @@ export const moveSnapshotMutants: readonly Mutant[] = [
   {
     name: 'a copy of a snapshot goes once its source says that it has the snapshot again',
     ...waitingMover,
-    text: '      await this.#resolveComing(run, from, to);\n      return true;',
-    replacement: '      return true;',
+    text: 'if (coming !== undefined) await this.#resolveComing(',
+    replacement: 'if (coming === null) await this.#resolveComing(',
     only: 'has taken the snapshot back',
   },
   {
