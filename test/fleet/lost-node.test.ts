@@ -44,6 +44,41 @@ before(async () => {
 });
 after(() => command[Symbol.dispose]());
 
+/** A fleet with a volume on node a that a pod has written to. */
+class WrittenVolume implements AsyncDisposable {
+  readonly fleet: MovingFleet;
+  readonly controller: NonNullable<MovingFleet['controller']>;
+  readonly viewer: Viewer;
+  readonly api: ReturnType<MovingFleet['api']['client']>;
+  readonly id: string;
+  readonly digest: string;
+
+  private constructor(fleet: MovingFleet, { digest, id }: { readonly digest: string; readonly id: string }) {
+    this.fleet = fleet;
+    this.controller = fleet.controller ?? assert.fail('no controller');
+    this.viewer = new Viewer(fleet.api, 'operator', rights);
+    this.api = fleet.api.client(fleet.scratch);
+    this.id = id;
+    this.digest = digest;
+  }
+
+  static async onNodeA(): Promise<WrittenVolume> {
+    const fleet = await MovingFleet.start(command);
+    try {
+      const id = await created(fleet);
+      return new WrittenVolume(fleet, { id, digest: await use(fleet, 'node-a', id, true) });
+    } catch (error) {
+      await fleet[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.api.close();
+    await this.fleet[Symbol.asyncDispose]();
+  }
+}
+
 describe('a node that is lost after a volume has moved to it', () => {
   test('is not lost as long as it is known to have the volume: nothing is restored, nor if a node does not answer', async () => {
     await using fleet = await MovingFleet.start(command);
@@ -76,13 +111,8 @@ describe('a node that is lost after a volume has moved to it', () => {
   });
 
   test('has the volume taken back once it is forgotten, and its own copy is used no more when it is there again', async () => {
-    await using fleet = await MovingFleet.start(command);
-    const { controller = assert.fail('no controller') } = fleet;
-    const api = fleet.api.client(fleet.scratch);
-    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
-    const viewer = new Viewer(fleet.api, 'operator', rights);
-    const id = await created(fleet);
-    const digest = await use(fleet, 'node-a', id, true);
+    await using written = await WrittenVolume.onNodeA();
+    const { api, controller, digest, fleet, id, viewer } = written;
     await started(fleet, viewer, id, 'node-b');
     const volumesOn = (node: string) => readdirSync(fleet.node(node).scratch.join('pool', 'volumes'));
     await eventually(async () => {
@@ -125,13 +155,8 @@ describe('a node that is lost after a volume has moved to it', () => {
 
 describe('a node that has lost the disk of a volume which has moved to it', () => {
   test('gives it up, so that it is restored on the first node, and uses no copy of the disk when that is there again', async () => {
-    await using fleet = await MovingFleet.start(command);
-    const { controller = assert.fail('no controller') } = fleet;
-    const api = fleet.api.client(fleet.scratch);
-    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
-    const viewer = new Viewer(fleet.api, 'operator', rights);
-    const id = await created(fleet);
-    const digest = await use(fleet, 'node-a', id, true);
+    await using written = await WrittenVolume.onNodeA();
+    const { api, controller, digest, fleet, id, viewer } = written;
     await started(fleet, viewer, id, 'node-b');
     await moved(fleet, viewer, id);
     const restore = (pool = 'default') =>
@@ -169,13 +194,8 @@ describe('a node that has lost the disk of a volume which has moved to it', () =
 
 describe('a node that is lost while its volume is copied', () => {
   test('has the volume when it is there again after the cancel of the move, which is noted nowhere, and moves it', async () => {
-    await using fleet = await MovingFleet.start(command);
-    const { controller = assert.fail('no controller') } = fleet;
-    const api = fleet.api.client(fleet.scratch);
-    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
-    const viewer = new Viewer(fleet.api, 'operator', rights);
-    const id = await created(fleet);
-    const digest = await use(fleet, 'node-a', id, true);
+    await using written = await WrittenVolume.onNodeA();
+    const { api, controller, digest, fleet, id, viewer } = written;
     await started(fleet, viewer, id, 'node-b', '&limit=64Ki');
     await fleet.node('node-a').driver.kill();
     await controller.logged('a link has ended', { node: 'node-a' });
@@ -199,13 +219,8 @@ describe('a node that is lost while its volume is copied', () => {
 
 describe('a node that is lost between the hand-over of a volume and its commit', () => {
   test('has the move finished without it once it is forgotten, and its copy is used no more when it is there again', async () => {
-    await using fleet = await MovingFleet.start(command);
-    const { controller = assert.fail('no controller') } = fleet;
-    const api = fleet.api.client(fleet.scratch);
-    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
-    const viewer = new Viewer(fleet.api, 'operator', rights);
-    const id = await created(fleet);
-    const digest = await use(fleet, 'node-a', id, true);
+    await using written = await WrittenVolume.onNodeA();
+    const { api, controller, digest, fleet, id, viewer } = written;
     await fleet.node('node-b').driver.stop();
     await fleet.startNode('node-b', 'before move/complete 1');
     await started(fleet, viewer, id, 'node-b');
@@ -262,13 +277,8 @@ describe('a node that is lost between the hand-over of a volume and its commit',
 
 describe('a node that has lost the disk of a volume which has come to another node as a whole', () => {
   test('gives it up, so that the move is finished without that disk, and uses no copy of it when it is there again', async () => {
-    await using fleet = await MovingFleet.start(command);
-    const { controller = assert.fail('no controller') } = fleet;
-    const api = fleet.api.client(fleet.scratch);
-    await using _api = { [Symbol.asyncDispose]: async () => api.close() };
-    const viewer = new Viewer(fleet.api, 'operator', rights);
-    const id = await created(fleet);
-    const digest = await use(fleet, 'node-a', id, true);
+    await using written = await WrittenVolume.onNodeA();
+    const { api, controller, digest, fleet, id, viewer } = written;
     await fleet.node('node-b').driver.stop();
     await fleet.startNode('node-b', 'after move/whole 1');
     await started(fleet, viewer, id, 'node-b');

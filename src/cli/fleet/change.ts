@@ -143,42 +143,43 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const { evenSo, lostNode, lostPool } = wishes;
   const { id, node } = await movingVolume(fleet, wishes, signal);
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, evenSo, lostPool, rpc: 'FinishMove' }, moving);
+  const there = await movesAt(fleet, { id, node }, signal);
+  const coming = comingIn(there).find(isOfVolume);
   if (lostNode !== undefined) {
     // The volume came before, and may have gone on: no copy of it becomes the volume by an order that means a snapshot.
     const isForSnapshots =
-      (await sourceOf(fleet, { id, node }, signal, 'volume')) === undefined &&
-      ((await hasWaiting(fleet, { id, node }, { node: lostNode }, signal)) ||
-        (await fleet.moves.copyAt(node, id)).isVolume);
+      coming === undefined && (hasWaiting(there, { node: lostNode }) || (await fleet.moves.copyAt(node, id)).isVolume);
     // The same order before this one may have made it the volume, and its answer was lost.
     const note = (await readTakenBack(fleet.api, fleet.place)).get(id);
     const isUnsure = note?.node === node && note.generation === undefined;
     if (!isForSnapshots || isUnsure) {
-      const copy = await comingCopy(fleet, { id, node }, signal);
+      const copy = await comingCopy(fleet, { id, node }, there);
       return takeFromLost(fleet, { volumeId: id, node, lostNode, evenSo, ...copy }, order);
     }
     requireLost(fleet.state, lostNode);
     return order({ lostNode });
   }
-  const [coming] = await comingTo(fleet, { id, node }, signal, 'volume');
   if (coming !== undefined && lostPool !== undefined) {
     return finishWithoutPool(fleet, { coming, evenSo, id, lostPool, node });
   }
-  const isOfVolume = (await movesTo(fleet, { id, node }, signal)).some(({ snapshots }) => snapshots === undefined);
-  if (!isOfVolume && lostPool !== undefined && (await hasWaiting(fleet, { id, node }, { pool: lostPool }, signal)))
-    return order();
-  const { leftGeneration: generation } = await comingCopy(fleet, { id, node }, signal);
+  const isForSnapshots = lostPool !== undefined && !movesTo(there).some(isOfVolume);
+  if (isForSnapshots && hasWaiting(there, { pool: lostPool })) return order();
+  const { leftGeneration: generation } = await comingCopy(fleet, { id, node }, there);
   await requireAlone(fleet, { volumeId: id, node, generation, evenSo });
   return order();
 }
 
-/** True if a copy of a snapshot of the volume waits on this node of which all has come from there. @throws Unavailable */
-async function hasWaiting(
-  fleet: ChangedFleet,
-  found: Found,
+/** Not of its snapshots alone. */
+function isOfVolume({ snapshots }: Moving): boolean {
+  return snapshots === undefined;
+}
+
+/** True if a copy of a snapshot of the volume waits, by the moves of its node, of which all has come from there. */
+function hasWaiting(
+  moves: readonly Moving[],
   from: { readonly node?: string | undefined; readonly pool?: string | undefined },
-  signal: AbortSignal,
-): Promise<boolean> {
-  const left = (await movesAt(fleet, found, signal)).flatMap(({ snapshots }) => snapshots?.left ?? []);
+): boolean {
+  const left = moves.flatMap(({ snapshots }) => snapshots?.left ?? []);
   return left.some(
     ({ cameFrom }) =>
       cameFrom !== undefined && cameFrom.node === from.node && (from.node !== undefined || cameFrom.pool === from.pool),
@@ -339,42 +340,29 @@ function isReinstalled({ moves, state }: ChangedFleet, id: string, node: string)
 }
 
 /** The other node from which a volume is moving to this one, or has failed to, as this one says now. @throws Unavailable */
-async function sourceOf(
-  fleet: ChangedFleet,
-  found: Found,
-  signal: AbortSignal,
-  moved: 'any' | 'volume' = 'any',
-): Promise<string | undefined> {
-  return (await comingTo(fleet, found, signal, moved))[0]?.fromNode;
+async function sourceOf(fleet: ChangedFleet, found: Found, signal: AbortSignal): Promise<string | undefined> {
+  return comingIn(await movesAt(fleet, found, signal))[0]?.fromNode;
 }
 
 /**
  * The copy of a volume that has come to this node, or to a pool of it, as a whole; or the one that is the volume by now. A driver that is
- * older does not say which. @throws Unavailable
+ * older does not say which.
+ * @param there the moves of the volume at this node @throws Unavailable
  */
-async function comingCopy(fleet: ChangedFleet, { id, node }: Found, signal: AbortSignal): Promise<MeantCopy> {
-  const [copy] = (await movesTo(fleet, { id, node }, signal)).flatMap(({ copyOf }) => copyOf ?? []);
+async function comingCopy(fleet: ChangedFleet, { id, node }: Found, there: readonly Moving[]): Promise<MeantCopy> {
+  const [copy] = movesTo(there).flatMap(({ copyOf }) => copyOf ?? []);
   if (copy === undefined) return meantCopy(fleet.moves, node, id);
   return { createdAt: copy.createdAt, leftGeneration: copy.generation };
 }
 
-/** The moves of a volume from other nodes to this one that run, or have failed, as this one says now. @throws Unavailable */
-async function comingTo(
-  fleet: ChangedFleet,
-  found: Found,
-  signal: AbortSignal,
-  moved: 'any' | 'volume',
-): Promise<Moving[]> {
-  const isMeant = ({ fromNode, snapshots }: Moving) =>
-    fromNode !== undefined && (moved === 'any' || snapshots === undefined);
-  return (await movesTo(fleet, found, signal)).filter(isMeant);
+/** The moves from other nodes that run, or have failed, among those of a node. */
+function comingIn(moves: readonly Moving[]): Moving[] {
+  return movesTo(moves).filter(({ fromNode }) => fromNode !== undefined);
 }
 
-/** The same, with that between pools of it. @throws Unavailable */
-async function movesTo(fleet: ChangedFleet, found: Found, signal: AbortSignal): Promise<Moving[]> {
-  return (await movesAt(fleet, found, signal)).filter(
-    ({ state, toNode }) => toNode === undefined && state !== 'done' && state !== 'cancelled',
-  );
+/** The same, with those between its pools. */
+function movesTo(moves: readonly Moving[]): Moving[] {
+  return moves.filter(({ state, toNode }) => toNode === undefined && state !== 'done' && state !== 'cancelled');
 }
 
 /** The moves of a volume that this node has, running and ended, as it says now. @throws Unavailable */

@@ -145,7 +145,7 @@ async function requireWayOut(world: World, witness: Witness, happened: string[])
         }
       }
     }
-    // The first node of a move is there, and has lost the pool: it has to be forgotten.
+    // The first node of a move never comes back.
     for (const lostNode of nodeNames) {
       await world.down(lostNode);
       world.fleet.forget(lostNode);

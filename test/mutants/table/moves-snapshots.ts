@@ -241,7 +241,7 @@ export const moveSnapshotMutants: readonly Mutant[] = [
   {
     name: 'a copy of a snapshot becomes the snapshot wherever its volume has gone',
     file: 'src/cli/fleet/change.ts',
-    text: '((await hasWaiting(fleet, { id, node }, { node: lostNode }, signal)) ||',
+    text: '(hasWaiting(there, { node: lostNode }) ||',
     replacement: '(',
     killer: 'test/fleet/moves-snapshots.test.ts',
     only: 'gone on to a third one',

@@ -503,7 +503,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that has come from a node that is lost is compared with one that was taken back',
     file: 'src/cli/fleet/change.ts',
-    text: '      const copy = await comingCopy(fleet, { id, node }, signal);\n',
+    text: '      const copy = await comingCopy(fleet, { id, node }, there);\n',
     replacement: '      const copy = await meantCopy(fleet.moves, node, id);\n',
     killer: 'test/fleet/taken-back.test.ts',
     only: 'stands against the copy that has come',
