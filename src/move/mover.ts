@@ -32,9 +32,10 @@ import { type MovePlan, Planner } from './planner.ts';
 import { Rests, readUnderIn } from './rests.ts';
 import { Sickness } from './sickness.ts';
 import { type AfterRemoval, SnapshotMover, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
-import { MoveEnded, type MoveSource, movesOf, NotConnected, patiently, type SourceSight } from './source.ts';
+import { MoveEnded, movesOf, NotConnected, patiently, type SourceSight } from './source.ts';
 import { switched } from './switched.ts';
 import { Reached } from './tree/progress.ts';
+import type { QueuedSource } from './turns/queued-source.ts';
 import { arrived, type Cancelling, notCancelled, Undo } from './undo.ts';
 
 export interface MoverOptions {
@@ -95,7 +96,7 @@ interface Run {
   readonly progress: MoveProgress;
   readonly ending: AbortController;
   /** Set while it is asked. */
-  source?: MoveSource | undefined;
+  source?: QueuedSource | undefined;
   trouble?: string | undefined;
   isUnconnected: boolean;
   /** Ends the pause before the next try. */
@@ -924,7 +925,7 @@ function endedOf({ job }: SnapshotsSight): MoveJob {
   return rest;
 }
 
-function waitsForTurn({ title }: MoveSource): string {
+function waitsForTurn({ title }: QueuedSource): string {
   return `it waits until fewer moves from ${title} copy at a time.`;
 }
 

@@ -3,12 +3,12 @@ import type { VolumeId } from '../volume/id.ts';
 import type { MoveJob } from './job.ts';
 import type { SnapshotLeavings } from './nodes/snapshot-leavings.ts';
 import type { OtherNode } from './snapshots/held.ts';
-import type { MoveSource } from './source.ts';
+import type { QueuedSource } from './turns/queued-source.ts';
 
 /** The other nodes that volumes come from, and go to. */
 export interface Peers {
   /** @throws NotConnected */
-  source(from: PeerMove, signal: AbortSignal): MoveSource;
+  source(from: PeerMove, signal: AbortSignal): QueuedSource;
   /** The snapshots of a volume there. @throws NotConnected */
   snapshots(from: PeerMove, signal: AbortSignal): OtherNode;
   /** The snapshots that follow their volume to other nodes. */

@@ -11,12 +11,13 @@ import {
   leftPool,
   MoveEnded,
   MoveForgotten,
-  type MoveSource,
   movesOf,
   PoolSource,
   removeSnapshots,
   type SourceSight,
 } from './source.ts';
+import { QueuedSource } from './turns/queued-source.ts';
+import { copiesAtATime, TurnsPerPlace } from './turns/read-turns.ts';
 
 /** The time for which a disk is waited for that may have a rest. */
 const lookMs = 10_000;
@@ -27,16 +28,18 @@ const lookMs = 10_000;
  */
 export class Rests {
   readonly #options: Pick<MoverOptions, 'log' | 'objects' | 'peers' | 'pools'>;
+  readonly #turns = new TurnsPerPlace(copiesAtATime);
 
   constructor(options: Pick<MoverOptions, 'log' | 'objects' | 'peers' | 'pools'>) {
     this.#options = options;
   }
 
-  sourceOf(job: MoveJob, signal: AbortSignal): MoveSource {
+  sourceOf(job: MoveJob, signal: AbortSignal): QueuedSource {
     const { objects, peers, pools } = this.#options;
     const { id, moveId, node } = job;
     if (node !== undefined) return requirePeers(peers).source({ id, moveId, node }, signal);
-    return new PoolSource({ pool: leftPool(pools, job), id, moveId, objects, signal });
+    const source = new PoolSource({ pool: leftPool(pools, job), id, moveId, objects, signal });
+    return new QueuedSource({ source, moveId, turns: this.#turns.at([job.from, job.to].join(' ')), signal });
   }
 
   /** False if the pool that the volume leaves is no pool of this node any more: what it has is not known. */

@@ -67,8 +67,6 @@ export interface MoveSource {
   readonly title: string;
   /** The other node; undefined: it is on this one. */
   readonly node: string | undefined;
-  /** It waits until few enough other moves read from there. */
-  readonly isQueued: boolean;
   /**
    * @param idleWithinMs looks when its use ends, or after that time; 0: at once
    * @returns undefined: the volume is not there any more
@@ -91,8 +89,6 @@ export interface MoveSource {
   settle(arrived: Arrived): Promise<void>;
   /** The volume was handed over, and its target has given it up. @param word of the target (`PoolMoves.disclaim`) */
   takeBack(word: number): Promise<void>;
-  /** The move goes on no longer, or with another one. */
-  end(): void;
 }
 
 /** The other node cannot be reached, or lets this one not in yet: the controller brings them together. */
@@ -199,7 +195,6 @@ export interface PoolSourceParts {
 /** A pool of this node that a volume leaves. */
 export class PoolSource implements MoveSource {
   readonly node = undefined;
-  readonly isQueued = false;
   readonly #parts: PoolSourceParts;
   readonly #moves: PoolMoves;
 
@@ -417,8 +412,6 @@ export class PoolSource implements MoveSource {
     const { id } = this.#parts;
     return patiently(this.#parts, [id], () => this.#moves.takeBack(id, word));
   }
-
-  end(): void {}
 
   async #endOfUse(withinMs: number): Promise<void> {
     const { id } = this.#parts;

@@ -28,7 +28,7 @@ async function move(from: Pool, pools: Pools, { id, sizeBytes }: VolumeSpec): Pr
     }
   }
   const source: MoveSource = {
-    ...{ title: 'node other', node: 'other', isQueued: false, end: () => undefined, settle: async () => undefined },
+    ...{ title: 'node other', node: 'other', settle: async () => undefined },
     look: async () => ({ record, isUsed: false, hasChanges: false, state: { mark: unmarked, why: undefined } }),
     describe: async () => undefined,
     ...{ hasSnapshot: async () => false, takeSnapshot: async () => undefined, removeSnapshot: async () => undefined },

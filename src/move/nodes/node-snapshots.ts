@@ -4,10 +4,10 @@ import { NotFound } from '../../volume/errors.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import type { Answer, Fence, LostNode, Request } from '../../volume/move/rule.ts';
 import { parseSnapshot, type SnapshotRecord } from '../../volume/snapshot-record.ts';
-import type { ReadTurns } from '../read-turns.ts';
 import type { Held, HeldReading, OtherNode } from '../snapshots/held.ts';
 import { inOrder } from '../snapshots/held.ts';
 import type { ShareBytes } from '../snapshots/share.ts';
+import type { ReadTurns } from '../turns/read-turns.ts';
 import { NodeCalls, type NodeCallsParts } from './node-calls.ts';
 import { told } from './wire.ts';
 

@@ -5,9 +5,10 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { MoveJob } from '../job.ts';
 import type { PeerMove, Peers } from '../peers.ts';
-import { ReadTurns } from '../read-turns.ts';
 import type { OtherNode } from '../snapshots/held.ts';
-import { type MoveSource, NotConnected } from '../source.ts';
+import { NotConnected } from '../source.ts';
+import { QueuedSource } from '../turns/queued-source.ts';
+import { TurnsPerPlace } from '../turns/read-turns.ts';
 import type { Leavings } from './leavings.ts';
 import { type NodeIdentity, peerName } from './names.ts';
 import type { Agents } from './node-calls.ts';
@@ -39,13 +40,14 @@ interface Known {
 export class Nodes implements Peers {
   readonly #options: NodesOptions;
   readonly #known = new Map<string, Known>();
-  readonly #turns = new Map<string, ReadTurns>();
+  readonly #turns: TurnsPerPlace;
   #identity: NodeIdentity | undefined;
   #server: GivingServer | undefined;
   #opening: Promise<number> | undefined;
 
   constructor(options: NodesOptions) {
     this.#options = options;
+    this.#turns = new TurnsPerPlace(options.readsAtOnce ?? connectionsEach.reads);
   }
 
   /** Sets the certificate of this node. @returns the port where others fetch volumes */
@@ -84,13 +86,14 @@ export class Nodes implements Peers {
     this.#known.set(node, { host, port, ...securedFor(node, identity) });
   }
 
-  source(move: PeerMove, signal: AbortSignal): MoveSource {
+  source(move: PeerMove, signal: AbortSignal): QueuedSource {
     const { objects } = this.#options;
-    return new NodeSource({ ...this.#connected(move), move, turns: this.#turnsOf(move.node), objects, signal });
+    const source = new NodeSource({ ...this.#connected(move), move, objects, signal });
+    return new QueuedSource({ source, moveId: move.moveId, turns: this.#turns.at(move.node), signal });
   }
 
   snapshots(move: PeerMove, signal: AbortSignal): OtherNode {
-    return new NodeSnapshots({ ...this.#connected(move), move, turns: this.#turnsOf(move.node), signal });
+    return new NodeSnapshots({ ...this.#connected(move), move, turns: this.#turns.at(move.node), signal });
   }
 
   get leavingSnapshots(): SnapshotLeavings {
@@ -102,12 +105,6 @@ export class Nodes implements Peers {
     const known = this.#known.get(node);
     if (known !== undefined) return known;
     throw new NotConnected(`node ${node} is not connected: the controller has to say where it is.`);
-  }
-
-  #turnsOf(node: string): ReadTurns {
-    const turns = this.#turns.get(node) ?? new ReadTurns(this.#options.readsAtOnce ?? connectionsEach.reads);
-    this.#turns.set(node, turns);
-    return turns;
   }
 
   leavingFor(id: VolumeId): string | undefined {

@@ -29,8 +29,8 @@ import {
 } from '../job.ts';
 import { BytesPerSecond } from '../pace.ts';
 import type { Peers } from '../peers.ts';
-import { ReadTurns } from '../read-turns.ts';
 import { MoveEnded, MoveForgotten, movesOf, NotConnected, patiently } from '../source.ts';
+import { copiesAtATime, TurnsPerPlace } from '../turns/read-turns.ts';
 import { DeletedSnapshots } from './deleted-snapshots.ts';
 import { finishSnapshot } from './finish.ts';
 import { type CancelledLeaving, type Held, inOrder, type OtherNode, PoolHeld } from './held.ts';
@@ -99,8 +99,6 @@ interface Run {
 const retryMs = 10_000;
 /** The pause before the note of the end is written again. */
 const noteRetryMs = 1_000;
-/** The number of volumes whose snapshots are copied to a pool at a time. */
-const copiesAtATime = 4;
 /** The time for which a removal waits for the end of a move. */
 const removedMs = 10_000;
 /** The time for which a call waits until the moves are known that an earlier driver has left. */
@@ -122,7 +120,7 @@ export class SnapshotMover {
   /** Jobs that an earlier driver has left, which go on once the pools are open. */
   readonly #left = new Map<VolumeId, SnapshotsJob>();
   /** By the pools that they go to. */
-  readonly #turns = new Map<string, ReadTurns>();
+  readonly #turns = new TurnsPerPlace(copiesAtATime);
   #learning: Promise<void> | undefined;
   #isKnown = false;
   #isStopping = false;
@@ -760,8 +758,7 @@ export class SnapshotMover {
   async #turn(run: Run, held: Held): Promise<Disposable | undefined> {
     if (held.node !== undefined) return undefined;
     const { to } = run.job;
-    const turns = this.#turns.get(to) ?? new ReadTurns(copiesAtATime);
-    this.#turns.set(to, turns);
+    const turns = this.#turns.at(to);
     // It can be used at neither end.
     const isUrgent = (await held.look())?.why === 'given';
     const { trouble } = run;

@@ -12,7 +12,9 @@ const finish = { file: 'src/move/finish.ts' } as const;
 
 const late = { killer: 'test/move/nodes-late.test.ts', only: 'after that has gone on' } as const;
 
-const queue = { file: 'src/move/nodes/node-source.ts', killer: 'test/move/nodes-queue.test.ts' } as const;
+const queue = { file: 'src/move/turns/queued-source.ts', killer: 'test/move/nodes-queue.test.ts' } as const;
+
+const poolQueue = { file: 'src/move/rests.ts', killer: 'test/move/pool-queue.test.ts' } as const;
 
 const ends = { killer: 'test/move/forgotten-ends.test.ts' } as const;
 
@@ -22,7 +24,7 @@ const manyEnds = { file: 'src/move/job.ts', killer: 'src/move/job.test.ts' } as 
 export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a fenced volume does not wait for those that are in use after a restart',
-    file: 'src/move/nodes/node-source.ts',
+    file: 'src/move/turns/queued-source.ts',
     text: '    if (this.#isMine) {',
     replacement: '    if (this.#isMine && this.node === undefined) {',
     killer: 'test/move/nodes-queue.test.ts',
@@ -30,7 +32,7 @@ export const moveRestMutants: readonly Mutant[] = [
   },
   {
     name: 'a volume in use waits for no turn before it is fenced',
-    file: 'src/move/nodes/node-source.ts',
+    file: 'src/move/turns/queued-source.ts',
     text: 'if (!this.#isMine && !this.#isIdle && this.#parts',
     replacement: 'if (!this.#isMine && this.node === undefined && this.#parts',
     killer: 'test/move/nodes-queue.test.ts',
@@ -38,10 +40,10 @@ export const moveRestMutants: readonly Mutant[] = [
   },
   {
     name: 'volumes in use do not take all turns',
-    file: 'src/move/read-turns.ts',
+    file: 'src/move/turns/read-turns.ts',
     text: 'isUrgent ? this.#max : this.#maxInUse',
     replacement: 'this.#max',
-    killer: 'src/move/read-turns.test.ts',
+    killer: 'src/move/turns/read-turns.test.ts',
   },
   {
     name: 'a move that was finished without its first pool is not forgotten after a hundred others',
@@ -424,6 +426,20 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement: 'job.whole === undefined && !hasWaiting(job)',
   },
   {
+    name: 'few moves between two pools copy at a time',
+    ...poolQueue,
+    text: 'new TurnsPerPlace(copiesAtATime)',
+    replacement: 'new TurnsPerPlace(1_000)',
+    only: 'leaves no fence',
+  },
+  {
+    name: 'a move waits for no moves between other pools',
+    ...poolQueue,
+    text: "[job.from, job.to].join(' ')",
+    replacement: "''",
+    only: 'leaves no fence',
+  },
+  {
     name: 'a move leaves no fence at its first node before it may read',
     ...queue,
     text: '    await this.#takeTurn(true);\n',
@@ -447,7 +463,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a volume whose pod has ended comes before those that are copied in use',
     ...queue,
-    file: 'src/move/read-turns.ts',
+    file: 'src/move/turns/read-turns.ts',
     text: 'isUrgent && first >= 0 ? first : ',
     replacement: '',
     only: 'comes before those',
@@ -456,8 +472,8 @@ export const moveRestMutants: readonly Mutant[] = [
     name: 'a node has no more connections to another one than that lets in',
     ...queue,
     file: 'src/move/nodes/nodes.ts',
-    text: 'this.#options.readsAtOnce ?? connectionsEach.reads',
-    replacement: 'this.#options.readsAtOnce ?? 1_000',
+    text: 'options.readsAtOnce ?? connectionsEach.reads',
+    replacement: 'options.readsAtOnce ?? 1_000',
     only: 'one of forty',
   },
   {

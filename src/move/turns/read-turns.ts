@@ -4,8 +4,27 @@ interface Waiting {
   readonly begin: () => void;
 }
 
+/** The copies at a time between two pools of a node, or of snapshots to one of them: each takes memory, and time of their disks. */
+export const copiesAtATime = 4;
+
+/** Turns for each node or pool: one that hangs keeps no moves of others back. */
+export class TurnsPerPlace {
+  readonly #max: number;
+  readonly #turns = new Map<string, ReadTurns>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  at(place: string): ReadTurns {
+    const turns = this.#turns.get(place) ?? new ReadTurns(this.#max);
+    this.#turns.set(place, turns);
+    return turns;
+  }
+}
+
 /**
- * The moves at a time that read a node, or copy snapshots to a pool. A move takes its turn before it leaves anything there: one that was
+ * The moves at a time that read a node, or copy to a pool. A move takes its turn before it leaves anything there: one that was
  * fenced and could not be read would keep its pod waiting for all before it.
  */
 export class ReadTurns {
