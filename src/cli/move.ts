@@ -122,7 +122,12 @@ export function printCancelled(output: Output, move: Moving, json: boolean): voi
   } else output.line(cancelledLine(move));
 }
 
-function cancelledLine({ from, fromNode, id, to, toNode }: Moving): string {
+function cancelledLine({ from, fromNode, id, state, to, toNode }: Moving): string {
+  // The order came behind its end: what it has left may be lost.
+  if (state === 'done') {
+    const place = toNode === undefined ? `in pool ${to}` : `on node ${toNode}`;
+    return `${id} is ${place}: it has arrived there, and its move has ended.`;
+  }
   if (from === '') {
     return `The copy of ${id} that had come to pool ${to} is removed. If another node has handed it over: kubectl holdfast move cancel ${id}, with that node as --node, makes it usable there again.`;
   }

@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import { showMove } from '../../src/admin/moving.ts';
+import type { Moving } from '../../src/admin/protocol.ts';
+import { printCancelled } from '../../src/cli/move.ts';
+import type { Output } from '../../src/cli/output/output.ts';
 import type { MoveJob } from '../../src/move/job.ts';
 import { LeftVolumes } from '../../src/move/left-volumes.ts';
+import { sightWithout } from '../../src/move/mover.ts';
 import { moveMarkName } from '../../src/pool/records/move-marks.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
@@ -49,6 +54,14 @@ async function arrived(scratch: Scratch): Promise<string> {
   await eventually(() => assert.equal(node.sight().trouble, 'pool one does not answer.'));
   return before;
 }
+
+/** The text that a person sees of a move that was to be given up. */
+const cancelText = (job: MoveJob, shown: Partial<Moving> = {}) => {
+  const lines: string[] = [];
+  const output: Output = { line: (text) => lines.push(text), problem: assert.fail, colours: false, width: undefined };
+  printCancelled(output, { ...showMove(sightWithout(job)), ...shown }, false);
+  return lines.join('\n');
+};
 
 const draftsIn = (scratch: Scratch) => readdirSync(scratch.join('data/pools/two/tmp'));
 const deleted = async (node: Node) => {
@@ -119,7 +132,12 @@ describe('a move whose first pool is away', () => {
     {
       await using node = await Node.open(scratch, [sized('two')]);
       await eventually(() => assert.match(node.sight().trouble ?? '', /is not in the configuration/));
-      assert.equal((await node.mover.cancel(id)).state, 'done');
+      const job = await node.mover.cancel(id);
+      assert.equal(job.state, 'done');
+      const end = `${id} is in pool two: it has arrived there, and its move has ended.`;
+      assert.equal(cancelText(job), end);
+      // The same between nodes.
+      assert.equal(cancelText(job, { fromNode: 'a' }), end);
       assert.equal(await digest(node), before);
     }
     await using node = await Node.open(scratch);

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type { ChangeName } from '../messages.ts';
 import { ask } from './client.ts';
 import { bytesText, claimOr, nameText, numberOf, spanText } from './format.ts';
+import { cancelOutcome } from './outcome.ts';
 import { Command, Modal } from './parts.tsx';
 import type { Store } from './store.ts';
 import type { Move, Node, Trashed } from './types.ts';
@@ -17,9 +18,13 @@ interface Words {
   readonly sentence: string;
   readonly command: string;
   readonly button: string;
-  readonly path: string;
-  readonly query: Readonly<Record<string, string>>;
-  readonly done: string;
+  /** @returns the outcome */
+  readonly run: () => Promise<string>;
+}
+
+/** Makes the change. @returns the answer of the command */
+function change<T>(path: string, query: Readonly<Record<string, string>>): Promise<T> {
+  return ask<T>(path, query, { method: 'POST' });
 }
 
 function wordsOf(action: Action, scope: 'fleet' | 'node', nowMs: number): Words {
@@ -30,8 +35,10 @@ function wordsOf(action: Action, scope: 'fleet' | 'node', nowMs: number): Words 
       sentence: `Do this only if the node never comes back. Nothing waits for it any more: its volumes that were released are removed from Kubernetes, and its ${volumes} volumes are lost to their claims. The data on its disks is not touched. It takes 15 seconds, and is refused while the node has a link or its Node object is there.`,
       command: `kubectl holdfast forget-node ${node}`,
       button: 'Forget the node',
-      ...{ path: 'nodes/forget', query: { node } },
-      done: `Node ${nameText(node)} is forgotten. Delete the claims that were bound to its volumes.`,
+      run: async () => {
+        await change('nodes/forget', { node });
+        return `Node ${nameText(node)} is forgotten. Delete the claims that were bound to its volumes.`;
+      },
     };
   }
   const where = (node: string) => (scope === 'fleet' ? ` --node ${node}` : '');
@@ -46,47 +53,52 @@ function wordsOf(action: Action, scope: 'fleet' | 'node', nowMs: number): Words 
     return {
       title: `Cancel the move of ${action.title}?`,
       sentence: `The volume stays in ${place}, with all that was written to it, and what was copied to ${copied} is removed. If the move has just ended, this is refused, and nothing changes.`,
-      ...{ command: `${program} move cancel ${id}${where(node)}`, query: { node, volume: id } },
+      command: `${program} move cancel ${id}${where(node)}`,
       button: 'Cancel the move',
-      path: 'moves/cancel',
-      done: `${action.title} stays in pool ${nameText(from)}.`,
+      run: async () => cancelOutcome(action.title, await change('moves/cancel', { node, volume: id })),
     };
   }
-  const { change, volume } = action;
+  const { volume } = action;
   const { id, node, pool, purgeAt, usedBytes } = volume;
   const name = claimOr(volume);
-  const shared = { command: `${program} trash ${change} ${id}${where(node)}`, query: { node, volume: id } };
-  if (change === 'restore') {
+  const command = `${program} trash ${action.change} ${id}${where(node)}`;
+  if (action.change === 'restore') {
     return {
-      ...shared,
+      command,
       title: `Bring ${name} back?`,
       sentence: `The volume is again in pool ${nameText(pool)} of node ${nameText(node)}, with its id, name and data as they were. Its PersistentVolume and its claim are not made: holdfast export prints them.`,
       button: 'Bring back',
-      path: 'trash/restore',
-      done: `${name} is back in pool ${nameText(pool)}.`,
+      run: async () => {
+        await change('trash/restore', { node, volume: id });
+        return `${name} is back in pool ${nameText(pool)}.`;
+      },
     };
   }
   return {
-    ...shared,
+    command,
     title: `Purge ${name} now?`,
     sentence: `The data is removed for ever, and nobody can bring it back. This frees ${bytesText(numberOf(usedBytes))} in pool ${nameText(pool)} of node ${nameText(node)}. Left alone, it would go in ${spanText(Date.parse(purgeAt) - nowMs)}.`,
     button: 'Purge for ever',
-    path: 'trash/purge',
-    done: `${name} is gone for ever.`,
+    run: async () => {
+      await change('trash/purge', { node, volume: id });
+      return `${name} is gone for ever.`;
+    },
   };
 }
 
+type Progress = 'asking' | 'working' | { readonly done: string } | { readonly failed: string };
+
 /** Says what will happen and which command does the same, then does it. */
 export function ActionDialog({ action, onClose, store }: { action: Action; onClose: () => void; store: Store }) {
-  const [progress, setProgress] = useState<'asking' | 'working' | 'done' | { readonly failed: string }>('asking');
+  const [progress, setProgress] = useState<Progress>('asking');
   // As it was when it was opened: the list below goes on.
   const [words] = useState(() => wordsOf(action, store.hello?.scope ?? 'fleet', store.now()));
-  const isFailed = typeof progress === 'object';
+  const isFailed = typeof progress === 'object' && 'failed' in progress;
+  const isDone = typeof progress === 'object' && 'done' in progress;
   const run = async () => {
     setProgress('working');
     try {
-      await ask(words.path, words.query, { method: 'POST' });
-      setProgress('done');
+      setProgress({ done: await words.run() });
     } catch (error) {
       setProgress({ failed: error instanceof Error ? error.message : 'It has failed.' });
     }
@@ -97,19 +109,13 @@ export function ActionDialog({ action, onClose, store }: { action: Action; onClo
       <p class="label">The command that does the same:</p>
       <Command>{words.command}</Command>
       <p role="status" class={isFailed ? 'outcome bad' : 'outcome'}>
-        {progress === 'working'
-          ? 'Working …'
-          : progress === 'done'
-            ? words.done
-            : isFailed
-              ? nameText(progress.failed)
-              : ''}
+        {progress === 'working' ? 'Working …' : isDone ? progress.done : isFailed ? nameText(progress.failed) : ''}
       </p>
       <form method="dialog" class="buttons">
         <button type="submit">
-          {progress === 'done' || isFailed ? 'Close' : action.change === 'cancel' ? 'Let it go on' : 'Cancel'}
+          {isDone || isFailed ? 'Close' : action.change === 'cancel' ? 'Let it go on' : 'Cancel'}
         </button>
-        {progress === 'done' ? null : (
+        {isDone ? null : (
           <button
             type="button"
             class={action.change === 'restore' ? 'primary' : 'danger'}

@@ -1,0 +1,12 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cancelOutcome } from './outcome.ts';
+
+test('a move that has arrived before its cancel is not called one whose volume stays', () => {
+  const move = { id: 'vol-1', from: 'one', to: 'two', startedAt: '2026-11-26T00:00:00Z' } as const;
+  assert.equal(cancelOutcome('shop/data', { ...move, state: 'cancelled' }), 'shop/data stays in pool one.');
+  const end = 'it has arrived there, and its move has ended.';
+  assert.equal(cancelOutcome('shop/data', { ...move, state: 'done' }), `shop/data is in pool two: ${end}`);
+  const leaving = { ...move, to: '', toNode: 'b', state: 'done' } as const;
+  assert.equal(cancelOutcome('shop/data', leaving), `shop/data is on node b: ${end}`);
+});
