@@ -6,6 +6,7 @@ import { copiesIn, requireOpen } from './copies.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob, WholeCopy } from './job.ts';
 import { readUnderBy } from './moving.ts';
+import { requireSecondWord } from './second-word.ts';
 import { movesOf } from './source.ts';
 
 export interface FinishOrder {
@@ -47,7 +48,7 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
     );
   }
   const { generation, record } = whole;
-  if (!isEvenSo) requireLatest(job, whole, await moves.noted(id));
+  requireSecondWord(isEvenSo, whyNotLatest(job, whole, await moves.noted(id)));
   const arrival = await moves.recordFor(record);
   await using incoming = await moves.receive(arrival, moveId, true);
   // Not before that, which waits for a disk.
@@ -56,24 +57,26 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
 }
 
 /**
- * Before a copy becomes the volume by one word: nothing later than that was written, as far as its node knows.
+ * The reasons why a copy may not be the latest one, as far as its node knows.
  * @param noted by the node of the copy
- * @throws FailedPrecondition
  */
-export function requireLatest(
+export function whyNotLatest(
   { from, id, node, to }: Pick<MoveJob, 'from' | 'node' | 'to'> & { readonly id: string },
   { at, fenceEndedAt, generation }: Pick<WholeCopy, 'at' | 'fenceEndedAt' | 'generation'>,
   noted: Noted,
-): void {
+): string[] {
+  const against: string[] = [];
   if (fenceEndedAt !== undefined) {
     const where = node === undefined ? `in pool ${from}` : `on node ${node}`;
     const then = at === undefined ? 'at a time that is not known' : `at ${at}`;
-    throw new FailedPrecondition(
-      `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later. To make it the volume although that is lost: --even-so.`,
+    against.push(
+      `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later.`,
     );
   }
-  if (!wasCommitted(generation + 1, noted, node)) return;
-  throw new FailedPrecondition(
-    `volume ${id} has come to node ${noted.node} before, as that has noted on another disk: the copy in pool ${to} is as it was at the switch, and has nothing that was written later. Put the later disk back. To make this copy the volume although that is lost: --even-so.`,
-  );
+  if (wasCommitted(generation + 1, noted, node)) {
+    against.push(
+      `volume ${id} has come to node ${noted.node} before, as that has noted on another disk: the copy in pool ${to} is as it was at the switch, and has nothing that was written later. Put the later disk back.`,
+    );
+  }
+  return against;
 }

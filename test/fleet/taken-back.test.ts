@@ -687,7 +687,11 @@ describe('a note that a volume may have been taken back', () => {
       changeFleet(
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
-          moves: { list: () => [], copyAt: async () => copy } as unknown as FleetMoves,
+          moves: {
+            list: () => [],
+            copyAt: async () => copy,
+            noteAt: async () => ({ generation: 0 }),
+          } as unknown as FleetMoves,
           sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
         },
         { ...usual, change: 'finish', node: 'a', volume: volumeId, lostNode: 'c' },

@@ -212,7 +212,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
     assert.ok(at >= beganAt && at <= fenceEndedAt, `${at} ${fenceEndedAt}`);
     await assert.rejects(b.mover.finish(id, lost), {
       name: 'FailedPrecondition',
-      message: `volume ${id} could be used again on node a at ${fenceEndedAt}: the copy in pool data is as it was at ${at}, and has nothing that was written later. To make it the volume although that is lost: --even-so.`,
+      message: `volume ${id} could be used again on node a at ${fenceEndedAt}: the copy in pool data is as it was at ${at}, and has nothing that was written later. To make it the volume although that is so: --even-so.`,
     });
     const shown = async () => moveRow(await listedOf(b)).join(' ');
     assert.match(

@@ -9,7 +9,7 @@ import { readTakenBack, type TakenBack } from '../../fleet/kubernetes/taken-back
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
-import { requireLatest } from '../../move/finish.ts';
+import { whyNotLatest } from '../../move/finish.ts';
 import type { CopySight, TrashedCopy } from '../../move/peers.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
@@ -23,7 +23,15 @@ import { printPurged, printRestored } from '../trash.ts';
 import { forget } from './forget-node.ts';
 import { moveVolume } from './move.ts';
 import { itemShapes } from './shapes.ts';
-import { leftAt, type MeantCopy, meantCopy, requireAlone, takeBack, takeFromLost } from './taking-back.ts';
+import {
+  leftAt,
+  type MeantCopy,
+  meantCopy,
+  requireAlone,
+  type SecondWord,
+  takeBack,
+  takeFromLost,
+} from './taking-back.ts';
 
 const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
 const answerType = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
@@ -74,7 +82,7 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     // A node that is lost hears of nothing.
     if (given !== undefined) return given;
     const copy = await meantCopy(fleet.moves, node, id);
-    return takeFromLost(fleet, { volumeId: id, node, lostNode, evenSo: false, ...copy }, order);
+    return takeFromLost(fleet, { volumeId: id, node, lostNode, word: undefined, ...copy }, order);
   }
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
@@ -89,7 +97,7 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     const ended = await giveUpComing(fleet, { id, node, lostNode: source, evenSo });
     if (ended !== undefined) return ended;
   }
-  await requireAlone(fleet, { volumeId: id, node: source, otherNode, generation, evenSo: false });
+  await requireAlone(fleet, { volumeId: id, node: source, otherNode, generation, word: undefined });
   if (otherNode === undefined) return order();
   const copy = { volumeId: id, node: source, lostNode: otherNode, generation, createdAt };
   const cancel = async ({ earlier, words }: TakenBack) => {
@@ -145,6 +153,10 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, evenSo, lostPool, rpc: 'FinishMove' }, moving);
   const there = await movesAt(fleet, { id, node }, signal);
   const coming = comingIn(there).find(isOfVolume);
+  const wordFor = (move: Moving | undefined): SecondWord => ({
+    isEvenSo: evenSo,
+    against: () => whyNotLatestAt(fleet, { id, node }, move),
+  });
   if (lostNode !== undefined) {
     // The volume came before, and may have gone on: no copy of it becomes the volume by an order that means a snapshot.
     const isForSnapshots =
@@ -154,7 +166,7 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     const isUnsure = note?.node === node && note.generation === undefined;
     if (!isForSnapshots || isUnsure) {
       const copy = await comingCopy(fleet, { id, node }, there);
-      return takeFromLost(fleet, { volumeId: id, node, lostNode, evenSo, ...copy }, order);
+      return takeFromLost(fleet, { volumeId: id, node, lostNode, word: wordFor(coming), ...copy }, order);
     }
     requireLost(fleet.state, lostNode);
     return order({ lostNode });
@@ -162,10 +174,11 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   if (coming !== undefined && lostPool !== undefined) {
     return finishWithoutPool(fleet, { coming, evenSo, id, lostPool, node });
   }
-  const isForSnapshots = lostPool !== undefined && !movesTo(there).some(isOfVolume);
+  const within = movesTo(there).find(isOfVolume);
+  const isForSnapshots = lostPool !== undefined && within === undefined;
   if (isForSnapshots && hasWaiting(there, { pool: lostPool })) return order();
   const { leftGeneration: generation } = await comingCopy(fleet, { id, node }, there);
-  await requireAlone(fleet, { volumeId: id, node, generation, evenSo });
+  await requireAlone(fleet, { volumeId: id, node, generation, word: wordFor(within) });
   return order();
 }
 
@@ -195,7 +208,7 @@ async function finishWithoutPool(
   { coming, evenSo, id, lostPool, node }: ComingWithoutPool,
 ): Promise<Moving> {
   const { moves } = fleet;
-  const { asOf, copyOf, from, fromNode: source = '', to, usableSince } = coming;
+  const { copyOf, from, fromNode: source = '' } = coming;
   if (from !== lostPool) {
     throw new FailedPrecondition(
       `volume ${id} is moving to node ${node} from pool ${from} of node ${source}, and not from pool ${lostPool}.`,
@@ -207,13 +220,12 @@ async function finishWithoutPool(
     );
   }
   const { createdAt, generation } = copyOf;
-  await requireAlone(fleet, { volumeId: id, node, otherNode: source, generation, evenSo });
-  if (!evenSo) {
-    // Asked before the first node gives anything up: its disk may be there after all.
-    const whole = { at: asOf, fenceEndedAt: usableSince, generation };
-    requireLatest({ id, from, node: source, to }, whole, { ...(await moves.noteAt(node, id)), node });
-    await requireNoLaterNoted(fleet, { id, node, generation, source });
-  }
+  // Asked before the first node gives anything up: its disk may be there after all.
+  const against = async () => [
+    ...(await whyNotLatestAt(fleet, { id, node }, coming)),
+    ...(await whyPassedOver(fleet, { id, node, generation, source })),
+  ];
+  await requireAlone(fleet, { volumeId: id, node, otherNode: source, generation, word: { isEvenSo: evenSo, against } });
   const copy = { volumeId: id, node, lostNode: source, leftGeneration: generation, createdAt };
   const finished = await takeBack(fleet, copy, async ({ earlier, words }) => {
     const disclaimed = await moves.disclaim(source, { volumeId: id, generation, source: node, lostPool });
@@ -230,17 +242,31 @@ interface ComingWithoutPool extends Found {
   readonly evenSo: boolean;
 }
 
-/** @throws FailedPrecondition if the source of a copy has noted a later one since, which is lost with its disk */
-async function requireNoLaterNoted(
+/** The reasons why a copy on its way to a node may not be the latest one, as that node knows. An older driver says them itself. */
+async function whyNotLatestAt(
+  { moves }: ChangedFleet,
+  { id, node }: Found,
+  move: Moving | undefined,
+): Promise<string[]> {
+  if (move?.copyOf === undefined) return [];
+  const { asOf: at, copyOf, from, fromNode, to, usableSince: fenceEndedAt } = move;
+  // Within a node the hand-over itself is noted.
+  const noted = fromNode === undefined ? { generation: 0 } : await moves.noteAt(node, id);
+  const whole = { at, fenceEndedAt, generation: copyOf.generation };
+  return whyNotLatest({ id, from, node: fromNode, to }, whole, { ...noted, node });
+}
+
+/** The reason against a copy whose source has noted a later one since, which is lost with its disk. */
+async function whyPassedOver(
   { moves }: ChangedFleet,
   { generation, id, node, source }: Found & { readonly generation: number; readonly source: string },
-): Promise<void> {
+): Promise<string[]> {
   const noted = { ...(await moves.noteAt(source, id)), node: source };
-  if (!isPassedOver(generation, noted, node)) return;
+  if (!isPassedOver(generation, noted, node)) return [];
   const then = noted.at === undefined ? 'has had a later copy since' : `has handed it over to node ${noted.at} since`;
-  throw new FailedPrecondition(
-    `volume ${id} has come to node ${node} from node ${source}, which ${then}, as it has noted on another disk. If that later copy is lost: --even-so.`,
-  );
+  return [
+    `volume ${id} has come to node ${node} from node ${source}, which ${then}, as it has noted on another disk: that later copy may be on a disk which is away.`,
+  ];
 }
 
 /** The first node hears that its move has ended. It has nothing of the volume that could hear of it later. */
@@ -258,9 +284,10 @@ async function restoreTrashed(
   { id, node }: Found,
 ): Promise<Restored> {
   const order = (lost?: LostNode) => send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
+  const word = { isEvenSo: evenSo };
   if (lostNode !== undefined) {
     const copy = await meantCopy(fleet.moves, node, id);
-    return takeFromLost(fleet, { volumeId: id, node, lostNode, evenSo, ...copy }, order);
+    return takeFromLost(fleet, { volumeId: id, node, lostNode, word, ...copy }, order);
   }
   // Without a word its node restores a volume only if it was deleted there.
   if (lostPool === undefined && !(await wasTakenElsewhere(fleet, { id, node }))) {
@@ -269,9 +296,9 @@ async function restoreTrashed(
   }
   const left = await leftAt(fleet.moves, node, id);
   if (lostPool !== undefined && left?.elsewhere !== undefined) {
-    return restoreWithoutPool(fleet, { ...left, elsewhere: left.elsewhere, evenSo, id, lostPool, node });
+    return restoreWithoutPool(fleet, { ...left, elsewhere: left.elsewhere, word, id, lostPool, node });
   }
-  const wrong = await requireAlone(fleet, { volumeId: id, node, generation: left?.generation, evenSo });
+  const wrong = await requireAlone(fleet, { volumeId: id, node, generation: left?.generation, word });
   if (wrong === undefined) return order();
   // A disk of that node may come back, and its notes may be lost.
   const copy = { volumeId: id, node, lostNode: wrong, leftGeneration: left?.generation, createdAt: left?.createdAt };
@@ -286,9 +313,9 @@ async function restoreTrashed(
  */
 async function restoreWithoutPool(
   fleet: ChangedFleet,
-  { createdAt, elsewhere, evenSo, generation, id, lostPool, node }: GoneElsewhere,
+  { createdAt, elsewhere, generation, id, lostPool, node, word }: GoneElsewhere,
 ): Promise<Restored> {
-  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, generation, evenSo });
+  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, generation, word });
   const copy = { volumeId: id, node, lostNode: elsewhere, leftGeneration: generation, createdAt };
   return takeBack(fleet, copy, async ({ earlier, words }) => {
     const disclaimed = await fleet.moves.disclaim(elsewhere, { volumeId: id, generation, source: node, lostPool });
@@ -300,7 +327,7 @@ async function restoreWithoutPool(
 interface GoneElsewhere extends Found, TrashedCopy {
   readonly elsewhere: string;
   readonly lostPool: string;
-  readonly evenSo: boolean;
+  readonly word: SecondWord;
 }
 
 /** The copy that the end of a move makes the volume again. */

@@ -1,4 +1,4 @@
-import { requireNoOther, type WishedCopy } from '../../fleet/controller/other-copies.ts';
+import { requireNoOther, type WishedCopy, whyMayBeOn } from '../../fleet/controller/other-copies.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
 import {
   dropTakenBack,
@@ -10,6 +10,7 @@ import {
 } from '../../fleet/kubernetes/taken-back.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
 import type { TrashedCopy } from '../../move/peers.ts';
+import { requireSecondWord } from '../../move/second-word.ts';
 import { FailedPrecondition, HoldfastError } from '../../volume/errors.ts';
 import { fewAtOnce } from '../../volume/flow/few-at-once.ts';
 import { isBehind, type LostNode } from '../../volume/move/rule.ts';
@@ -18,8 +19,15 @@ import { isBehind, type LostNode } from '../../volume/move/rule.ts';
 export interface BecomingCopy extends WishedCopy {
   /** undefined: a driver that is older does not say it, and any other copy may be a later one. */
   readonly generation: number | undefined;
-  /** The operator's second word: a PersistentVolume is wrong that names a node which has nothing of the volume. */
-  readonly evenSo: boolean;
+  /** undefined: the order takes no second word, and whatever is against the copy stands. */
+  readonly word: SecondWord | undefined;
+}
+
+/** The operator's second word: the copy becomes the volume although something is against it, which was shown. */
+export interface SecondWord {
+  readonly isEvenSo: boolean;
+  /** Finds the reasons against the copy besides a PersistentVolume that names a node which has nothing of the volume. */
+  readonly against?: () => Promise<readonly string[]>;
 }
 
 /**
@@ -29,17 +37,22 @@ export interface BecomingCopy extends WishedCopy {
  */
 export async function requireAlone(fleet: ChangedFleet, copy: BecomingCopy): Promise<string | undefined> {
   const { api, driverName, moves, state } = fleet;
-  const { evenSo, volumeId } = copy;
+  const { volumeId, word } = copy;
   const recordedOn: string[] = [];
   for await (const { handle, node } of persistentVolumes(api, driverName)) {
     if (handle === volumeId && node !== undefined) recordedOn.push(node);
   }
   const others = recordedOn.filter((node) => node !== copy.node && node !== copy.otherNode);
   const before = others.length === 0 ? [] : await thoseBefore(fleet, copy, others);
-  const without = evenSo ? await thoseWithout(fleet, volumeId, others) : [];
+  const without = word === undefined ? [] : await thoseWithout(fleet, volumeId, others);
   requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before, without });
   await requireNoLaterTrashed(fleet, copy);
-  return without.find((node) => !before.includes(node));
+  const wrong = without.find((node) => !before.includes(node));
+  if (word?.isEvenSo === false) {
+    const recorded = wrong === undefined ? [] : [whyMayBeOn(state, copy, wrong)];
+    requireSecondWord(false, [...recorded, ...((await word.against?.()) ?? [])]);
+  }
+  return wrong;
 }
 
 /**
@@ -136,11 +149,11 @@ async function thoseWithout(
  */
 export async function takeFromLost<T>(
   fleet: ChangedFleet,
-  { evenSo, ...copy }: Ends & MeantCopy & Pick<BecomingCopy, 'evenSo'>,
+  { word, ...copy }: Ends & MeantCopy & Pick<BecomingCopy, 'word'>,
   order: (lost: LostNode) => Promise<T>,
 ): Promise<T> {
   const { leftGeneration: generation, lostNode, node, volumeId } = copy;
-  await requireAlone(fleet, { volumeId, node, otherNode: lostNode, isOtherLost: true, generation, evenSo });
+  await requireAlone(fleet, { volumeId, node, otherNode: lostNode, isOtherLost: true, generation, word });
   // The copy that was taken back last may be the one on the lost node.
   return takeBack(fleet, copy, ({ earlier, words }) => order({ lostNode, laterThan: earlier?.generation, words }));
 }

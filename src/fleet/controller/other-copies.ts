@@ -21,7 +21,7 @@ export interface VolumeFacts {
   readonly recordedOn: readonly string[];
   /** The nodes among them that have handed the wished copy over, as they have noted: the PersistentVolume is behind. */
   readonly before?: readonly string[];
-  /** The nodes among them that have nothing of the volume, nor a note of it, while an operator says that their PersistentVolume is wrong. */
+  /** The nodes among them that have nothing of the volume, nor a note of it: an operator can say that their PersistentVolume is wrong. */
   readonly without?: readonly string[];
 }
 
@@ -53,12 +53,8 @@ export function requireNoOther(
   // One that has nothing of the volume may have lost the disk with it.
   const recorded = recordedOn.find((name) => ![...ends, ...before, ...without].includes(name));
   if (recorded !== undefined) {
-    const why =
-      state.node(recorded) === undefined
-        ? 'is not there'
-        : `does not say that it has handed over the copy on node ${node}`;
     throw new FailedPrecondition(
-      `volume ${volumeId} may be on node ${recorded}, which its PersistentVolume names, and which ${why}. If a node has the volume, and the PersistentVolume is wrong: kubectl holdfast move --resume CLAIM makes it say where the volume is. If no node has it, nor any disk of node ${recorded}: kubectl holdfast trash restore, and move finish, take --even-so.`,
+      `${whyMayBeOn(state, { volumeId, node }, recorded)} Then kubectl holdfast trash restore, and move finish, take --even-so.`,
     );
   }
   const others = moves.filter((told) => !ends.includes(told.node));
@@ -69,6 +65,19 @@ export function requireNoOther(
   if (coming !== undefined) {
     throw new FailedPrecondition(`volume ${volumeId} moves to node ${coming.node}: cancel that first.`);
   }
+}
+
+/** The reason against a copy if a PersistentVolume of its volume names a node that has not handed this copy over. */
+export function whyMayBeOn(
+  state: Pick<FleetState, 'node'>,
+  { node, volumeId }: Pick<WishedCopy, 'node' | 'volumeId'>,
+  recorded: string,
+): string {
+  const why =
+    state.node(recorded) === undefined
+      ? 'is not there'
+      : `does not say that it has handed over the copy on node ${node}`;
+  return `volume ${volumeId} may be on node ${recorded}, which its PersistentVolume names, and which ${why}. If a node has the volume, and the PersistentVolume is wrong: kubectl holdfast move --resume CLAIM makes it say where the volume is. It is wrong, too, if no node has it, nor any disk of node ${recorded}.`;
 }
 
 /** True if all of a copy has come that is not the volume yet, and can become it without its source. */

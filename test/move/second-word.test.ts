@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import { DataLoss } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { id } from './histories/place.ts';
+import { World } from './histories/world.ts';
+import { movesOf } from './two-pools.ts';
+
+/** All of a first state of the volume waits on node b. Its fence on node a ended, and a pod has written there since. */
+async function writtenSince(world: World): Promise<void> {
+  mock.method(movesOf(world.node('a').pools.get('data')), 'give', async () => {
+    throw new DataLoss('a disk fails');
+  });
+  await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
+  await eventually(() => assert.notEqual(world.node('b').sight(id).job.state, 'running'));
+  await world.startPod();
+  world.writePod();
+  await world.stopPod();
+}
+
+async function loseDisk(world: World): Promise<void> {
+  await world.whileDown('a', () => {
+    world.configured.get('a')?.delete('data');
+    world.disks.takeOut('a', 'data');
+  });
+  await world.fleet.told();
+}
+
+const versions = async (world: World) => (await world.usable()).map(({ node, version }) => [node, version]);
+
+describe('a copy that more than one thing is against', () => {
+  for (const lost of [{ lostNode: 'a' }, { lostPool: 'data' }]) {
+    const named = 'lostNode' in lost ? 'node' : 'pool';
+    test(`is the volume by a second word only behind a refusal that has shown each: its first ${named} is lost`, async () => {
+      using scratch = new Scratch('second-word');
+      await using world = await World.start(scratch);
+      await writtenSince(world);
+      world.record('c');
+      if ('lostNode' in lost) {
+        await world.down('a');
+        world.fleet.forget('a');
+        await world.fleet.told();
+      } else await loseDisk(world);
+      const finish = (evenSo: boolean) =>
+        world.fleet.command({ change: 'finish', volume: id, node: 'b', ...lost, evenSo });
+      await assert.rejects(finish(false), {
+        name: 'FailedPrecondition',
+        message: /may be on node c, .* Also: .* could be used again on node a at .* all of that is so: --even-so\.$/,
+      });
+      assert.deepEqual(await versions(world), []);
+      await finish(true);
+      assert.deepEqual(await versions(world), [['b', 1]]);
+    });
+  }
+
+  test('shows also that its first node has had a later one since, and that its own node had it before', async () => {
+    using scratch = new Scratch('second-word');
+    await using world = await World.start(scratch);
+    await writtenSince(world);
+    await loseDisk(world);
+    const note = async (node: 'a' | 'b', generation: number) =>
+      world.whileDown(node, () => {
+        mkdirSync(scratch.join(`data-${node}`, 'moved'), { recursive: true });
+        writeFileSync(scratch.join(`data-${node}`, 'moved', `${id}.json`), JSON.stringify({ format: 1, generation }));
+      });
+    await note('a', 3);
+    await note('b', 1);
+    await world.fleet.told();
+    await assert.rejects(
+      world.fleet.command({ change: 'finish', volume: id, node: 'b', lostPool: 'data', evenSo: false }),
+      { message: /could be used again .* Also: .* has come to node b before, .* Also: .* has had a later copy since/ },
+    );
+  });
+});
