@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../pool/log.ts';
-import { type LaterCopy, VolumeWentOn } from '../pool/moves.ts';
+import { type CopyState, type LaterCopy, VolumeWentOn } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { Aborted, FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
@@ -144,6 +144,8 @@ export class Mover {
   readonly #runs = new Map<VolumeId, Run>();
   /** Moves that have ended, one for each volume. */
   readonly #ended = new Map<VolumeId, MoveJob>();
+  /** Volumes whose fence may have ended without a note of that in their move. */
+  readonly #unsure = new Set<VolumeId>();
   /** Moves that an earlier driver has left, which go on once the pools are open. */
   readonly #left = new Map<VolumeId, MoveJob>();
   readonly #stopping = new AbortController();
@@ -226,6 +228,7 @@ export class Mover {
     for (;;) {
       await pause(this.#options.forgetEveryMs ?? forgetEveryMs, signal);
       if (signal.aborted) return;
+      await this.#openUnsure();
       await this.#forgetEnded();
     }
   }
@@ -738,7 +741,7 @@ export class Mover {
           const { signal } = ending;
           const whole = (copy: WholeCopy) => this.#noteWhole(run, copy);
           const looked = async (sight: SourceSight) => {
-            run.job = await this.#noteFence(run.job, sight);
+            run.job = await this.#noteFence(run.job, sight.state);
           };
           await new Moving({ job, source, pools, objects, pace, progress, signal, whole, looked, keepUpMs }).run();
         } finally {
@@ -776,14 +779,11 @@ export class Mover {
     run.job = job;
   }
 
-  /** Notes that the fence has ended under which all of a copy was read, once its source says so: the volume may have changed since. */
-  async #noteFence(job: MoveJob, { state }: SourceSight): Promise<MoveJob> {
-    const { whole } = job;
-    const isKnown = whole === undefined || whole.fenceEndedAt !== undefined;
-    // An earlier copy of the volume says nothing of it.
-    if (isKnown || isEarlier(state) || state.mark.fence?.fenceId === whole.fenceId) return job;
-    const noted = { ...job, whole: { ...whole, fenceEndedAt: new Date().toISOString() } };
-    await step('move/whole', () => this.#jobs.write(noted));
+  /** Notes that the fence has ended under which all of a copy was read, if that copy of its source says so. */
+  async #noteFence(job: MoveJob, state: CopyState | undefined): Promise<MoveJob> {
+    const noted = withFenceEnd(job, state);
+    if (noted !== job || this.#unsure.has(job.id)) await step('move/whole', () => this.#jobs.write(noted));
+    this.#unsure.delete(job.id);
     return noted;
   }
 
@@ -829,24 +829,63 @@ export class Mover {
   }
 
   /**
-   * Ends the fence. If that cannot be done now, the next start does it, or the end of the move (`cancel`).
-   * @returns the job, which notes that
+   * Ends the fence. What cannot be done now, or noted, is tried again (`#openUnsure`).
+   * @returns the job, which says that the fence has ended, also if that could not be noted
    */
   async #open(job: MoveJob): Promise<MoveJob> {
-    const { from, id, node, whole } = job;
+    const { from, id, node } = job;
+    let known: MoveJob | undefined;
     try {
-      const source = this.#rests.sourceOf(job, AbortSignal.timeout(planMs));
-      await source.open();
-      const sight = whole && (await source.look());
-      return sight === undefined ? job : await this.#noteFence(job, sight);
+      const state = await this.#endFence(job);
+      known = withFenceEnd(job, state);
+      return await this.#noteFence(job, state);
     } catch (error) {
+      // A volume that was handed over stays so.
+      if (!(error instanceof FailedPrecondition)) this.#unsure.add(id);
       // Another node ends its fence alone.
-      if (node === undefined)
-        this.#options.log.error(
-          { volume_id: id, pool: from, err: error },
-          'a volume stays fenced after its move failed',
-        );
-      return job;
+      if (node === undefined) {
+        const what =
+          known === undefined
+            ? 'a volume stays fenced after its move failed'
+            : 'the end of the fence of a volume cannot be noted, and is tried again';
+        this.#options.log.error({ volume_id: id, pool: from, err: error }, what);
+      }
+      return known ?? job;
+    }
+  }
+
+  /** @returns the copy at the source behind that; undefined: not all of one has come, or the source has none */
+  async #endFence(job: MoveJob): Promise<CopyState | undefined> {
+    try {
+      const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(planMs)]);
+      const source = this.#rests.sourceOf(job, signal);
+      // A look behind the end might fail, and the volume can be used then.
+      const sight = job.whole && (await source.look());
+      await source.open();
+      const { state } = sight ?? {};
+      return state?.mark.fence?.moveId === job.moveId ? opened(state) : state;
+    } catch (error) {
+      if (error instanceof MoveEnded) return error.left?.state;
+      throw error;
+    }
+  }
+
+  /** Where a disk or a node did not answer, a fence may stand still, or have ended without a note of that. Never rejects. */
+  async #openUnsure(): Promise<void> {
+    const { log, objects } = this.#options;
+    for (const id of this.#unsure) {
+      await objects
+        .claim([{ object: turnOf(id) }], 'the end of a move', async () => {
+          const job = this.#ended.get(id);
+          // One that runs sees it alone.
+          if (this.#isStopping || this.#runs.has(id)) return;
+          if (job?.state !== 'failed') this.#unsure.delete(id);
+          else this.#ended.set(id, await this.#open(job));
+        })
+        .catch((error) => {
+          // Others have its volume: next time.
+          if (!(error instanceof Aborted)) log.warn({ volume_id: id, err: error }, 'a fence cannot be ended');
+        });
     }
   }
 
@@ -923,6 +962,20 @@ function isBefore({ job: { startedAt } }: MoveSight, job: MoveJob): boolean {
 function endedOf({ job }: SnapshotsSight): MoveJob {
   const { snapshots: _snapshots, reason: _reason, ...rest } = job;
   return rest;
+}
+
+/** Notes in a job that the fence has ended under which all of a copy was read: the volume may have changed since. */
+function withFenceEnd(job: MoveJob, state: CopyState | undefined): MoveJob {
+  const { whole } = job;
+  if (state === undefined || whole === undefined || whole.fenceEndedAt !== undefined) return job;
+  // An earlier copy of the volume says nothing of it.
+  if (isEarlier(state) || state.mark.fence?.fenceId === whole.fenceId) return job;
+  return { ...job, whole: { ...whole, fenceEndedAt: new Date().toISOString() } };
+}
+
+/** A copy behind the end of its fence. */
+function opened({ mark: { generation } }: CopyState): CopyState {
+  return { mark: { generation }, why: undefined };
 }
 
 function waitsForTurn({ title }: QueuedSource): string {

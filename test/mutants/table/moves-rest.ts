@@ -16,6 +16,8 @@ const queue = { file: 'src/move/turns/queued-source.ts', killer: 'test/move/node
 
 const poolQueue = { file: 'src/move/rests.ts', killer: 'test/move/pool-queue.test.ts' } as const;
 
+const fenceEnds = { killer: 'test/move/fence-ends.test.ts' } as const;
+
 const ends = { killer: 'test/move/forgotten-ends.test.ts' } as const;
 
 const manyEnds = { file: 'src/move/job.ts', killer: 'src/move/job.test.ts' } as const;
@@ -379,10 +381,34 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a move that fails notes that the volume may change from then on',
     file: 'src/move/mover.ts',
-    text: '      return sight === undefined ? job : await this.#noteFence(job, sight);\n',
+    text: '      return await this.#noteFence(job, state);\n',
     replacement: '      return job;\n',
     ...emptied,
     only: 'by a second word alone',
+  },
+  {
+    name: 'the end of a fence is known, although it could not be noted at once',
+    file: 'src/move/mover.ts',
+    text: '      return known ?? job;\n',
+    replacement: '      return job;\n',
+    ...fenceEnds,
+    only: 'the node takes no note just then',
+  },
+  {
+    name: 'a fence that could not be ended is ended later',
+    file: 'src/move/mover.ts',
+    text: '      if (!(error instanceof FailedPrecondition)) this.#unsure.add(id);\n',
+    replacement: '',
+    ...fenceEnds,
+    only: 'the pool does not answer just then',
+  },
+  {
+    name: 'the end of a fence is noted, too, where the first node has ended the move',
+    file: 'src/move/mover.ts',
+    text: '      if (error instanceof MoveEnded) return error.left?.state;\n',
+    replacement: '',
+    ...fenceEnds,
+    only: 'once the first node has ended the move',
   },
   {
     name: 'a move notes that its source could be used again',
@@ -395,8 +421,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the end of a move is forgotten while the driver runs',
     file: 'src/move/mover.ts',
-    text: '      if (signal.aborted) return;\n      await this.#forgetEnded();\n',
-    replacement: '      if (signal.aborted) return;\n',
+    text: '      await this.#openUnsure();\n      await this.#forgetEnded();\n',
+    replacement: '      await this.#openUnsure();\n',
     ...ends,
   },
   {
