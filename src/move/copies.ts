@@ -127,7 +127,16 @@ export class Copies {
       to = anyMoves(this.#options.pools),
     }: { source: string; lost?: LostHere | undefined; to?: PoolMoves | undefined },
   ): Promise<number> {
-    if ((await this.#options.isStaged?.(id)) !== true) return to.disclaim(id, given, source, lost);
+    await this.requireNotStaged(id);
+    return to.disclaim(id, given, source, lost);
+  }
+
+  /**
+   * Before another copy may become the volume: a pod of this node may use it from a pool that is not open.
+   * @throws FailedPrecondition
+   */
+  async requireNotStaged(id: VolumeId): Promise<void> {
+    if ((await this.#options.isStaged?.(id)) !== true) return;
     throw new FailedPrecondition(
       `volume ${id} is still staged on this node, from a pool that is not open any more: end its pods here first; if that does not unmount it, restart the node.`,
     );

@@ -61,7 +61,7 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
  * @param noted by the node of the copy
  */
 export function whyNotLatest(
-  { from, id, node, to }: Pick<MoveJob, 'from' | 'node' | 'to'> & { readonly id: string },
+  { arrivedAt, from, id, node, to }: Pick<MoveJob, 'arrivedAt' | 'from' | 'node' | 'to'> & { readonly id: string },
   { at, fenceEndedAt, generation }: Pick<WholeCopy, 'at' | 'fenceEndedAt' | 'generation'>,
   noted: Noted,
 ): string[] {
@@ -73,9 +73,10 @@ export function whyNotLatest(
       `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later.`,
     );
   }
-  if (wasCommitted(generation + 1, noted, node)) {
+  if (arrivedAt !== undefined || wasCommitted(generation + 1, noted, node)) {
+    const where = arrivedAt === undefined ? `to node ${noted.node} before` : `to pool ${to} at ${arrivedAt}`;
     against.push(
-      `volume ${id} has come to node ${noted.node} before, as that has noted on another disk: the copy in pool ${to} is as it was at the switch, and has nothing that was written later. Put the later disk back.`,
+      `volume ${id} has come ${where}, as the node has noted on another disk: the copy in pool ${to} is as it was at the switch, and has nothing that was written later. Put the later disk back.`,
     );
   }
   return against;

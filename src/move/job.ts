@@ -29,6 +29,8 @@ export interface MoveJob {
   readonly endedAt?: string | undefined;
   /** The copy of which all was read under a fence, as long as that is not the volume, or if it became that without its source. */
   readonly whole?: WholeCopy | undefined;
+  /** Within a node, the time at which the volume was seen in the pool that it moves to. RFC 3339, UTC. */
+  readonly arrivedAt?: string | undefined;
   /** The reason why it failed. */
   readonly reason?: string | undefined;
   /** At the node that it leaves: the volume was deleted there. */
@@ -194,6 +196,7 @@ const storedJob = z.strictObject({
       ...{ at: z.iso.datetime().optional(), fenceEndedAt: z.iso.datetime().optional() },
     })
     .optional(),
+  arrivedAt: z.iso.datetime().optional(),
   reason: z.string().optional(),
   isDeleted: z.literal(true).optional(),
   withSnapshots: z.literal(true).optional(),

@@ -557,6 +557,7 @@ export class Mover {
       await objects.claim([{ object: id }], 'the end of a move', async () => {
         // A driver that was killed after the commit has it already.
         if (await hasArrived(pools.get(job.to), id)) return;
+        await this.copies.requireNotStaged(id);
         await finishCopy(pools, job, { lost: 'lostPool' in lost ? undefined : lost, isEvenSo });
       });
       switched.publish({ volumeId: id });
@@ -740,10 +741,12 @@ export class Mover {
         try {
           const { signal } = ending;
           const whole = (copy: WholeCopy) => this.#noteWhole(run, copy);
+          const arrived = () => this.#noteCome(run);
           const looked = async (sight: SourceSight) => {
             run.job = await this.#noteFence(run.job, sight.state);
           };
-          await new Moving({ job, source, pools, objects, pace, progress, signal, whole, looked, keepUpMs }).run();
+          const parts = { source, pools, objects, pace, progress, signal, whole, arrived, looked, keepUpMs };
+          await new Moving({ job: run.job, ...parts }).run();
         } finally {
           source.end();
           run.source = undefined;
@@ -777,6 +780,18 @@ export class Mover {
     const job = { ...run.job, whole };
     await step('move/whole', () => this.#jobs.write(job));
     run.job = job;
+  }
+
+  /** Notes that the volume has come to another pool of this node. A full disk of the node does not keep its earlier copy from the trash. */
+  async #noteCome(run: Run): Promise<void> {
+    if (run.job.arrivedAt !== undefined) return;
+    const job = { ...run.job, arrivedAt: new Date().toISOString() };
+    try {
+      await step('move/arrived', () => this.#jobs.write(job));
+      run.job = job;
+    } catch (error) {
+      this.#options.log.warn({ volume_id: job.id, err: error }, 'the arrival of a volume cannot be noted yet');
+    }
   }
 
   /** Notes that the fence has ended under which all of a copy was read, if that copy of its source says so. */
@@ -917,8 +932,8 @@ export class Mover {
     reason: string | undefined,
     keepsWhole = state === 'failed',
   ): Promise<MoveJob> {
-    const { whole, ...rest } = job;
-    const ended = endedJob(keepsWhole ? { ...rest, whole } : rest, state, reason);
+    const { arrivedAt, whole, ...rest } = job;
+    const ended = endedJob(keepsWhole ? { ...rest, arrivedAt, whole } : rest, state, reason);
     // Noted before the move has ended: a restart in between launches it again.
     if (state === 'done' && job.node !== undefined) await this.#noteArrival(job);
     if (state === 'done' && job.withSnapshots === true) await this.#snapshots.launch(job);

@@ -68,6 +68,8 @@ export interface MovingParts {
   readonly signal: AbortSignal;
   /** Notes the copy before it is handed over: without its source nothing else would tell which volume it is. */
   readonly whole: (copy: WholeCopy) => Promise<void>;
+  /** Within a node: notes that the volume has come, before the source hears of it. Nothing else says so once the target's disk is away. */
+  readonly arrived: () => Promise<void>;
   /** Hears what the source says of the volume: a copy that has come as a whole may be an earlier state of it by now. */
   readonly looked: (sight: SourceSight) => Promise<void>;
   /** The smallest distance between two rounds of a volume that stays in use (`KeepUp`). */
@@ -138,6 +140,7 @@ export class Moving {
       return;
     }
     try {
+      await this.#noteArrival();
       await this.#settle();
       await this.#source.removeSnapshots();
     } catch (error) {
@@ -157,6 +160,7 @@ export class Moving {
     const isFenced = mark.fence?.moveId === moveId;
     if (why !== undefined && !isFenced) throw unusable(id, this.#source.title);
     if (why === 'given' && (await this.#hasGoneOn(mark))) return;
+    if (why === 'given') this.#requireNotCome();
     if (why !== 'given') await this.#to.requireNotPast(id, mark);
     const fenceId = isFenced ? mark.fence?.fenceId : undefined;
     await this.#leaveEarlier(mark);
@@ -191,6 +195,16 @@ export class Moving {
     if (generation === undefined) return false;
     await this.#source.settle({ moveId, generation });
     return true;
+  }
+
+  /** @throws ArrivedAndGone if the disk of the target is as it was before the commit, or another one: what waits there has nothing that was written since */
+  #requireNotCome(): void {
+    const { arrivedAt, id } = this.#parts.job;
+    if (arrivedAt === undefined) return;
+    const { name } = this.#target;
+    throw new ArrivedAndGone(
+      `volume ${id} had come to pool ${name} at ${arrivedAt}, and the disk of that pool has an earlier state now, or is another one. Put the later disk back. If it is lost, holdfast move cancel ${id} --even-so makes the copy in ${this.#source.title} the volume again, as it was when it was handed over.`,
+    );
   }
 
   /** An earlier copy in the target, whose disk was put back, goes to the trash. */
@@ -245,10 +259,10 @@ export class Moving {
     await incoming[Symbol.asyncDispose]();
     if (incoming.isNew) await this.#to.discard(id);
     const { node, title } = this.#source;
-    const order = node === undefined ? 'holdfast move cancel' : 'kubectl holdfast move cancel';
+    const order = node === undefined ? `holdfast move cancel ${id} --even-so` : `kubectl holdfast move cancel ${id}`;
     const second = node === undefined ? '' : '; with --even-so, if this node has noted that the volume had come';
     throw new ArrivedAndGone(
-      `volume ${id} was handed over to pool ${this.#target.name}, which has no copy of it any more: it was deleted there, or the disk was lost. Nothing was copied again. ${order} ${id} makes the copy in ${title} the volume again, as it was when it was handed over${second}.`,
+      `volume ${id} was handed over to pool ${this.#target.name}, which has no copy of it any more: it was deleted there, or the disk was lost. Nothing was copied again. ${order} makes the copy in ${title} the volume again, as it was when it was handed over${second}.`,
     );
   }
 
@@ -431,8 +445,13 @@ export class Moving {
         // The volume may be here also if the note behind the commit has failed.
         switched.publish({ volumeId: this.#parts.job.id });
       }
+      await this.#noteArrival();
       await incoming[Symbol.asyncDispose]();
     });
+  }
+
+  async #noteArrival(): Promise<void> {
+    if (this.#source.node === undefined) await this.#parts.arrived();
   }
 
   /** The target has it: an earlier try has died before the source heard of it. */

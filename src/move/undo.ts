@@ -1,4 +1,5 @@
 import type { CopyState, PoolMoves } from '../pool/moves.ts';
+import type { Pool } from '../pool/pool.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type CopyMark, hasCome, isEarlier, mayHaveCommitted } from '../volume/move/rule.ts';
@@ -9,6 +10,7 @@ import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
 import { isThere, type Rests, readUnderIn, type SourceAnswer } from './rests.ts';
 import { movesOf, PoolAway, removeSnapshots } from './source.ts';
+import { latestTrashed } from './trashed-copy.ts';
 
 /** The order to give a move up. */
 export interface Cancelling {
@@ -63,12 +65,45 @@ export class Undo {
       if (target !== undefined && (await hasArrived(target, id))) throw arrived(job);
       if (!isEvenSo) await this.requireNotLast(job, state);
       if (!isEvenSo && isOld && isGiven) throw earlierCopy(id, job.from);
-      if (source !== undefined && isGiven) await movesOf(source).takeBack(id);
-      else if (source !== undefined && isOurs) await movesOf(source).open(id, moveId);
+      if (!isEvenSo && state?.why === 'given' && isOurs) await this.#requireWaiting(id, job.from, state.mark, job);
+      if (source !== undefined && isGiven) {
+        await this.#requireNoneLater(source, id, state);
+        await movesOf(source).takeBack(id);
+      } else if (source !== undefined && isOurs) await movesOf(source).open(id, moveId);
       // The last thing: where the volume cannot be taken back, the copy stays.
       if (target !== undefined) await movesOf(target).discard(id);
     });
     if (source !== undefined) await removeSnapshots(source, job);
+  }
+
+  /**
+   * Before the copy becomes the volume that a pool has handed over to another one of this node: all of it still waits there.
+   * @param job undefined: the node's own disk was lost
+   * @throws FailedPrecondition if the volume may have come there, and been used
+   */
+  async #requireWaiting(id: VolumeId, from: string, { fence }: CopyMark, job?: MoveJob): Promise<void> {
+    const { pools } = this.#options;
+    if (job?.arrivedAt === undefined) {
+      for (const { moves, name } of pools.all()) {
+        if (moves === undefined || (job !== undefined && name !== job.to)) continue;
+        const readUnder = await readUnderIn(moves, id);
+        if (readUnder !== undefined && readUnder === fence?.fenceId) return;
+      }
+    }
+    throw hasLeft(id, from, job);
+  }
+
+  /**
+   * Before an earlier copy of this node, or one that was handed over, becomes the volume: no pod of this node uses a later one, nor
+   * does a pool have one in its trash.
+   * @throws FailedPrecondition
+   */
+  async #requireNoneLater(pool: Pool, id: VolumeId, state: CopyState): Promise<void> {
+    await this.#options.copies.requireNotStaged(id);
+    const record = await pool.find(id);
+    const trashed = await latestTrashed(this.#options.pools, id);
+    const isLater = trashed?.createdAt === record?.createdAt && (trashed?.generation ?? 0) > state.mark.generation;
+    if (isLater && trashed !== undefined) throw laterTrashed(id, pool.name, trashed.pool.name);
   }
 
   /** True if the source has an earlier copy, and not the one that was read to its end and was about to be handed over. */
@@ -215,6 +250,9 @@ export class Undo {
       } else {
         // A driver that was killed as it handed the volume over knows of that move.
         if (isEarlier(state) && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);
+        const isWithin = (await movesOf(pool).whereElse(id)) === undefined && lost === undefined;
+        if (isWithin && !isEvenSo) await this.#requireWaiting(id, pool.name, state.mark);
+        await this.#requireNoneLater(pool, id, state);
         requireInTime(id, deadline);
         await movesOf(pool).takeBack(id, lost);
       }
@@ -277,6 +315,24 @@ function earlierCopy(id: VolumeId, pool: string, lostNode?: string): FailedPreco
   }
   return new FailedPrecondition(
     `pool ${pool} has an earlier copy of volume ${id}, which has moved from there to a pool that is not in the configuration, or has another disk. Put that pool and its disk back. If it is lost, the earlier copy becomes the volume: holdfast move cancel ${id} --even-so.`,
+  );
+}
+
+/** @param job undefined: it is not known */
+function hasLeft(id: VolumeId, from: string, job: MoveJob | undefined): FailedPrecondition {
+  const to = job === undefined ? 'another pool of this node' : `pool ${job.to}`;
+  const come =
+    job?.arrivedAt === undefined
+      ? `may have come to ${to}, and been used there`
+      : `has come to ${to} at ${job.arrivedAt}, and may have been used there`;
+  return new FailedPrecondition(
+    `volume ${id} ${come}: the copy in pool ${from} is as it was when it was handed over. Put ${job === undefined ? 'that pool' : to} and its disk back. If it is lost, the copy in pool ${from} becomes the volume: holdfast move cancel ${id} --even-so.`,
+  );
+}
+
+function laterTrashed(id: VolumeId, pool: string, later: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${later} has a later copy of volume ${id} in its trash than pool ${pool} has: holdfast trash restore ${id}. To have the earlier one anyway, remove the later one from the trash first: holdfast trash purge ${id}.`,
   );
 }
 

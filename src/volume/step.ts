@@ -117,6 +117,7 @@ export const moveStepNames = [
   'move/draft',
   'move/progress',
   'move/whole',
+  'move/arrived',
   'move/fence',
   'move/open',
   'move/generation',

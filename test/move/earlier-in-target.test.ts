@@ -36,7 +36,7 @@ class PutBack implements Disposable {
 const twoPools = { poolNames: ['data', 'other'] } as const;
 
 describe('the disk of the pool that a volume goes to comes back with an earlier copy of it', () => {
-  test('within a node, after the hand-over: the move fails, nothing is finished, and a cancel makes the latest copy the volume', async () => {
+  test('within a node, after the hand-over: the move fails, nothing is finished, and a cancel with a second word makes the latest copy the volume', async () => {
     using disks = new PutBack();
     {
       await using node = await disks.open('a', twoPools);
@@ -63,7 +63,8 @@ describe('the disk of the pool that a volume goes to comes back with an earlier 
     assert.equal(job.state, 'failed');
     assert.match(job.reason ?? '', /has no copy of it any more.*holdfast move cancel/);
     await assert.rejects(node.mover.finish(id, { lostPool: 'other' }), /pool other has its copy, and is not lost/);
-    assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+    await assert.rejects(node.mover.cancel(id), /may have come to pool data, and been used there/);
+    assert.equal((await node.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
     const { pool } = await node.pools.require(id);
     assert.equal(pool.name, 'other');
     assert.equal(await digestIn(node, id), latest);

@@ -54,6 +54,7 @@ async function move(from: Pool, pools: Pools, { id, sizeBytes }: VolumeSpec): Pr
     },
     signal: new AbortController().signal,
     looked: async () => undefined,
+    arrived: async () => undefined,
     whole: async () => undefined,
   }).run();
 }

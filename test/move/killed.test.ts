@@ -39,6 +39,7 @@ const points: readonly (readonly [StepName, number])[] = [
   ['move/give', 1],
   ['move/complete', 1],
   ['move/commit', 1],
+  ['move/arrived', 1],
   ['move/settle', 1],
   ['move/forget', 1],
 ];

@@ -15,6 +15,8 @@ const plugin = {
 
 const target = { killer: 'test/move/earlier-in-target.test.ts' } as const;
 
+const come = { killer: 'test/move/come-and-away.test.ts' } as const;
+
 const ended = { killer: 'test/move/ended-source.test.ts' } as const;
 
 /** A copy that its volume has left becomes the volume by a word only, wherever it lies, and goes not before its time. */
@@ -204,5 +206,69 @@ export const leftCopyMutants: readonly Mutant[] = [
     text: 'await mover?.wanted(id);',
     replacement: '',
     only: 'stays if the volume came out of the trash',
+  },
+  {
+    name: 'a move within a node notes that the volume has come',
+    ...come,
+    file: 'src/move/mover.ts',
+    text: "await step('move/arrived', () => this.#jobs.write(job));\n      run.job = job;",
+    replacement: '',
+    only: 'as it was before the commit',
+  },
+  {
+    name: 'a volume that has come to a pool of its node is committed there once',
+    ...come,
+    file: 'src/move/moving.ts',
+    text: "if (why === 'given') this.#requireNotCome();",
+    replacement: '',
+    only: 'as it was before the commit',
+  },
+  {
+    name: 'a copy that had come to its pool before is finished by a second word only',
+    ...come,
+    file: 'src/move/finish.ts',
+    text: 'if (arrivedAt !== undefined || wasCommitted(',
+    replacement: 'if (wasCommitted(',
+    only: 'as it was before the commit',
+  },
+  {
+    name: 'a copy that was handed over within its node becomes the volume by a second word only, if the other pool is away',
+    ...come,
+    file: 'src/move/undo.ts',
+    text: "if (!isEvenSo && state?.why === 'given' && isOurs) await",
+    replacement: 'if (false) await',
+    only: 'has not noted that in time',
+  },
+  {
+    name: 'so it does where the node knows of no move any more',
+    ...come,
+    file: 'src/move/undo.ts',
+    text: 'if (isWithin && !isEvenSo) await',
+    replacement: 'if (false) await',
+    only: 'the disk of the driver was lost',
+  },
+  {
+    name: 'a pod that uses the volume keeps another copy from being used',
+    ...come,
+    file: 'src/move/undo.ts',
+    text: '    await this.#options.copies.requireNotStaged(id);\n',
+    replacement: '',
+    only: 'that was handed over from becoming',
+  },
+  {
+    name: 'a pod that uses the volume keeps a copy that has come from being finished',
+    ...come,
+    file: 'src/move/mover.ts',
+    text: '        await this.copies.requireNotStaged(id);\n',
+    replacement: '',
+    only: 'from being finished',
+  },
+  {
+    name: 'a later copy in the trash of another pool keeps an earlier one from becoming the volume',
+    ...come,
+    file: 'src/move/undo.ts',
+    text: 'if (isLater && trashed !== undefined) throw',
+    replacement: 'if (isLater && trashed === undefined) throw',
+    only: 'has a later one in its trash',
   },
 ];
