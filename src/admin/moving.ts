@@ -52,7 +52,8 @@ export async function cancelMove(
   const lost = lostNode === undefined ? undefined : { lostNode, isComing, disclaimed, laterThan, words, deadline };
   const job = await requireMover(mover).cancel(id, lost, deadline, evenSo);
   call.note({ pool: job.from, to: job.to });
-  return { ...showEnded(job), ...(job.isUncommitted && { isUncommitted: true }) };
+  const { isUncommitted, isUnseen } = job;
+  return { ...showEnded(job), ...(isUncommitted && { isUncommitted }), ...(isUnseen && { isUnseen }) };
 }
 
 /** Makes the copy of a volume that is moving here the volume, as its source is lost. */

@@ -196,6 +196,10 @@ export const moving = z.object({
     .literal(true)
     .optional()
     .describe('of a cancel: all of the copy was still there, so no disk has ever had it as the volume'),
+  isUnseen: z
+    .literal(true)
+    .optional()
+    .describe('of a cancel: the copy that had come is removed, and the volume was not seen where it came from'),
   snapshots: movingSnapshots.optional().describe('its snapshots, if they follow it'),
 });
 

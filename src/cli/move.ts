@@ -122,7 +122,7 @@ export function printCancelled(output: Output, move: Moving, json: boolean): voi
   } else output.line(cancelledLine(move));
 }
 
-function cancelledLine({ from, fromNode, id, state, to, toNode }: Moving): string {
+function cancelledLine({ from, fromNode, id, isUnseen, state, to, toNode }: Moving): string {
   // The order came behind its end: what it has left may be lost.
   if (state === 'done') {
     const place = toNode === undefined ? `in pool ${to}` : `on node ${toNode}`;
@@ -130,6 +130,9 @@ function cancelledLine({ from, fromNode, id, state, to, toNode }: Moving): strin
   }
   if (from === '') {
     return `The copy of ${id} that had come to pool ${to} is removed. If another node has handed it over: kubectl holdfast move cancel ${id}, with that node as --node, makes it usable there again.`;
+  }
+  if (isUnseen === true && fromNode !== undefined) {
+    return `The copy of ${id} that had come to pool ${to} is removed. Node ${fromNode}, which it came from, has not shown that it has the volume: kubectl holdfast volumes shows where it is.`;
   }
   if (fromNode !== undefined) return `${id} stays on node ${fromNode}, in pool ${from}: its move is cancelled.`;
   if (toNode !== undefined) return `${id} stays in pool ${from}: the move to node ${toNode} is cancelled.`;

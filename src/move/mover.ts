@@ -89,6 +89,8 @@ interface Order {
 export interface CancelledMove extends MoveJob {
   /** It has never become the volume at its target, on no disk. */
   readonly isUncommitted?: true | undefined;
+  /** The copy that had come was removed, and its source has not shown that it has the volume. */
+  readonly isUnseen?: true | undefined;
 }
 
 interface Run {
@@ -447,7 +449,8 @@ export class Mover {
       async () => {
         this.#cancelling.set(id, order);
         const job = await this.#cancel(id, order).finally(() => this.#cancelling.delete(id));
-        return { ...job, ...(order.isUncommitted && { isUncommitted: order.isUncommitted }) };
+        const { isUncommitted, isUnseen } = order;
+        return { ...job, ...(isUncommitted && { isUncommitted }), ...(isUnseen && { isUnseen }) };
       },
     );
     const ended = await withTimeout(deadline.endMs - performance.now() + wordsMs, work);

@@ -1,7 +1,7 @@
 import type { CopyState, PoolMoves } from '../pool/moves.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { mayBeLast } from '../volume/move/rule.ts';
+import { isVolume, mayBeLast } from '../volume/move/rule.ts';
 import { hasArrived } from './copies.ts';
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
@@ -203,6 +203,12 @@ export type SourceAnswer = SourceSight | MoveEnded | 'unknown';
 
 export function isThere(seen: SourceAnswer): seen is SourceSight {
   return seen !== 'unknown' && !(seen instanceof MoveEnded);
+}
+
+/** True if the source of a move says that it has the volume. */
+export function isSeen(seen: SourceAnswer): boolean {
+  const state = stateIn(seen);
+  return state !== undefined && isVolume(state);
 }
 
 function stateIn(seen: SourceAnswer | CopyState | undefined): CopyState | undefined {

@@ -2,13 +2,13 @@ import type { CopyState, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { type CopyMark, hasCome, isEarlier, mayHaveCommitted } from '../volume/move/rule.ts';
+import { type CopyMark, hasCome, isEarlier, isVolume, mayHaveCommitted } from '../volume/move/rule.ts';
 import { type Copies, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen } from './copies.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
-import { isThere, type Rests, readUnderIn, type SourceAnswer } from './rests.ts';
+import { isSeen, isThere, type Rests, readUnderIn, type SourceAnswer } from './rests.ts';
 import { movesOf, PoolAway, removeSnapshots } from './source.ts';
 import { latestTrashed } from './trashed-copy.ts';
 
@@ -21,6 +21,7 @@ export interface Cancelling {
   /** The facts that are known, and the answer that it waits for. */
   waitsFor: string;
   isUncommitted?: true;
+  isUnseen?: true;
 }
 
 interface UndoOptions extends Pick<MoverOptions, 'objects' | 'peers' | 'pools'> {
@@ -43,9 +44,19 @@ export class Undo {
    * @param seen the copy at the source of that move, as it is now, or what that says; undefined: it has none, or is not asked
    * @throws FailedPrecondition: it may be the last copy
    */
-  async requireNotLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined): Promise<void> {
+  async requireNotLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined, isNodeLost = false): Promise<void> {
     if (!(await this.#options.rests.mayBeLast(job, seen))) return;
-    throw job.node === undefined && seen !== undefined ? laterCopy(job) : lastCopy(job);
+    if (job.node === undefined) throw seen === undefined ? lastWithin(job) : laterCopy(job);
+    throw await this.#lastCopy(job, job.node, isNodeLost);
+  }
+
+  /** A second word removes the copy that has come: its source has lost the volume, or has an earlier copy. */
+  async #lastCopy({ from, id, to }: MoveJob, node: string, isNodeLost: boolean): Promise<FailedPrecondition> {
+    const here = (await this.#options.copies.noteOf(id))?.node ?? 'THIS';
+    const cancel = `kubectl holdfast move cancel ${id} --node ${here}${isNodeLost ? ` --node-is-lost ${node}` : ''} --even-so`;
+    return new FailedPrecondition(
+      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, has an earlier copy, or has pool ${from} no more: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node ${here} --node-is-lost ${node}; or, if that node is there and the disk of its pool is lost, by --pool-is-lost ${from}. To remove it instead: ${cancel}.`,
+    );
   }
 
   /** A move between two pools of this node. @throws FailedPrecondition if it has arrived, or the part that has come may be the last copy */
@@ -142,11 +153,14 @@ export class Undo {
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
       const seen = isNodeLost ? 'unknown' : await this.#look(job, node, order);
-      if (!order.isEvenSo) await this.requireNotLast(job, seen);
+      if (!order.isEvenSo) await this.requireNotLast(job, seen, isNodeLost);
       // Its caller may order by now that this very copy becomes the volume.
       if (seen === 'unknown') requireInTime(id, order.deadline);
-      if (isThere(seen)) await this.#endAtSource(job, node, { target, state: seen.state, asking: order });
+      const isAtSource = isThere(seen)
+        ? await this.#endAtSource(job, node, { target, state: seen.state, asking: order })
+        : isSeen(seen);
       await target?.discard(id);
+      if (!isAtSource) order.isUnseen = true;
     });
   }
 
@@ -156,16 +170,20 @@ export class Undo {
     try {
       return await rests.lookAtSource(job, endingBy(asking.deadline, notCancelled(job.id, asking)));
     } catch (error) {
-      if (!asking.isEvenSo || !(error instanceof Unavailable)) throw error;
       // A part can never become the volume, whatever its source has. A whole copy may be the last one, as the second word says, if that node is
       // well, and its pool is lost.
       const isPart = (await rests.readUnder(job)) === undefined;
-      if (isPart || error instanceof PoolAway) return 'unknown';
+      if (asking.isEvenSo && error instanceof Unavailable && (isPart || error instanceof PoolAway)) return 'unknown';
+      // The second word is shown together with what it removes.
+      if (error instanceof PoolAway) throw isPart ? partOf(error, job) : await this.#lastCopy(job, node, false);
       throw error;
     }
   }
 
-  /** The volume is where it was, if this move has fenced it. An earlier copy there, or one of another move, stays as it is. */
+  /**
+   * The volume is where it was, if this move has fenced it. An earlier copy there, or one of another move, stays as it is.
+   * @returns true: that has the volume
+   */
   async #endAtSource(
     job: MoveJob,
     node: string,
@@ -174,11 +192,11 @@ export class Undo {
       state,
       target,
     }: { readonly asking: Cancelling; readonly state: CopyState; readonly target: PoolMoves | undefined },
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { copies, rests } = this.#options;
     const { id, moveId } = job;
     const isOurs = state.mark.fence?.moveId === moveId && (asking.isEvenSo || !(await this.#isOld(job, state)));
-    if (!isOurs && (state.why === 'old' || state.why === 'given')) return;
+    if (!isOurs && !isVolume(state)) return false;
     const source = rests.sourceOf(job, endingBy(deadlineWithin(planMs), notCancelled(id, asking)));
     if (isOurs) {
       if (state.why === 'given') {
@@ -195,6 +213,7 @@ export class Undo {
       }
     }
     await source.removeSnapshots();
+    return true;
   }
 
   /** True if this node has noted that the volume is here. No pool of it has it: its disk is lost, if the order says so. @throws Unavailable */
@@ -289,15 +308,15 @@ export function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable
     );
 }
 
-/** A second word removes the copy that has come: its source has lost the volume, or has an earlier copy. */
-function lastCopy({ from, id, node, to }: MoveJob): FailedPrecondition {
-  if (node !== undefined) {
-    return new FailedPrecondition(
-      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, or has an earlier copy: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node-is-lost ${node}, with this node as --node; or, if that node is there and the disk of its pool is lost, by --pool-is-lost ${from}. To remove it instead: cancel that move, with --even-so.`,
-    );
-  }
+function lastWithin({ from, id, to }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(
     `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} and its disk back; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}.`,
+  );
+}
+
+function partOf(away: PoolAway, { id, to }: MoveJob): Unavailable {
+  return new Unavailable(
+    `${away.message} Only a part of volume ${id} has come to pool ${to}, which can never become the volume: --even-so removes it, whether that pool comes back or not.`,
   );
 }
 

@@ -652,9 +652,7 @@ describe('a cancel after the hand-over', () => {
     await loseDisks(scratch, first, 'all');
     await using a = await MovingNode.open(scratch, broker, 'a');
     await introduce(a, b, { id, moveId });
-    await eventually(() =>
-      assert.rejects(b.mover.cancel(id), /, knows nothing of it, or has an earlier copy: this may be the last copy/),
-    );
+    await eventually(() => assert.rejects(b.mover.cancel(id), /, knows nothing of it, .*: this may be the last copy/));
     assert.notEqual(readUnderBy(await movesOf(b.pool).comingNote(id)), undefined);
     assert.equal((await b.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
     assert.equal(await movesOf(b.pool).comingNote(id), undefined);

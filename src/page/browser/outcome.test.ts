@@ -10,3 +10,11 @@ test('a move that has arrived before its cancel is not called one whose volume s
   const leaving = { ...move, to: '', toNode: 'b', state: 'done' } as const;
   assert.equal(cancelOutcome('shop/data', leaving), `shop/data is on node b: ${end}`);
 });
+
+test('a cancel that has not seen the volume where it came from does not say that it stays there', () => {
+  const move = { id: 'vol-1', from: 'one', to: 'two', fromNode: 'b', startedAt: '2026-11-26T00:00:00Z' } as const;
+  assert.equal(
+    cancelOutcome('shop/data', { ...move, state: 'cancelled', isUnseen: true }),
+    'The copy of shop/data that had come to pool two is removed: where the volume is was not seen.',
+  );
+});

@@ -1,8 +1,10 @@
 import { nameText } from './format.ts';
 import type { Move } from './types.ts';
 
-/** The end of a move by its cancel: it may have arrived before, and its first pool may be lost. */
-export function cancelOutcome(title: string, { from, state, to, toNode }: Omit<Move, 'node'>): string {
+/** The end of a move by its cancel: it may have arrived before, and its first node or pool may be lost. */
+export function cancelOutcome(title: string, { from, isUnseen, state, to, toNode }: Omit<Move, 'node'>): string {
+  if (isUnseen === true)
+    return `The copy of ${title} that had come to pool ${nameText(to)} is removed: where the volume is was not seen.`;
   if (state !== 'done') return `${title} stays in pool ${nameText(from)}.`;
   const place = toNode === undefined ? `in pool ${nameText(to)}` : `on node ${nameText(toNode)}`;
   return `${title} is ${place}: it has arrived there, and its move has ended.`;

@@ -172,7 +172,7 @@ async function requireSnapshots(world: World, witness: Witness, happened: string
     }
     return found;
   };
-  const isDone = async (change: string, command: Promise<void>) => {
+  const isDone = async (change: string, command: Promise<unknown>) => {
     witness.before();
     const text = await command.then(
       () => 'done',

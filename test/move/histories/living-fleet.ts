@@ -225,13 +225,16 @@ export class LivingFleet implements AsyncDisposable {
   }
 
   /** `kubectl holdfast …` @throws HoldfastError */
-  async command(wishes: Pick<ChangeWishes, 'change' | 'node' | 'volume'> & Partial<ChangeWishes>): Promise<void> {
+  async command(wishes: Pick<ChangeWishes, 'change' | 'node' | 'volume'> & Partial<ChangeWishes>): Promise<string> {
     const usual = {
       ...{ lostNode: undefined, lostPool: undefined, toPool: undefined, limitBytesPerSecond: undefined },
       ...{ withSnapshots: false, json: true, progress: false, dryRun: false, evenSo: false, undo: false },
     };
-    const output: Output = { line: () => undefined, problem: () => undefined, colours: false, width: undefined };
+    const lines: string[] = [];
+    const line = (text: string) => void lines.push(text);
+    const output: Output = { line, problem: () => undefined, colours: false, width: undefined };
     await changeFleet(this.#replica.fleet, { ...usual, ...wishes }, output, AbortSignal.timeout(30_000));
+    return lines.join('\n');
   }
 
   /** A call of a sidecar. @throws HoldfastError */

@@ -29,6 +29,22 @@ export const takenBackMutants: readonly Mutant[] = [
     killer: 'test/move/recorded-wrong.test.ts',
   },
   {
+    name: 'a second word is shown together with the last copy that it removes, also while the pool of its first node is away',
+    file: 'src/move/undo.ts',
+    text: 'if (error instanceof PoolAway) throw',
+    replacement: 'if (error instanceof PoolAway && isPart) throw',
+    killer: 'test/move/source-away.test.ts',
+    only: 'all of it has come before it removes that',
+  },
+  {
+    name: 'a cancel that has not seen the volume where it came from does not say that it stays there',
+    file: 'src/move/undo.ts',
+    text: 'if (!isAtSource) order.isUnseen = true;',
+    replacement: '',
+    killer: 'test/move/source-away.test.ts',
+    only: 'all of it has come before it removes that',
+  },
+  {
     name: 'a second word passes over nothing that was not shown',
     file: 'src/cli/fleet/taking-back.ts',
     text: 'requireSecondWord(false, [...recorded, ...((await word.against?.()) ?? [])]);',
@@ -54,8 +70,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a whole copy goes by a second word although the pool of its first node is lost',
     file: 'src/move/undo.ts',
-    text: 'if (isPart || error instanceof PoolAway)',
-    replacement: 'if (isPart)',
+    text: '&& (isPart || error instanceof PoolAway)) return',
+    replacement: '&& isPart) return',
     killer: 'test/move/two-waiting.test.ts',
     only: 'the earlier one is the volume',
   },
@@ -307,7 +323,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a cancel removes no copy that may be the last one without a second word',
     file: 'src/move/undo.ts',
-    text: 'if (!order.isEvenSo) await this.requireNotLast(job, seen);',
+    text: 'if (!order.isEvenSo) await this.requireNotLast(job, seen, isNodeLost);',
     replacement: '',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'because the first node is lost removes no copy',
