@@ -322,14 +322,17 @@ export class Leavings {
 
   /**
    * Gives a move up at its source alone, as it may until it has handed the volume over.
-   * @param isEvenSo the second word of an operator: there may be no copy here, or an earlier one
+   * @param isEvenSo the second word of an operator: there may be no copy here, or an earlier one, or no pool that it leaves
    * @returns undefined if there is none, or an earlier copy is left, which is the volume again by that word
    * @throws FailedPrecondition once it was handed over, or if the volume is not here
    */
   async cancel(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined> {
     const job = this.#known.get(id);
     if (job?.state !== 'running') return undefined;
-    const state = await this.#stateOf(job);
+    const back = await this.#endIfBack(job);
+    if (back !== undefined) return back;
+    if (this.#isPoolAway(job) && !isEvenSo) throw poolAway(job);
+    const state = this.#isPoolAway(job) ? undefined : await this.#stateOf(job);
     if (isEvenSo && state === undefined) return this.#endWithoutVolume(job, undefined);
     if (isEvenSo && state?.why === 'old') return undefined;
     if (state?.why === 'given') {
@@ -400,15 +403,37 @@ export class Leavings {
 
   /** The volume can be used here, and nothing of the move is left. @throws FailedPrecondition if the volume is not here */
   async #abandon(job: MoveJob, reason: string | undefined): Promise<MoveJob> {
+    const back = await this.#endIfBack(job);
+    if (back !== undefined) return back;
     const state = await this.#stateOf(job);
     if (state === undefined || state.why === 'old') throw notHere(job);
     await this.#shutOut(job);
     return this.#sourceOf(job).giveUp(() => this.#noteEnd(job, reason));
   }
 
+  /**
+   * Ends a move whose pool has nothing of the volume any more, or is no pool of this node, if the volume has come to another pool here: it has
+   * left that one, whatever has become of its disk.
+   * @returns the move, as one from the pool that the volume is in; undefined: it is in none
+   */
+  async #endIfBack(job: MoveJob): Promise<MoveJob | undefined> {
+    const state = this.#isPoolAway(job) ? undefined : await this.#stateOf(job);
+    if (state !== undefined && state.why !== 'old') return undefined;
+    const copies = await copiesIn(this.#options.pools, job.id);
+    const back = copies.find(({ pool, state }) => pool.name !== job.from && isVolume(state));
+    if (back === undefined) return undefined;
+    await this.#shutOut(job);
+    return { ...(await this.#noteEnd(job, undefined)), from: back.pool.name };
+  }
+
+  #isPoolAway({ from }: MoveJob): boolean {
+    return !this.#options.pools.names().includes(from);
+  }
+
   async #endWithoutVolume(job: MoveJob, reason: string | undefined): Promise<MoveJob> {
     await this.#shutOut(job);
-    await this.#sourceOf(job).removeSnapshots();
+    // A disk that comes back has the snapshots still that the move has taken.
+    if (!this.#isPoolAway(job)) await this.#sourceOf(job).removeSnapshots();
     return this.#noteEnd(job, reason);
   }
 
@@ -456,6 +481,12 @@ export class Leavings {
 function notHere({ from, id, node }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(
     `pool ${from} of this node has no copy of volume ${id}, or an earlier one, as its disk was put back: all of it may be on node ${node}, and be the last copy. Put the later disk of pool ${from} back. If it is lost: kubectl holdfast move cancel ${id} --node ${node} ends the move there, and says how the copy that has come there becomes the volume. If none has come there: the same with this node as --node, and --even-so.`,
+  );
+}
+
+function poolAway({ from, id, node }: MoveJob): Unavailable {
+  return new Unavailable(
+    `pool ${from}, which volume ${id} leaves, is not in the configuration of this node: all of the volume may be on node ${node}, and be the last copy. Put pool ${from} and its disk back: the move goes on then. If it is lost: kubectl holdfast move cancel ${id} --node ${node} ends the move there, and says how the copy that has come there becomes the volume. If it has, or none has come there: the same with this node as --node, and --even-so.`,
   );
 }
 

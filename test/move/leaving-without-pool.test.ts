@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { id, type NodeName, type PoolName } from './histories/place.ts';
+import { World } from './histories/world.ts';
+import { movesOf } from './two-pools.ts';
+
+async function move(world: World, node: NodeName, toPool: PoolName): Promise<void> {
+  await world.fleet.command({ change: 'move', volume: id, node, toPool });
+  await world.rest(10_000);
+  await world.fleet.told();
+}
+
+/** Node a has handed the volume over, all of which waits on node b, and has its pool not in the configuration any more. */
+async function handedOver(world: World): Promise<void> {
+  world.refuseCommits({ node: 'b', pool: 'data' });
+  await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
+  await eventually(async () =>
+    assert.equal((await movesOf(world.node('a').pools.get('data')).stateOf(id)).why, 'given'),
+  );
+}
+
+function takeOut(world: World): void {
+  world.configured.get('a')?.delete('data');
+  world.disks.takeOut('a', 'data');
+}
+
+const cancel = (world: World, node: NodeName, evenSo: boolean) =>
+  world.fleet.command({ change: 'cancel', volume: id, node, evenSo, json: false });
+const stateAt = (world: World) => world.node('a').leavings.jobs()[0]?.state;
+const usable = async (world: World) => (await world.usable()).map(({ node, pool }) => [node, pool]);
+
+/** The volume became the one on node b without node a, which is there again, and has come back to another pool of that. */
+async function cameBack(world: World): Promise<void> {
+  await handedOver(world);
+  await world.down('a');
+  takeOut(world);
+  world.fleet.forget('a');
+  await world.whileDown('b', () => undefined);
+  await world.fleet.told();
+  await world.fleet.command({ change: 'finish', volume: id, node: 'b', lostNode: 'a' });
+  world.record('b');
+  world.fleet.remember('a');
+  await world.up('a');
+  await world.fleet.told();
+}
+
+describe('the move of a volume that leaves a pool which is not in the configuration any more', () => {
+  for (const by of ['cancel', 'order', 'deletion'] as const) {
+    test(`keeps no volume back that has come to another pool of that node: ${by}`, async () => {
+      using scratch = new Scratch('leaving');
+      await using world = await World.start(scratch);
+      await cameBack(world);
+      assert.equal(stateAt(world), 'running');
+      await move(world, 'a', 'other');
+      world.record('a');
+      assert.deepEqual(await usable(world), [['a', 'other']]);
+      assert.equal(stateAt(world), 'running');
+      if (by === 'cancel') {
+        assert.match(await cancel(world, 'a', false), /stays in pool other: the move to node b is cancelled/);
+        assert.equal(stateAt(world), 'cancelled');
+        assert.deepEqual(await usable(world), [['a', 'other']]);
+      } else if (by === 'order') {
+        await move(world, 'c', 'data');
+        assert.deepEqual(await usable(world), [['c', 'data']]);
+      } else {
+        await world.fleet.call('DeleteVolume', { volume_id: id, secrets: {} });
+        assert.deepEqual(await usable(world), []);
+      }
+    });
+  }
+
+  test('ends by a second word, which a refusal has explained, and what has come to the other node stays', async () => {
+    using scratch = new Scratch('leaving');
+    await using world = await World.start(scratch);
+    await handedOver(world);
+    await world.whileDown('a', () => takeOut(world));
+    await world.fleet.told();
+    await assert.rejects(cancel(world, 'a', false), {
+      code: 'UNAVAILABLE',
+      message: /not in the configuration of this node: .* may be on node b, .* move cancel \S+ --node b .* --even-so/,
+    });
+    await cancel(world, 'a', true);
+    assert.equal(stateAt(world), 'cancelled');
+    await assert.rejects(cancel(world, 'b', false), { message: /all of volume .* may be the last copy, and stays/ });
+  });
+});
