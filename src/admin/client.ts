@@ -76,8 +76,12 @@ export class AdminClient {
    * @param lostNode the node that it has moved to, which never comes back
    * @param lostPool the pool that it has moved to, whose disk is lost
    */
-  restore(id: string, lostNode?: string, lostPool?: string): Promise<Restored> {
-    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore${query({ lostNode, lostPool })}`, restored);
+  restore(
+    id: string,
+    { isEvenSo, ...lost }: { lostNode?: string | undefined; lostPool?: string | undefined; isEvenSo?: boolean } = {},
+  ): Promise<Restored> {
+    const evenSo = isEvenSo === true ? 'true' : undefined;
+    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore${query({ ...lost, evenSo })}`, restored);
   }
 
   /** May take long: the driver reads the whole tree. */

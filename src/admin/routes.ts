@@ -78,7 +78,7 @@ const evenSo = z
   .literal('true')
   .transform(() => true)
   .optional();
-const finish = z.strictObject({ ...volumeOfLost.shape, evenSo });
+const lostAndEvenSo = z.strictObject({ ...volumeOfLost.shape, evenSo });
 const cancel = z.strictObject({ ...oneVolume.shape, evenSo });
 /** Also one that a person wrote into a PersistentVolume. */
 const anyHandle = z.strictObject({ id: volumeHandle });
@@ -108,7 +108,7 @@ const routes: readonly Route[] = [
     method: 'POST',
     path: /^\/v1\/trash\/(?<id>[^/]+)\/restore$/,
     operation: 'restore',
-    run: (handlers, input, call) => handlers.restore(parse(volumeOfLost, input), call),
+    run: (handlers, input, call) => handlers.restore(parse(lostAndEvenSo, input), call),
   },
   {
     method: 'DELETE',
@@ -156,7 +156,7 @@ const routes: readonly Route[] = [
     method: 'POST',
     path: /^\/v1\/volumes\/(?<id>[^/]+)\/move\/finish$/,
     operation: 'finishMove',
-    run: (handlers, input, call) => handlers.finishMove(parse(finish, input), call),
+    run: (handlers, input, call) => handlers.finishMove(parse(lostAndEvenSo, input), call),
   },
   {
     method: 'GET',

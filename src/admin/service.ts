@@ -1,7 +1,7 @@
 import { findHolders } from '../kernel/process/holders.ts';
 import { type Deadline, deadlineOf, isLate, requireInTime } from '../move/in-time.ts';
 import type { Mover } from '../move/mover.ts';
-import { latestTrashed, type TrashedHere } from '../move/trashed-copy.ts';
+import { isEarlierInTrash, latestTrashed, type TrashedHere } from '../move/trashed-copy.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
 import type { VolumeSource } from '../pool/node-side.ts';
@@ -14,6 +14,7 @@ import { type ObjectQueue, volumeNameKey } from '../volume/flow/object-queue.ts'
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { isEarlier } from '../volume/move/rule.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
 import { cancelMove, finishMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
 import type {
@@ -83,7 +84,10 @@ interface Disclaimed {
   readonly disclaimed?: number | undefined;
 }
 
-export interface RestoreOrder extends VolumeOfLost, Disclaimed {}
+export interface RestoreOrder extends VolumeOfLost, Disclaimed {
+  /** Also an earlier copy than the one that went to the lost node. */
+  readonly evenSo?: boolean | undefined;
+}
 
 export interface FinishOrder extends VolumeOfLost, Disclaimed {
   /** Also a copy since which the volume could be used, and changed. */
@@ -143,11 +147,11 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       };
     },
 
-    async restore({ disclaimed, id, laterThan, lostNode, lostPool, words }, call) {
+    async restore({ disclaimed, evenSo = false, id, laterThan, lostNode, lostPool, words }, call) {
       await refuseWaiting(mover, id);
       const deadline = deadlineOf(call.deadline);
       const word = { lostNode, disclaimed, laterThan, words, deadline };
-      const out = lostNode === undefined ? undefined : await outOfTrash({ mover, pools }, id);
+      const out = lostNode === undefined ? undefined : await outOfTrash({ mover, pools }, { id, lostNode, evenSo });
       if (out !== undefined) {
         call.note({ pool: out.pool.name });
         await objects.run(volumeNameKey(out.name), 'restore', id, () =>
@@ -162,6 +166,9 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       const { name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
       await refuseOlderCopy({ mover, pools }, pool, { id, lostNode, lostPool });
+      if (lostNode !== undefined && !evenSo && (await isEarlierInTrash(pool, id))) {
+        throw earlierCopy({ id, lostNode }, `the trash of pool ${pool.name}`);
+      }
       // Locks the name first, as CreateVolume does, which may be about to make a volume with that name.
       await objects.run(volumeNameKey(name), 'restore', id, () =>
         objects.claim([{ object: id }], 'restore', async () => {
@@ -269,17 +276,47 @@ async function takeBack(
  */
 async function outOfTrash(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
-  id: VolumeId,
+  { evenSo, id, lostNode }: { readonly id: VolumeId; readonly lostNode: string; readonly evenSo: boolean },
 ): Promise<{ readonly pool: Pool; readonly name: string } | undefined> {
   const found = await Promise.all(pools.all().map(async (pool) => ({ pool, record: await pool.find(id) })));
   const [copy, ...others] = found.filter(({ record }) => record !== undefined);
   if (copy?.record === undefined || others.length > 0) return undefined;
-  const why = (await copy.pool.moves?.stateOf(id))?.why;
+  const { moves } = copy.pool;
+  const state = await moves?.stateOf(id);
+  const why = state?.why;
   const isMoving = mover?.sights().some(({ job }) => job.id === id && job.state === 'running') === true;
   if ((why !== 'given' && why !== 'old') || isMoving) return undefined;
   const closed = pools.firstClosed();
-  if (closed === undefined) return { pool: copy.pool, name: copy.record.name };
+  if (closed === undefined) {
+    if (state !== undefined && isEarlier(state, await moves?.noted(id))) {
+      await refuseLaterTrashed(pools, copy.pool, { id, generation: state.mark.generation });
+      if (!evenSo) throw earlierCopy({ id, lostNode }, `pool ${copy.pool.name}`);
+    }
+    return { pool: copy.pool, name: copy.record.name };
+  }
   throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: restore it when that is.`);
+}
+
+/** A disk with an earlier copy was put back, and a later one is in the trash of another pool. @throws FailedPrecondition */
+async function refuseLaterTrashed(
+  pools: Pools,
+  { name }: Pool,
+  { generation, id }: { readonly id: VolumeId; readonly generation: number },
+): Promise<void> {
+  const later = await latestTrashed(pools, id);
+  if (later === undefined || later.generation <= generation) return;
+  throw new FailedPrecondition(
+    `pool ${name} has an earlier copy of volume ${id}, as its disk was put back, and pool ${later.pool.name} has a later one in its trash. To restore that: take pool ${name} out of the configuration, restart the driver, and give the same command again. To have the earlier one: holdfast trash purge ${id} first.`,
+  );
+}
+
+function earlierCopy(
+  { id, lostNode }: { readonly id: VolumeId; readonly lostNode: string },
+  place: string,
+): FailedPrecondition {
+  return new FailedPrecondition(
+    `${place} has an earlier copy of volume ${id} than the one that went to node ${lostNode} last, as this node has noted: a later one may be in a pool that is not in the configuration, or on another disk. Put that pool and its disk back. If it is lost, the earlier copy becomes the volume: the same command with --even-so.`,
+  );
 }
 
 /** @throws NotFound, or Unavailable if a pool that is not open may have it */

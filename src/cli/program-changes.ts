@@ -34,10 +34,13 @@ function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'out
     .argument('<VOLUME>', aVolume)
     .option('--node-is-lost <NODE>', lostNodeIs)
     .option('--pool-is-lost <POOL>', 'the pool that it has moved to: its disk is lost, and in no other node')
-    .action((wanted: string, { nodeIsLost: lostNode, poolIsLost: lostPool }: LostEndFlags, command: Command) =>
+    .option('--even-so', 'although it is an earlier copy than the one that went to the lost node')
+    .action((wanted: string, flags: FinishFlags, command: Command) =>
       look(async (config) => {
+        const { evenSo, nodeIsLost: lostNode, poolIsLost: lostPool } = flags;
         const { restoreCommand } = await import('./trash.ts');
-        return restoreCommand(config, output, { wanted, lostNode, lostPool, json: wantsJson(command) });
+        const words = { lostNode, lostPool, isEvenSo: evenSo === true };
+        return restoreCommand(config, output, { wanted, ...words, json: wantsJson(command) });
       }),
     );
 

@@ -30,13 +30,18 @@ export async function restoreCommand(
   output: Output,
   {
     wanted,
-    lostNode,
-    lostPool,
     json,
-  }: { wanted: string; lostNode?: string | undefined; lostPool?: string | undefined; json: boolean },
+    ...words
+  }: {
+    wanted: string;
+    lostNode?: string | undefined;
+    lostPool?: string | undefined;
+    isEvenSo?: boolean;
+    json: boolean;
+  },
 ): Promise<number> {
   const client = new AdminClient(config.adminSocketPath);
-  const restored = await client.restore(await idOf(client, wanted), lostNode, lostPool);
+  const restored = await client.restore(await idOf(client, wanted), words);
   printRestored(output, restored, json);
   return exitCodes.ok;
 }

@@ -1,7 +1,7 @@
 import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { unmarked } from '../volume/move/rule.ts';
+import { isEarlier, unmarked, whyUnusable } from '../volume/move/rule.ts';
 
 /** A copy of a volume in the trash of this node. */
 export interface TrashedHere {
@@ -33,4 +33,11 @@ export async function latestTrashed(pools: Pools, id: VolumeId): Promise<Trashed
     if (isLater) latest = copy;
   }
   return latest;
+}
+
+/** True if the copy in the trash of a pool is an earlier one than that which its node has handed over last to another node. */
+export async function isEarlierInTrash({ moves }: Pool, id: VolumeId): Promise<boolean> {
+  if (moves === undefined) return false;
+  const [mark = unmarked, noted] = [await moves.trashedMark(id), await moves.noted(id)];
+  return isEarlier({ mark, why: whyUnusable(mark, noted.generation) }, noted);
 }

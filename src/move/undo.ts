@@ -268,7 +268,8 @@ export class Undo {
         await movesOf(pool).open(id, moveId);
       } else {
         // A driver that was killed as it handed the volume over knows of that move.
-        if (isEarlier(state) && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);
+        const isOld = isEarlier(state, await movesOf(pool).noted(id));
+        if (isOld && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);
         const isWithin = (await movesOf(pool).whereElse(id)) === undefined && lost === undefined;
         if (isWithin && !isEvenSo) await this.#requireWaiting(id, pool.name, state.mark);
         await this.#requireNoneLater(pool, id, state);

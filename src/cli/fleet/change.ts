@@ -13,7 +13,7 @@ import { whyNotLatest } from '../../move/finish.ts';
 import type { CopySight, TrashedCopy } from '../../move/peers.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
-import { isPassedOver, type LostNode } from '../../volume/move/rule.ts';
+import { isPassedOver, isPast, type LostNode } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
 import { printCancelled, printFinished, printResume } from '../move.ts';
@@ -283,8 +283,8 @@ async function restoreTrashed(
   { evenSo, lostNode, lostPool }: ChangeWishes,
   { id, node }: Found,
 ): Promise<Restored> {
-  const order = (lost?: LostNode) => send(fleet, { node, id, lost, lostPool, rpc: 'RestoreTrashed' }, restored);
-  const word = { isEvenSo: evenSo };
+  const order = (lost?: LostNode) => send(fleet, { node, id, lost, lostPool, evenSo, rpc: 'RestoreTrashed' }, restored);
+  const word = { isEvenSo: evenSo, against: () => whyEarlier(fleet, { id, node }) };
   if (lostNode !== undefined) {
     const copy = await meantCopy(fleet.moves, node, id);
     return takeFromLost(fleet, { volumeId: id, node, lostNode, word, ...copy }, order);
@@ -307,6 +307,17 @@ async function restoreTrashed(
   );
 }
 
+/** The reason against the copy on a node that is an earlier one than that which went to another node last, as it has noted. */
+async function whyEarlier({ moves }: ChangedFleet, { id, node }: Found): Promise<string[]> {
+  const copy = await leftAt(moves, node, id);
+  if (copy?.elsewhere === undefined) return [];
+  const { at, generation } = await moves.noteAt(node, id);
+  if (at === undefined || !isPast(copy.generation + 1, generation)) return [];
+  return [
+    `node ${node} has an earlier copy of volume ${id} than the one that went to node ${at} last, as it has noted: a later one may be in a pool of node ${node} that is not in the configuration, or on another disk. Put that pool and its disk back.`,
+  ];
+}
+
 /**
  * Restores the copy that a volume has left for a pool of another node, whose disk is lost while that node is there. It gives up each copy of that
  * disk first, so that none is used there if the disk comes back; the note does the same at each other node.
@@ -320,7 +331,7 @@ async function restoreWithoutPool(
   return takeBack(fleet, copy, async ({ earlier, words }) => {
     const disclaimed = await fleet.moves.disclaim(elsewhere, { volumeId: id, generation, source: node, lostPool });
     const lost = { lostNode: elsewhere, disclaimed, laterThan: earlier?.generation, words };
-    return send(fleet, { node, id, lost, rpc: 'RestoreTrashed' }, restored);
+    return send(fleet, { node, id, lost, evenSo: word.isEvenSo, rpc: 'RestoreTrashed' }, restored);
   });
 }
 

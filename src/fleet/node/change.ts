@@ -13,7 +13,8 @@ export type Changes = Pick<AdminHandlers, 'cancelMove' | 'finishMove' | 'purge' 
 export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap<string, UnaryCall> {
   const handlers: ChangeHandlers = {
     async RestoreTrashed(request, call) {
-      return { result: JSON.stringify(await changes.restore({ ...lostIn(request), ...wordIn(request) }, call)) };
+      const order = { ...lostIn(request), ...wordIn(request), evenSo: request.even_so };
+      return { result: JSON.stringify(await changes.restore(order, call)) };
     },
     async PurgeTrashed({ volume_id }, call) {
       return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };

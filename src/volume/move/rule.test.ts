@@ -13,6 +13,7 @@ import {
   giveCopy,
   hasGoneOn,
   isBehind,
+  isEarlier,
   isPassedOver,
   isRemovable,
   type LostNode,
@@ -321,6 +322,10 @@ function maySayLost({ away, disks }: State, end: End): boolean {
 
 function given(world: World, mark: CopyMark, note: Noted, request: Request): Given | undefined {
   const answer = giveCopy(mark, note, request);
+  if (answer !== undefined) {
+    const after = { generation: answer.validGeneration, at: answer.mark.fence?.to, node: note.node };
+    assert.ok(!isEarlier({ mark: answer.mark, why: 'given' }, after), 'a copy that was just handed over');
+  }
   if (world.isUnnamed !== true || answer?.mark.fence === undefined) return answer;
   const { by: _by, ...fence } = answer.mark.fence;
   return { ...answer, mark: { ...answer.mark, fence } };
@@ -375,6 +380,9 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     if (mayTake && disk.copy !== undefined && isAlone && fences < world.maxFences) {
       const mark = takeBack(disk.copy.mark, notes[end], word);
       if (mark !== undefined) {
+        // Its disk was never put back: no later one was handed over here.
+        const isLast = world.oldDisks === true || disk.copy.mark.fence?.isGiven !== true;
+        assert.ok(isLast || !isEarlier({ mark: disk.copy.mark, why: 'given' }, notes[end]), 'the last copy');
         const before = {
           ...state,
           fences: fences + 1,
@@ -1112,6 +1120,16 @@ test('a word that gives up an earlier hand-over takes nothing back of a later on
   assert.equal(takeBack(copy, noted, { lostNode: 'c' }), undefined);
   // However often the lost node has had it moved on.
   assert.ok((takeBack(copy, noted, { lostNode: 'b' })?.generation ?? 0) > 100_000);
+});
+
+test('a copy that was handed over is an earlier one once its node has noted a later hand-over to another node', () => {
+  const mark: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  const is = (noted?: Noted) => isEarlier({ mark, why: 'given' }, noted);
+  assert.ok(is({ generation: 5, at: 'b', node: 'a' }));
+  for (const generation of [0, 2, 3]) assert.ok(!is({ generation, at: 'b', node: 'a' }));
+  // The volume is here, or an order that takes it back was cut short.
+  assert.ok(!is({ generation: 5, node: 'a' }));
+  assert.ok(!is());
 });
 
 test('a copy that is nowhere else is later than all that a node can have which is named anyway', () => {

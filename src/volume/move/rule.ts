@@ -86,11 +86,17 @@ export function whyUnusable({ fence, generation }: CopyMark, validGeneration: nu
 }
 
 /**
- * True if a copy is an earlier one that was never handed over, as on a disk that was put back. A driver that was killed as it handed the copy
- * over leaves it like this, too: all of it was read under that very fence then, and the move goes on.
+ * True if a copy is an earlier one than that which was handed over last, as on a disk that was put back: it was never handed over, or its node
+ * has noted the hand-over of a later one to another node since. A driver that was killed as it handed the copy over leaves it like the first,
+ * too: all of it was read under that very fence then, and the move goes on.
+ * @param noted by the node of the copy; undefined: the copy is that of a hand-over which is known
  */
-export function isEarlier({ mark, why }: { readonly mark: CopyMark; readonly why?: Unusable | undefined }): boolean {
-  return why === 'old' || (why === 'given' && mark.fence?.isGiven !== true);
+export function isEarlier(
+  { mark, why }: { readonly mark: CopyMark; readonly why?: Unusable | undefined },
+  noted?: Noted,
+): boolean {
+  const isPassed = noted?.at !== undefined && isPast(mark.generation + 1, noted.generation);
+  return why === 'old' || (why === 'given' && (mark.fence?.isGiven !== true || isPassed));
 }
 
 /** True if that copy is the volume, or will be once its fence ends. */

@@ -363,7 +363,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'an earlier copy whose later one is in no pool becomes the volume by a second word only',
     file: 'src/move/undo.ts',
-    text: 'if (isEarlier(state) && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);',
+    text: 'if (isOld && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);',
     replacement: '',
     killer: 'test/move/snapshots-opening.test.ts',
     only: 'are the snapshots again after a cancel',
