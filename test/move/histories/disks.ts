@@ -49,6 +49,8 @@ export function versionIn(path: string): number | undefined {
 
 /** A whole copy of the volume or of a snapshot on a disk, seen without the driver. */
 export interface SeenCopy {
+  readonly node: string;
+  readonly pool: string;
   readonly path: string;
   readonly version: number;
 }
@@ -68,7 +70,7 @@ export class Disks {
 
   /** The whole copies of a volume or snapshot on a disk, in drafts and in the trash, too. */
   copiesOn(node: string, pool: string, id: string): SeenCopy[] {
-    return copiesBelow(this.pathOf(node, pool), id);
+    return copiesBelow(this.pathOf(node, pool), id).map((copy) => ({ ...copy, node, pool }));
   }
 
   exists(node: string, pool: string): boolean {
@@ -117,7 +119,7 @@ export class Disks {
   }
 
   copiesOut(node: string, pool: string, id: string): SeenCopy[] {
-    return copiesBelow(`${this.pathOf(node, pool)}.out`, id);
+    return copiesBelow(`${this.pathOf(node, pool)}.out`, id).map((copy) => ({ ...copy, node, pool }));
   }
 }
 
@@ -127,9 +129,9 @@ function isPart(directory: string): boolean {
   return existsSync(note) && !readFileSync(note, 'utf8').includes('"readUnder"');
 }
 
-function copiesBelow(directory: string, id: string): SeenCopy[] {
+function copiesBelow(directory: string, id: string): Pick<SeenCopy, 'path' | 'version'>[] {
   if (!existsSync(directory)) return [];
-  const found: SeenCopy[] = [];
+  const found: Pick<SeenCopy, 'path' | 'version'>[] = [];
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
     if (!entry.isFile() || !path.includes(`/${id}`)) continue;

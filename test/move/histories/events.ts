@@ -8,6 +8,13 @@ export interface Happening {
   readonly text: string;
   /** An operator's second word, or a disk that is lost: a later copy may be gone, or an earlier one be the volume. */
   readonly mayLose?: 'destroy' | 'regress';
+  /** The node and the pool that an operator takes for lost, by his words: a later copy there may be given up. */
+  readonly lost?: LostByWord;
+}
+
+export interface LostByWord {
+  readonly lostNode?: string | undefined;
+  readonly lostPool?: string | undefined;
 }
 
 type Event = (world: World, random: Random) => Promise<Happening | undefined>;
@@ -50,7 +57,7 @@ function follow(world: World, random: Random): boolean {
 }
 
 /** The volume moves to another node, or to another pool of its node. */
-const order: Event = async (world, random) => {
+const orderAnywhere: Event = async (world, random) => {
   const { node, pool } = anyPlace(random);
   const toPool = random.integer(0, 2) === 0 ? undefined : pool;
   const isBehind = random.integer(0, 3) === 0;
@@ -312,6 +319,7 @@ const command =
     if (text.startsWith('done') && usable !== undefined && random.integer(0, 3) > 0) world.record(usable.node);
     return {
       text: `${change}${isAnywhere ? '' : ` --node ${node}`}${said(wishes)}: ${text}`,
+      lost: wishes,
       ...(evenSo ? { mayLose: 'regress' as const } : {}),
     };
   };
@@ -332,6 +340,7 @@ const commandWithin =
     );
     return {
       text: `on ${name}: ${change}${said({ lostPool: change === 'finish' ? lostPool : undefined, evenSo })}: ${text}`,
+      lost: change === 'finish' ? { lostPool } : {},
       ...(evenSo ? { mayLose: 'regress' as const } : {}),
     };
   };
@@ -340,7 +349,7 @@ type Weighted = readonly [weight: number, event: Event];
 
 /** Those without which nothing goes on, each with its weight. */
 const always: readonly Weighted[] = [
-  [10, order],
+  [10, orderAnywhere],
   [9, rest],
   [6, podWrites],
   [5, up],
@@ -374,13 +383,51 @@ const others: readonly Weighted[] = [
   [1, commandWithin('finish')],
 ];
 
-/** The events that may happen in a history: with fewer kinds of them, those that are left go further. */
-export function someEvents(random: Random): readonly Weighted[] {
-  const share = random.pick([3, 6, 10]) ?? 10;
-  return [...always, ...others.filter(() => random.below(10) < share)];
+/** The events of a history: in any order, or as stories, of which each is a move that goes wrong, and what its operator does then. */
+export function eventsOf(random: Random): () => Event {
+  return random.integer(0, 2) === 0 ? anyOrder(random) : stories(random);
 }
 
-export function anyOf(possible: readonly Weighted[], random: Random): Event {
+/** With fewer kinds of events, those that are left go further. */
+function anyOrder(random: Random): () => Event {
+  const share = random.pick([3, 6, 10]) ?? 10;
+  const possible = [...always, ...others.filter(() => random.below(10) < share)];
+  return () => anyOf(possible, random);
+}
+
+function stories(random: Random): () => Event {
+  let left: Event[] = [];
+  return () => {
+    if (left.length === 0) left = story(random);
+    return left.shift() ?? rest;
+  };
+}
+
+function story(random: Random): Event[] {
+  const one = (...events: readonly Event[]) => random.pick(events) ?? rest;
+  const maybe = (...events: readonly Event[]) => (random.integer(0, 1) === 0 ? [] : [one(...events)]);
+  const loss = [configure, configure, lose, replaceDisk, bringBack, bringBack, down];
+  const order = one(command('cancel'), commandWithin('cancel'), command('finish'), command('restore'));
+  return [
+    ...maybe(save),
+    ...maybe(refuseCommits, refuseSettling, refuseSettling, refuseGiving),
+    one(orderAnywhere, orderWithin),
+    rest,
+    ...maybe(save),
+    ...maybe(restart, cut, takeSnapshot),
+    ...maybe(podWrites),
+    one(...loss),
+    ...maybe(...loss, forget),
+    order,
+    ...maybe(podWrites),
+    ...maybe(order, commandWithin('finish'), command('restore')),
+    ...maybe(find, up, configure),
+    one(up, keep, rest),
+    podWrites,
+  ];
+}
+
+function anyOf(possible: readonly Weighted[], random: Random): Event {
   const total = possible.reduce((sum, [weight]) => sum + weight, 0);
   let at = random.below(total);
   for (const [weight, event] of possible) {

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../../src/volume/errors.ts';
 import { Random } from '../../support/random.ts';
 import { Scratch } from '../../support/scratch.ts';
-import { anyOf, type Happening, someEvents } from './events.ts';
+import { eventsOf, type Happening, type LostByWord } from './events.ts';
 import { Broken, id, type NodeName, nodeNames, poolNames } from './place.ts';
 import { World } from './world.ts';
 
@@ -11,6 +11,9 @@ class Witness {
   #best = 0;
   /** The volume may be an earlier copy, as an operator has said so, or a disk is an old one. */
   #isExcused = false;
+  /** The nodes and pools that an operator has named as lost since the volume was written last. */
+  readonly #named = new Set<string>();
+  #written = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -20,8 +23,11 @@ class Witness {
     this.#best = latest(this.#world.everywhere());
   }
 
-  async after({ mayLose }: Happening): Promise<void> {
+  async after({ lost, mayLose }: Happening): Promise<void> {
     const world = this.#world;
+    if (world.written > this.#written) this.#named.clear();
+    this.#written = world.written;
+    for (const name of [lost?.lostNode, lost?.lostPool]) if (name !== undefined) this.#named.add(name);
     const best = latest(world.everywhere());
     // A later one, of which an old disk knows nothing, may be a mere copy on its way.
     if (mayLose === undefined && best < Math.min(this.#best, world.expected)) {
@@ -39,6 +45,13 @@ class Witness {
     const there = latest(world.available());
     if (there > usable.version) {
       throw new Broken(`version ${usable.version} is the volume, and version ${there} is there`);
+    }
+    const later = world.everywhere().filter(({ version }) => version > usable.version && version <= world.expected);
+    const isNamed =
+      later.length === 0 || later.some(({ node, pool }) => this.#named.has(node) || this.#named.has(pool));
+    if (!isNamed) {
+      const places = later.map(({ node, pool, version }) => `version ${version} on ${node}/${pool}`).join(', ');
+      throw new Broken(`version ${usable.version} is the volume by no second word, and ${places} is away`);
     }
     // The later one is lost, as an operator has said.
     world.expected = usable.version;
@@ -81,10 +94,10 @@ export async function runHistory(
   await using world = await World.start(scratch, { sharesBlocks });
   const witness = new Witness(world);
   const happened: string[] = [];
-  const possible = someEvents(random);
+  const nextEvent = eventsOf(random);
   try {
     for (let step = 0; step < length; step++) {
-      const event = anyOf(possible, random);
+      const event = nextEvent();
       witness.before();
       const happening = await event(world, random);
       if (happening === undefined) continue;
@@ -127,14 +140,19 @@ async function settled(world: World, witness: Witness): Promise<boolean> {
 
 /** An operator tries the documented commands, those without a second word first. */
 async function requireWayOut(world: World, witness: Witness, happened: string[]): Promise<void> {
-  const command = async (change: 'cancel' | 'finish' | 'restore', node: NodeName, lost: Lost, evenSo: boolean) => {
+  const command = async (
+    change: 'cancel' | 'finish' | 'restore',
+    node: NodeName,
+    lost: LostByWord,
+    evenSo: boolean,
+  ) => {
     witness.before();
     const text = await world.fleet.command({ change, volume: id, node, evenSo, ...lost }).then(
       () => 'done',
       (error: Error) => error.message,
     );
     happened.push(`${change} --node ${node} ${JSON.stringify(lost)}${evenSo ? ' --even-so' : ''}: ${text}`);
-    await witness.after({ text, ...(evenSo && { mayLose: 'regress' }) });
+    await witness.after({ text, lost, ...(evenSo && { mayLose: 'regress' }) });
     return text === 'done' && (await settled(world, witness));
   };
   for (const evenSo of [false, true, false]) {
@@ -172,14 +190,14 @@ async function requireSnapshots(world: World, witness: Witness, happened: string
     }
     return found;
   };
-  const isDone = async (change: string, command: Promise<unknown>) => {
+  const isDone = async (change: string, command: Promise<unknown>, lost: LostByWord = {}) => {
     witness.before();
     const text = await command.then(
       () => 'done',
       (error: Error) => error.message,
     );
     happened.push(`${change}: ${text}`);
-    await witness.after({ text });
+    await witness.after({ text, lost });
     await settled(world, witness);
     return (await unusable()).length === 0;
   };
@@ -195,7 +213,7 @@ async function requireSnapshots(world: World, witness: Witness, happened: string
   for (const lostPool of poolNames) {
     for (const node of nodeNames) {
       const command = world.fleet.command({ change: 'finish', volume, node, lostPool });
-      if (await isDone(`finish --node ${node} --pool-is-lost ${lostPool}`, command)) return;
+      if (await isDone(`finish --node ${node} --pool-is-lost ${lostPool}`, command, { lostPool })) return;
     }
   }
   for (const node of nodeNames) {
@@ -203,9 +221,4 @@ async function requireSnapshots(world: World, witness: Witness, happened: string
     if (await isDone(`move --to ${node} --with-snapshots`, command)) return;
   }
   throw new Broken(`snapshots cannot be used any more: ${(await unusable()).join('; ')}`);
-}
-
-interface Lost {
-  readonly lostNode?: string;
-  readonly lostPool?: string | undefined;
 }
