@@ -9,6 +9,7 @@ import { SnapshotLeavings } from '../../src/move/nodes/snapshot-leavings.ts';
 import { Strangers } from '../../src/move/nodes/strangers.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
+import { withTimeout } from '../../src/volume/flow/with-timeout.ts';
 import { eventually } from '../support/eventually.ts';
 import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -78,6 +79,22 @@ test('the oldest connection without a certificate is closed, first one of the sa
   await isOpen([false, true, false, true, true, true]);
   for (const socket of sockets) socket.destroy();
   server.close();
+});
+
+test('the port closes at once, also if a program has opened a connection and shows no certificate', async () => {
+  using scratch = new Scratch('strangers');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  const socket = connect(a.port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    const ended = once(socket, 'close');
+    socket.resume();
+    assert.notEqual(await withTimeout(5_000, a.nodes.close()), 'late');
+    await ended;
+  } finally {
+    socket.destroy();
+  }
 });
 
 test('a port that was taken when the first certificate came is opened by the next one', async () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer, type Server } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { PoolLog } from '../../pool/log.ts';
@@ -71,8 +72,9 @@ const beatMs = 5_000;
 export class GivingServer {
   readonly #options: GivingServerOptions;
   readonly #server: Server;
-  /** The connections that carry frames. The server knows them no more. */
-  readonly #reads = new Set<Duplex>();
+  /** All connections. The server itself knows neither those that have shown no certificate yet nor those that carry frames. */
+  readonly #connections = new Set<Socket>();
+  #isClosing = false;
   readonly #walks = new Walks();
   /** The number of connections, by the name in their certificate. */
   readonly #counts = new Map<string, number>();
@@ -100,6 +102,10 @@ export class GivingServer {
       this.#count(socket);
     });
     this.#server.on('connection', (socket) => {
+      // It was accepted in the moment in which the server was closed.
+      if (this.#isClosing) return void socket.destroy();
+      this.#connections.add(socket);
+      socket.once('close', () => this.#connections.delete(socket));
       socket.setKeepAlive(true, 10_000);
       this.#strangers.come(socket);
     });
@@ -120,10 +126,10 @@ export class GivingServer {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true;
     const closed = once(this.#server, 'close');
     this.#server.close();
-    this.#server.closeAllConnections();
-    for (const socket of this.#reads) socket.destroy();
+    for (const socket of this.#connections) socket.destroy();
     await this.#walks.close();
     await closed;
   }
@@ -165,11 +171,7 @@ export class GivingServer {
   async #read(request: IncomingMessage, socket: Duplex): Promise<void> {
     const { leavings, log, slowestMs = defaultSlowestMs } = this.#options;
     const gone = new AbortController();
-    this.#reads.add(socket);
-    socket.once('close', () => {
-      this.#reads.delete(socket);
-      gone.abort();
-    });
+    socket.once('close', () => gone.abort());
     socket.on('error', () => socket.destroy());
     // The target says nothing more: it only ends the connection.
     socket.once('end', () => socket.destroy());

@@ -269,6 +269,14 @@ export const moveRestMutants: readonly Mutant[] = [
     killer: 'test/move/strangers.test.ts',
   },
   {
+    name: 'the port for moves closes also while a program shows no certificate',
+    file: 'src/move/nodes/server.ts',
+    text: '    for (const socket of this.#connections) socket.destroy();\n',
+    replacement: '',
+    killer: 'test/move/strangers.test.ts',
+    only: 'closes at once',
+  },
+  {
     name: 'a port for moves that was taken is opened later',
     file: 'src/move/nodes/nodes.ts',
     text: '      this.#opening = undefined;\n',
