@@ -317,16 +317,16 @@ export class PoolSource implements MoveSource {
     const { id, pool } = this.#parts;
     const record = await pool.find(id);
     if (record === undefined) throw new NotFound(`volume ${id} is not in pool ${pool.name} any more.`);
-    if (of === undefined) await this.#requireFence();
+    const fenceId = of === undefined ? await this.#requireFence() : undefined;
     if (record.content.type === 'directory') {
-      return this.#readTree(record, place, signal);
+      return this.#readTree(record, { fenceId, from: place, signal });
     }
     const { endBytes, from, ranges } = await this.#content(record, of, signal);
     try {
       const totalBytes = await bytesIn(ranges(fromBytes));
       const work = { from, fromQueue: pool.queue, ranges: ranges(fromBytes), endBytes, fromBytes };
       return {
-        ...{ record, endBytes, totalBytes, pieces: piecesAhead(work) },
+        ...{ record, endBytes, totalBytes, pieces: this.#whileFenced(fenceId, piecesAhead(work)) },
         [Symbol.asyncDispose]: () => from[Symbol.asyncDispose](),
       };
     } catch (error) {
@@ -335,14 +335,32 @@ export class PoolSource implements MoveSource {
     }
   }
 
-  /** @throws Unavailable if the volume could change meanwhile */
-  async #requireFence(): Promise<void> {
+  /**
+   * @param fenceId of the only fence that counts; undefined: any one of this move
+   * @returns the id of the fence
+   * @throws Unavailable if the volume could change meanwhile
+   */
+  async #requireFence(fenceId?: string): Promise<string> {
     const { id, moveId } = this.#parts;
-    if ((await this.#moves.stateOf(id)).mark.fence?.moveId === moveId) return;
+    const { fence } = (await this.#moves.stateOf(id)).mark;
+    if (fence?.moveId === moveId && (fenceId ?? fence.fenceId) === fence.fenceId) return fence.fenceId;
     throw new Unavailable(`the fence of volume ${id} has ended: it is copied once it stands again.`);
   }
 
-  async #readTree(record: VolumeRecord, from: TreePlace | undefined, signal: AbortSignal): Promise<Reading> {
+  /** The fence may end while the volume is read: its target, which was silent, may come back just then. */
+  async *#whileFenced(fenceId: string | undefined, pieces: AsyncIterable<Piece>): AsyncGenerator<Piece, void, void> {
+    yield* pieces;
+    if (fenceId !== undefined) await this.#requireFence(fenceId);
+  }
+
+  async #readTree(
+    record: VolumeRecord,
+    {
+      fenceId,
+      from,
+      signal,
+    }: { readonly from: TreePlace | undefined; readonly fenceId: string | undefined; readonly signal: AbortSignal },
+  ): Promise<Reading> {
     const { pool } = this.#parts;
     const totalBytes = larger(0n, (await this.#usedBytes()) - (from?.atBytes ?? 0n));
     const root = await this.#moves.read(record.id);
@@ -353,8 +371,9 @@ export class PoolSource implements MoveSource {
       await root[Symbol.asyncDispose]();
       throw error;
     }
+    const pieces = this.#whileFenced(fenceId, packTree({ queue: pool.queue, root, from, signal }));
     return {
-      ...{ record, endBytes: treeEndBytes, totalBytes, pieces: packTree({ queue: pool.queue, root, from, signal }) },
+      ...{ record, endBytes: treeEndBytes, totalBytes, pieces },
       [Symbol.asyncDispose]: () => root[Symbol.asyncDispose](),
     };
   }

@@ -147,6 +147,22 @@ describe('a stream to another node', () => {
     await assert.rejects(stalled(source), { name: 'Unavailable', message: /fence .* has ended/ });
   });
 
+  for (const isAgain of [false, true]) {
+    const what = isAgain ? 'is another one' : 'stands no more';
+    test(`is refused behind its last piece, if the fence ${what} that stood when it began`, async () => {
+      await using nodes = await Giving.open();
+      const { moveId, source } = await nodes.fenced();
+      await using reading = await stalled(source);
+      const moves = movesOf(nodes.a.pool);
+      await moves.open(id, moveId);
+      if (isAgain) await moves.close(id, { moveId, fenceId: randomUUID(), to: 'b' });
+      const all = async () => {
+        for await (const { data } of reading.pieces) data?.free();
+      };
+      await assert.rejects(all(), { name: 'Unavailable', message: /the fence of volume .* has ended/ });
+    });
+  }
+
   test('ends when the volume moves to yet another node', async () => {
     await using nodes = await Giving.open();
     const { a } = nodes;
