@@ -11,8 +11,8 @@ export function lostEndIn({ lostNode, lostPool }: Pick<VolumeOfLost, 'lostNode' 
 }
 
 /**
- * The operations as root of this node may ask for them. That another node is lost is a fact that a controller can check, so it
- * is asked while it is there; without one, root decides.
+ * The operations as root of this node may ask for them. That another node is lost, or has no later copy, is a fact that a controller can check,
+ * so it is asked while it is there; without one, root decides.
  */
 export function checkedByController(handlers: AdminHandlers, isLinked: () => Promise<boolean>): AdminHandlers {
   const requireUnlinked = async ({ lostNode, lostPool }: VolumeOfLost, command: string) => {
@@ -34,6 +34,11 @@ export function checkedByController(handlers: AdminHandlers, isLinked: () => Pro
     },
     async cancelMove(request, call) {
       await requireUnlinked(request, 'move cancel');
+      if (request.evenSo === true && (await isLinked())) {
+        throw new FailedPrecondition(
+          `the controller asks all nodes whether one has volume ${request.id}: kubectl holdfast move cancel ${request.id} --even-so, with this node as --node.`,
+        );
+      }
       return handlers.cancelMove(request, call);
     },
     async finishMove(request, call) {

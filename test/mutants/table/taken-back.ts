@@ -45,6 +45,13 @@ export const takenBackMutants: readonly Mutant[] = [
     only: 'all of it has come before it removes that',
   },
   {
+    name: 'root gives no second word while a controller is there that asks all nodes',
+    file: 'src/admin/lost-node.ts',
+    text: 'if (request.evenSo === true && (await isLinked())) {',
+    replacement: 'if (request.evenSo === true && request.id.length === 0 && (await isLinked())) {',
+    killer: 'src/admin/lost-node.test.ts',
+  },
+  {
     name: 'a second word passes over nothing that was not shown',
     file: 'src/cli/fleet/taking-back.ts',
     text: 'requireSecondWord(false, [...recorded, ...((await word.against?.()) ?? [])]);',
