@@ -21,6 +21,10 @@ const trashedVolume = z.object({
   usedBytes: bytes.describe('what its data takes in the pool'),
   deletedAt: z.string().describe('RFC 3339, UTC'),
   purgeAt: z.string().describe('until then it can be brought back, unless its space is needed'),
+  left: z
+    .literal(true)
+    .optional()
+    .describe('its volume moved out of this pool then, or before: this copy has nothing that was written later'),
 });
 
 /** Deleted volumes that can be restored, the most recently deleted first. */
@@ -41,7 +45,12 @@ export const restored = z.object({
   id: z.string(),
   name: z.string(),
   pool: z.string(),
-  problem: z.string().optional().describe('the problem that its condition reports: it was restored unchanged'),
+  problem: z
+    .string()
+    .optional()
+    .describe(
+      'the problem that its condition reports, as it was restored unchanged; or that it is an earlier copy, and as of when',
+    ),
 });
 
 export const adopted = z.object({

@@ -14,8 +14,9 @@ import { type ObjectQueue, volumeNameKey } from '../volume/flow/object-queue.ts'
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
-import { isEarlier } from '../volume/move/rule.ts';
+import { type CopyMark, isEarlier, isVolume } from '../volume/move/rule.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
+import { asOf, type LeftHere, requireWord } from './left-copy.ts';
 import { cancelMove, finishMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
 import type {
   Adopted,
@@ -85,7 +86,7 @@ interface Disclaimed {
 }
 
 export interface RestoreOrder extends VolumeOfLost, Disclaimed {
-  /** Also an earlier copy than the one that went to the lost node. */
+  /** Also an earlier copy, the later of which is lost, or than the one that went to the lost node. */
   readonly evenSo?: boolean | undefined;
 }
 
@@ -151,36 +152,47 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       await refuseWaiting(mover, id);
       const deadline = deadlineOf(call.deadline);
       const word = { lostNode, disclaimed, laterThan, words, deadline };
-      const out = lostNode === undefined ? undefined : await outOfTrash({ mover, pools }, { id, lostNode, evenSo });
+      const order = { id, lostNode, lostPool, evenSo };
+      const hasWord = lostNode !== undefined || lostPool !== undefined || evenSo;
+      const latest = await latestTrashed(pools, id);
+      const out = hasWord ? await outOfTrash({ mover, pools }, order, latest) : undefined;
       if (out !== undefined) {
         call.note({ pool: out.pool.name });
+        if (lostNode === undefined) await refuseOlderCopy({ mover, pools }, out, order);
         await objects.run(volumeNameKey(out.name), 'restore', id, () =>
           objects.claim([{ object: id }], 'end of a restore', async () => {
             requireInTime(id, deadline);
+            await mover?.copies.requireNotStaged(id);
             await takeBack(out.pool, id, word);
           }),
         );
-        return { id, name: out.name, pool: out.pool.name };
+        return { id, name: out.name, pool: out.pool.name, problem: asOf(out) };
       }
-      await refuseExisting(pools, id);
-      const { name, pool } = await requireTrashed(pools, id);
+      await refuseExisting({ mover, pools }, id, latest);
+      const { deletedAt, name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
-      await refuseOlderCopy({ mover, pools }, pool, { id, lostNode, lostPool });
+      const mark = await pool.moves?.trashedMark(id);
+      const isLeft = (await pool.moves?.hasLeft(id)) === true;
+      const left = isLeft ? { pool, mark, deletedAt } : undefined;
+      await refuseOlderCopy({ mover, pools }, left ?? { pool }, order);
       if (lostNode !== undefined && !evenSo && (await isEarlierInTrash(pool, id))) {
         throw earlierCopy({ id, lostNode }, `the trash of pool ${pool.name}`);
       }
       // Locks the name first, as CreateVolume does, which may be about to make a volume with that name.
       await objects.run(volumeNameKey(name), 'restore', id, () =>
         objects.claim([{ object: id }], 'restore', async () => {
-          await refuseTaken(pools, { id, name });
+          await refuseTaken({ mover, pools }, { id, name }, latest);
           if (lostNode !== undefined) requireInTime(id, deadline);
+          // A pod of this node may use the other one, in a pool that is no pool of it any more.
+          if (left !== undefined) await mover?.copies.requireNotStaged(id);
           await mover?.wanted(id);
           await pool.restore(id);
           await takeBack(pool, id, word);
         }),
       );
       const { abnormal, message } = await conditionIn(pool, id);
-      return { id, name, pool: pool.name, ...(abnormal ? { problem: message } : {}) };
+      const problems = [...(left === undefined ? [] : [asOf(left)]), ...(abnormal ? [message] : [])];
+      return { id, name, pool: pool.name, ...(problems.length > 0 && { problem: problems.join(' ') }) };
     },
 
     async purge({ id }, call) {
@@ -257,7 +269,11 @@ async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise
 async function takeBack(
   { moves }: Pool,
   id: VolumeId,
-  { deadline, lostNode, ...word }: Omit<RestoreOrder, 'id' | 'lostPool'> & { readonly deadline: Deadline | undefined },
+  {
+    deadline,
+    lostNode,
+    ...word
+  }: Omit<RestoreOrder, 'evenSo' | 'id' | 'lostPool'> & { readonly deadline: Deadline | undefined },
 ): Promise<void> {
   const why = (await moves?.stateOf(id))?.why;
   if (why !== 'given' && why !== 'old') return;
@@ -271,41 +287,42 @@ async function takeBack(
 }
 
 /**
- * The copy that an order before this one has taken out of the trash too late: it is not the volume yet. One that moves is none.
+ * The copy that an order before this one has taken out of the trash too late, or which was cut short then: it is not the volume yet. One that
+ * moves is none.
  * @throws Unavailable while another pool may have the volume
  */
 async function outOfTrash(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
-  { evenSo, id, lostNode }: { readonly id: VolumeId; readonly lostNode: string; readonly evenSo: boolean },
-): Promise<{ readonly pool: Pool; readonly name: string } | undefined> {
+  { evenSo, id, lostNode }: Pick<RestoreOrder, 'evenSo' | 'id' | 'lostNode'>,
+  latest: TrashedHere | undefined,
+): Promise<{ readonly pool: Pool; readonly name: string; readonly mark: CopyMark } | undefined> {
   const found = await Promise.all(pools.all().map(async (pool) => ({ pool, record: await pool.find(id) })));
   const [copy, ...others] = found.filter(({ record }) => record !== undefined);
   if (copy?.record === undefined || others.length > 0) return undefined;
-  const { moves } = copy.pool;
-  const state = await moves?.stateOf(id);
-  const why = state?.why;
-  const isMoving = mover?.sights().some(({ job }) => job.id === id && job.state === 'running') === true;
-  if ((why !== 'given' && why !== 'old') || isMoving) return undefined;
+  const state = await copy.pool.moves?.stateOf(id);
+  const jobs = mover?.sights().filter(({ job }) => job.id === id) ?? [];
+  // A move within the node that has failed is given up first.
+  const isMoving = jobs.some(
+    ({ job }) => job.state === 'running' || (job.state === 'failed' && lostNode === undefined),
+  );
+  if (state === undefined || isVolume(state) || isMoving) return undefined;
+  // A disk was put back that has an earlier one.
+  const isLater = latest !== undefined && latest.generation > state.mark.generation;
+  if (isLater && lostNode === undefined) return undefined;
   const closed = pools.firstClosed();
   if (closed === undefined) {
-    if (state !== undefined && isEarlier(state, await moves?.noted(id))) {
-      await refuseLaterTrashed(pools, copy.pool, { id, generation: state.mark.generation });
-      if (!evenSo) throw earlierCopy({ id, lostNode }, `pool ${copy.pool.name}`);
+    if (lostNode !== undefined && isEarlier(state, await copy.pool.moves?.noted(id))) {
+      if (isLater) throw laterTrashed(copy.pool, latest, id);
+      if (evenSo !== true) throw earlierCopy({ id, lostNode }, `pool ${copy.pool.name}`);
     }
-    return { pool: copy.pool, name: copy.record.name };
+    return { pool: copy.pool, name: copy.record.name, mark: state.mark };
   }
   throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: restore it when that is.`);
 }
 
-/** A disk with an earlier copy was put back, and a later one is in the trash of another pool. @throws FailedPrecondition */
-async function refuseLaterTrashed(
-  pools: Pools,
-  { name }: Pool,
-  { generation, id }: { readonly id: VolumeId; readonly generation: number },
-): Promise<void> {
-  const later = await latestTrashed(pools, id);
-  if (later === undefined || later.generation <= generation) return;
-  throw new FailedPrecondition(
+/** A disk with an earlier copy was put back, and a later one is in the trash of another pool. */
+function laterTrashed({ name }: Pool, later: TrashedHere, id: VolumeId): FailedPrecondition {
+  return new FailedPrecondition(
     `pool ${name} has an earlier copy of volume ${id}, as its disk was put back, and pool ${later.pool.name} has a later one in its trash. To restore that: take pool ${name} out of the configuration, restart the driver, and give the same command again. To have the earlier one: holdfast trash purge ${id} first.`,
   );
 }
@@ -344,11 +361,15 @@ async function refuseWaiting(mover: Mover | undefined, id: VolumeId): Promise<vo
   );
 }
 
-/** The copy of a volume that has moved away is older than one that a pool which is not open may have, in its trash too. @throws Unavailable */
+/**
+ * The copy of a volume that has moved away is older than one that another pool may have, in its trash too.
+ * @param copy without a mark: its volume was deleted in that pool
+ * @throws Unavailable, FailedPrecondition
+ */
 async function refuseOlderCopy(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
-  pool: Pool,
-  { id, lostNode, lostPool }: VolumeOfLost,
+  { pool, ...copy }: Pick<LeftHere, 'deletedAt' | 'pool'> & Partial<Pick<LeftHere, 'mark'>>,
+  { evenSo, id, lostNode, lostPool }: RestoreOrder,
 ): Promise<void> {
   const node = await pool.moves?.whereElse(id);
   if (node !== undefined && node !== lostNode) {
@@ -356,33 +377,13 @@ async function refuseOlderCopy(
       `volume ${id} has moved since this copy of it, and may be on node ${node}: restore it there. If that node is there, and the disk of its pool is lost: kubectl holdfast trash restore, with --pool-is-lost POOL. If that node will never come back, or is this one under another name: --node-is-lost ${node}.`,
     );
   }
-  if ((await pool.moves?.hasLeft(id)) !== true) return;
+  if (!('mark' in copy)) return;
   const closed = pools.firstClosed();
-  if (closed === undefined) return refuseOtherDisk({ mover, pools }, pool, { id, lostPool });
+  // A node that is lost is the second word, too.
+  const words = { lostPool, evenSo: evenSo === true || node !== undefined };
+  if (closed === undefined) return requireWord({ mover, pools }, { id, pool, mark: undefined, ...copy }, words);
   throw new Unavailable(
     `volume ${id} has moved out of pool ${pool.name} since this copy of it, and pool ${closed}, which is not open, may have a later one: restore it when that is open, or without that pool in the configuration.`,
-  );
-}
-
-/**
- * Refuses a copy whose volume has moved to a pool of this node that is not in the configuration, or has it no more: its disk may be in
- * another node, where the volume is used.
- * @throws FailedPrecondition
- */
-async function refuseOtherDisk(
-  { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
-  pool: Pool,
-  { id, lostPool }: Pick<VolumeOfLost, 'id' | 'lostPool'>,
-): Promise<void> {
-  const { at, generation = 0 } = (await pool.moves?.noted(id)) ?? {};
-  // It was deleted where it went, or the notes are lost, or another node has it.
-  if (generation === 0 || at !== undefined) return;
-  const to = mover?.lastPoolOf(id);
-  if (lostPool !== undefined && (to === undefined || lostPool === to)) return;
-  const title = to === undefined ? 'another pool of this node, maybe by way of another node,' : `pool ${to}`;
-  const why = to !== undefined && pools.names().includes(to) ? 'has it no more' : 'is not in the configuration';
-  throw new FailedPrecondition(
-    `volume ${id} has moved to ${title} since this copy of it in pool ${pool.name}, and that ${why}: its disk may have the volume in another node. If the disk is lost: --pool-is-lost ${to ?? 'POOL'}.`,
   );
 }
 
@@ -391,12 +392,13 @@ async function refuseOtherDisk(
  * @throws AlreadyExists, or Unavailable if a pool that could not be opened may have one
  */
 async function refuseTaken(
-  pools: Pools,
+  { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
   { id, name }: { readonly id: VolumeId; readonly name: string },
+  latest: TrashedHere | undefined,
 ): Promise<void> {
-  await refuseExisting(pools, id);
+  await refuseExisting({ mover, pools }, id, latest);
   for (const pool of pools.known()) {
-    const other = (await pool.list(undefined, undefined)).find((record) => record.name === name);
+    const other = (await pool.list(undefined, undefined)).find((record) => record.name === name && record.id !== id);
     if (other !== undefined) {
       throw new AlreadyExists(
         `volume ${other.id} in pool ${pool.name} has the name ${JSON.stringify(name)} by now: to restore ${id}, delete that one first.`,
@@ -411,11 +413,29 @@ async function refuseTaken(
   }
 }
 
-/** @throws AlreadyExists */
-async function refuseExisting(pools: Pools, id: VolumeId): Promise<void> {
+/**
+ * Passes over copies that are earlier ones than the latest in the trash, as on a disk that was put back: they stay what they are.
+ * @throws AlreadyExists, FailedPrecondition
+ */
+async function refuseExisting(
+  { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
+  id: VolumeId,
+  latest: TrashedHere | undefined,
+): Promise<void> {
+  const later: Pool[] = [];
   for (const pool of pools.known()) {
     if ((await pool.find(id)) === undefined) continue;
-    throw new AlreadyExists(`pool ${pool.name}: volume ${id} exists: there is nothing to restore.`);
+    const state = pools.isOpen(pool.name) ? await pool.moves?.stateOf(id) : undefined;
+    if (state === undefined || isVolume(state)) {
+      throw new AlreadyExists(`pool ${pool.name}: volume ${id} exists: there is nothing to restore.`);
+    }
+    const isEarlier = latest !== undefined && state.mark.generation < latest.generation;
+    if (!isEarlier || mover?.isMoving(id) === true) later.push(pool);
+  }
+  for (const pool of later) {
+    throw new FailedPrecondition(
+      `pool ${pool.name} has a copy of volume ${id} that is not the volume, and that is no earlier one than a copy in the trash: see holdfast move status ${id}. Unless it moves, holdfast move cancel ${id} makes it the volume again. If it came out of the trash just now: the same command as then, with its --pool-is-lost, --node-is-lost or --even-so.`,
+    );
   }
 }
 
@@ -432,7 +452,7 @@ function closedPools(pools: Pools): HoldfastError[] {
   });
 }
 
-function show(pool: Pool, { deletedAt, purgeAt, record, usedBytes }: TrashedVolume): TrashedVolumeSight {
+function show(pool: Pool, { deletedAt, isLeft, purgeAt, record, usedBytes }: TrashedVolume): TrashedVolumeSight {
   return {
     id: record.id,
     name: record.name,
@@ -442,5 +462,6 @@ function show(pool: Pool, { deletedAt, purgeAt, record, usedBytes }: TrashedVolu
     usedBytes: usedBytes.toString(),
     deletedAt,
     purgeAt,
+    ...(isLeft && { left: true }),
   };
 }

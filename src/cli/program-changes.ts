@@ -34,7 +34,7 @@ function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'out
     .argument('<VOLUME>', aVolume)
     .option('--node-is-lost <NODE>', lostNodeIs)
     .option('--pool-is-lost <POOL>', 'the pool that it has moved to: its disk is lost, and in no other node')
-    .option('--even-so', 'although it is an earlier copy than the one that went to the lost node')
+    .option('--even-so', 'also an earlier copy: than the one that went to the lost end, or a later one was deleted')
     .action((wanted: string, flags: FinishFlags, command: Command) =>
       look(async (config) => {
         const { evenSo, nodeIsLost: lostNode, poolIsLost: lostPool } = flags;

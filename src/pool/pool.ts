@@ -205,6 +205,8 @@ export interface TrashedVolume {
   /** When it is removed permanently, unless its space is needed before; RFC 3339, UTC. */
   readonly purgeAt: string;
   readonly usedBytes: bigint;
+  /** It moved out of this pool then: this is an earlier copy of it. */
+  readonly isLeft: boolean;
 }
 
 /** A snapshot to be cut; every field is checked. */

@@ -798,14 +798,15 @@ describe('a note that a volume may have been taken back', () => {
     const nodes: Readonly<Record<string, MovingNode>> = { a, c };
     const sent = new FailedPrecondition('it was sent.');
     const copyAt = (node: string) => (nodes[node] ?? assert.fail()).mover.copies.look(id);
-    const restore = () =>
+    const noteAt = (node: string) => (nodes[node] ?? assert.fail()).mover.copies.noteOf(id);
+    const restore = (evenSo = false) =>
       changeFleet(
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
-          moves: { list: () => [], copyAt, handedOverBy: async () => undefined } as unknown as FleetMoves,
+          moves: { list: () => [], copyAt, noteAt, handedOverBy: async () => undefined } as unknown as FleetMoves,
           sessions: { get: () => ({ calls: { call: () => Promise.reject(sent) } }) } as unknown as Sessions,
         },
-        { ...usual, change: 'restore', node: 'c', volume: id, lostPool: 'other' },
+        { ...usual, change: 'restore', node: 'c', volume: id, lostPool: 'other', evenSo },
         {} as Output,
         new AbortController().signal,
       );
@@ -815,7 +816,9 @@ describe('a note that a volume may have been taken back', () => {
     });
     const service = adminService({ nodeId: 'a', pools: a.pools, objects: a.objects, mover: a.mover });
     await service.purge({ id }, { deadline: undefined, note: () => undefined });
-    await assert.rejects(restore(), sent);
+    // The copy in pool data is of the time before it was on node a.
+    await assert.rejects(restore(), /has moved more than once since this copy of it in the trash: .* --even-so\.$/);
+    await assert.rejects(restore(true), sent);
   });
 
   test('is made for the source of an older driver, which does not say whether it has a copy, once all nodes are there', async () => {

@@ -596,7 +596,8 @@ describe('a move between two pools of a node', () => {
     await assert.rejects(admin.restore({ id }, call), /exists: there is nothing to restore/);
     await node.pools.get('xfs').remove(id);
     assert.deepEqual(await node.pools.find(id), undefined);
-    assert.equal((await admin.restore({ id }, call)).pool, 'plain');
+    await assert.rejects(admin.restore({ id }, call), /was deleted then.* --even-so\.$/);
+    assert.equal((await admin.restore({ id, evenSo: true }, call)).pool, 'plain');
     assert.equal(await digest(node), before);
     assert.equal(await node.where(), 'plain');
   });

@@ -515,7 +515,10 @@ describe('a move between two nodes', () => {
     assert.equal((await movesOf(a.pool).stateOf(id)).why, 'given');
     const again = { note: () => undefined, deadline };
     await assert.rejects(admin.restore({ id, lostNode: 'b' }, again), { message: /was not taken back in time/ });
-    await assert.rejects(admin.restore({ id }, again), { message: /exists: there is nothing to restore/ });
+    await assert.rejects(admin.restore({ id }, again), {
+      name: 'FailedPrecondition',
+      message: /has a copy of volume .* that is not the volume.* the same command as then/,
+    });
     await admin.restore({ id, lostNode: 'b' }, { note: () => undefined });
     assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined);
   });

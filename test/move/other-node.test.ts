@@ -244,7 +244,7 @@ describe('a disk with the volume, in another node, whose first node has a copy t
     for (const lostPool of [undefined, 'one-of-a', 'two-of-b']) {
       await assert.rejects(node.admin.restore({ id, lostPool }, call), {
         name: 'FailedPrecondition',
-        message: /has moved to pool two-of-a since .* the volume in another node\. .* --pool-is-lost two-of-a\.$/,
+        message: /has moved to pool two-of-a since .* the volume in another node, .* --pool-is-lost two-of-a\.$/,
       });
       assert.equal(await node.pools.find(id), undefined);
     }
@@ -278,7 +278,7 @@ describe('a disk with the volume, in another node, whose first node has a copy t
     assert.equal(await digest(node), before);
   });
 
-  test('is not asked for, if the volume was deleted there', async () => {
+  test('is asked for, too, if the volume was deleted there, as the copy of the deletion may be in the trash there', async () => {
     using scratch = new Scratch('other-node');
     await leave(scratch, 'image', true);
     {
@@ -287,7 +287,11 @@ describe('a disk with the volume, in another node, whose first node has a copy t
       await node.pools.get('two-of-a').purge(id);
     }
     await using node = await Node.open(scratch, 'a', { kind: 'image', disks: ['one'] });
-    await node.admin.restore({ id }, call);
+    await assert.rejects(
+      node.admin.restore({ id }, call),
+      /or a later copy in its trash\. .* --pool-is-lost two-of-a\.$/,
+    );
+    await node.admin.restore({ id, lostPool: 'two-of-a' }, call);
     assert.equal((await node.pools.require(id)).pool.name, 'one-of-a');
   });
 });

@@ -176,7 +176,8 @@ describe('an earlier copy in the trash, while all of a later one waits', () => {
       await using node = await Node.open(scratch, [...(disk === 'there' ? [sized('two')] : []), sized('three')]);
       await assert.rejects(node.mover.cancel(id), { name: 'FailedPrecondition', message: /may be the last copy/ });
       await node.mover.cancel(id, undefined, undefined, true);
-      await adminOf(node).restore({ id, lostPool: 'one' }, call);
+      await assert.rejects(adminOf(node).restore({ id, lostPool: 'one' }, call), /has moved more than once since/);
+      await adminOf(node).restore({ id, lostPool: 'one', evenSo: true }, call);
       await using shown = await deviceOf(node, id);
       assert.equal(await digestOf(shown.devicePath), first);
     });
@@ -188,7 +189,7 @@ describe('an earlier copy in the trash, while all of a later one waits', () => {
     rmSync(scratch.join('two.img'));
     rmSync(scratch.join('data/pools/two.id'));
     await using node = await Node.open(scratch, [sized('two'), sized('three')]);
-    await adminOf(node).restore({ id, lostPool: 'one' }, call);
+    await adminOf(node).restore({ id, lostPool: 'one', evenSo: true }, call);
     await using shown = await deviceOf(node, id);
     assert.equal(await digestOf(shown.devicePath), first);
   });

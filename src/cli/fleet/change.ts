@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { whyMovedOn } from '../../admin/left-copy.ts';
 import { type Moving, moving, purged, type Restored, restored } from '../../admin/protocol.ts';
 import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
@@ -307,10 +308,14 @@ async function restoreTrashed(
   );
 }
 
-/** The reason against the copy on a node that is an earlier one than that which went to another node last, as it has noted. */
+/** The reason against the copy on a node that is an earlier one than that which went to another node, or pool, last, as it has noted. */
 async function whyEarlier({ moves }: ChangedFleet, { id, node }: Found): Promise<string[]> {
   const copy = await leftAt(moves, node, id);
-  if (copy?.elsewhere === undefined) return [];
+  if (copy === undefined) return [];
+  if (copy.elsewhere === undefined) {
+    // An older driver does not say it, nor refuse it.
+    return whyMovedOn(id, copy, await moves.noteAt(node, id).catch(() => ({ generation: 0 })));
+  }
   const { at, generation } = await moves.noteAt(node, id);
   if (at === undefined || !isPast(copy.generation + 1, generation)) return [];
   return [

@@ -12,10 +12,10 @@ const id = volumeIdFor('a', 'data', 'name');
 test('the second word for a copy that may be old, or the last one, comes to its node, and no other change takes it', async () => {
   const orders: (CancelOrder | FinishOrder)[] = [];
   const note = async (order: CancelOrder | FinishOrder) => orders.push(order);
-  const changes = { finishMove: note, cancelMove: note } as unknown as Changes;
+  const changes = { finishMove: note, cancelMove: note, restore: note } as unknown as Changes;
   const calls = changeCalls(changes, { log: pino({ level: 'silent' }) });
   const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
-  for (const rpc of ['FinishMove', 'CancelMove', 'GiveUpMove']) {
+  for (const rpc of ['FinishMove', 'CancelMove', 'GiveUpMove', 'RestoreTrashed']) {
     for (const even_so of [false, true]) {
       const bytes = encode(requestType, { volume_id: id, lost_node: 'b', even_so });
       const call = calls.get(`/holdfast.fleet.v1.Change/${rpc}`) ?? assert.fail();
@@ -25,7 +25,7 @@ test('the second word for a copy that may be old, or the last one, comes to its 
   const words = [false, true].map((evenSo) => ['b', evenSo]);
   assert.deepEqual(
     orders.map(({ evenSo, lostNode }) => [lostNode, evenSo]),
-    [...words, ...words, ...words],
+    [...words, ...words, ...words, ...words],
   );
   const query = `volume=${id}&even-so=true`;
   assert.equal(changeWishesOf('finish', `${query}&node-is-lost=b`).evenSo, true);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cancelOutcome } from './outcome.ts';
+import { cancelOutcome, restoreOutcome } from './outcome.ts';
 
 test('a move that has arrived before its cancel is not called one whose volume stays', () => {
   const move = { id: 'vol-1', from: 'one', to: 'two', startedAt: '2026-11-26T00:00:00Z' } as const;
@@ -17,4 +17,10 @@ test('a cancel that has not seen the volume where it came from does not say that
     cancelOutcome('shop/data', { ...move, state: 'cancelled', isUnseen: true }),
     'The copy of shop/data that had come to pool two is removed: where the volume is was not seen.',
   );
+});
+
+test('a volume that is back says what is wrong with it', () => {
+  assert.equal(restoreOutcome('shop/data', 'one', {}), 'shop/data is back in pool one.');
+  const problem = 'This copy is as the volume was when it moved out of pool one.';
+  assert.equal(restoreOutcome('shop/data', 'one', { problem }), `shop/data is back in pool one. ${problem}`);
 });

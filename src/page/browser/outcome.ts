@@ -9,3 +9,13 @@ export function cancelOutcome(title: string, { from, isUnseen, state, to, toNode
   const place = toNode === undefined ? `in pool ${nameText(to)}` : `on node ${nameText(toNode)}`;
   return `${title} is ${place}: it has arrived there, and its move has ended.`;
 }
+
+/** A volume that is back, with the problem that its command warns of. */
+export function restoreOutcome(
+  title: string,
+  pool: string,
+  { problem }: { readonly problem?: string | undefined },
+): string {
+  const back = `${title} is back in pool ${nameText(pool)}.`;
+  return problem === undefined ? back : `${back} ${nameText(problem)}`;
+}

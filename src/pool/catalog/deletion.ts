@@ -76,7 +76,8 @@ export class Deletion {
       trash.entries().map(async (entry) => {
         const { deletedAt, record, ref } = entry;
         const usedBytes = await backend.space.allocatedBytes(ref).catch(() => 0n);
-        return { record, deletedAt, purgeAt: purgeTime(entry, trash.poolAgeMs), usedBytes };
+        const isLeft = await trash.hasLeft(entry);
+        return { record, deletedAt, purgeAt: purgeTime(entry, trash.poolAgeMs), usedBytes, isLeft };
       }),
     );
   }

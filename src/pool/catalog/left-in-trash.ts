@@ -16,7 +16,9 @@ export function leftInTrash(
   const marks = new WeakMap<TrashEntry, CopyMark>();
   return async (entry) => {
     if (transfer === undefined) return false;
-    const { record, ref } = entry;
+    const { isLeft, record, ref } = entry;
+    // The note goes with the volume, and a disk that was put back has forgotten the hand-over.
+    if (isLeft === true) return true;
     try {
       const mark = marks.get(entry) ?? markIn(await transfer.markInTrash(ref), record.id);
       marks.set(entry, mark);

@@ -187,7 +187,7 @@ export class Moves implements PoolMoves {
   async #leave(record: VolumeRecord): Promise<void> {
     const { backend, index, trash, unsettled } = this.#parts;
     const { id, undeleteSeconds = this.#parts.undeleteSeconds } = record;
-    const deletion = deletedNow(Math.max(keptSeconds, undeleteSeconds), trash.poolAgeMs);
+    const deletion = { ...deletedNow(Math.max(keptSeconds, undeleteSeconds), trash.poolAgeMs), isLeft: true } as const;
     const { isKept, ref } = await unsettled.change([id], () =>
       step('move/settle', () => backend.provisioner.removeVolume(id, deletion)),
     );

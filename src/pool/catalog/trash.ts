@@ -224,10 +224,9 @@ export class Trash {
    */
   async #begin(entry: TrashEntry): Promise<TrashEntry> {
     if (entry.poolAgeMs !== undefined) return entry;
-    const { deletedAt, purgeAt, ref } = entry;
-    const deletion = { deletedAt, purgeAt, poolAgeMs: this.#age.ms };
+    const { record, ref, ...deletion } = { ...entry, poolAgeMs: this.#age.ms };
     await this.#options.backend.provisioner.mark(ref, deletion).catch(() => undefined);
-    return { ...entry, ...deletion };
+    return { ...deletion, record, ref };
   }
 
   /** From now on it cannot be restored. */

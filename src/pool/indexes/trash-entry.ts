@@ -12,6 +12,8 @@ export interface Deletion {
   readonly deletedAt: string;
   readonly purgeAt: string;
   readonly poolAgeMs?: number | undefined;
+  /** Its volume went on elsewhere then, and has it no more. Drivers that do not know of this note none: the mark and the notes tell of most. */
+  readonly isLeft?: true | undefined;
 }
 
 /** A deleted volume that is kept. */

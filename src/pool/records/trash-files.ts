@@ -16,6 +16,7 @@ export const storedDeletion = z.strictObject({
   deletedAt: z.iso.datetime(),
   purgeAt: z.iso.datetime(),
   poolAgeMs: z.int().nonnegative().optional(),
+  isLeft: z.literal(true).optional(),
 });
 
 /** Reads the trash, all of it or the entries of one id; changes nothing. */

@@ -242,7 +242,7 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'an old copy in a pool is none that came out of the trash too late',
     file: 'src/admin/service.ts',
-    text: 'if (!evenSo) throw earlierCopy({ id, lostNode }, `pool',
+    text: 'if (evenSo !== true) throw earlierCopy({ id, lostNode }, `pool',
     replacement: 'if (!evenSo && id.length === 0) throw earlierCopy({ id, lostNode }, `pool',
     killer: 'test/move/earlier-than-last.test.ts',
     only: 'is none that came out of the trash too late',
@@ -250,8 +250,8 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'an old copy in a pool hides no later one in the trash',
     file: 'src/admin/service.ts',
-    text: 'if (later === undefined || later.generation <= generation) return;',
-    replacement: 'if (later === undefined || generation >= 0) return;',
+    text: 'if (isLater) throw laterTrashed(',
+    replacement: 'if (isLater && id.length === 0) throw laterTrashed(',
     killer: 'test/move/earlier-than-last.test.ts',
     only: 'from no restore',
   },

@@ -18,6 +18,8 @@ const poolQueue = { file: 'src/move/rests.ts', killer: 'test/move/pool-queue.tes
 
 const fenceEnds = { killer: 'test/move/fence-ends.test.ts' } as const;
 
+const leftCopy = { file: 'src/admin/left-copy.ts', killer: 'test/move/left-copy.test.ts' } as const;
+
 const ends = { killer: 'test/move/forgotten-ends.test.ts' } as const;
 
 const manyEnds = { file: 'src/move/job.ts', killer: 'src/move/job.test.ts' } as const;
@@ -240,10 +242,63 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy that was left is not restored while the pool of the volume is not in the configuration',
     file: 'src/admin/service.ts',
-    text: 'if (closed === undefined) return refuseOtherDisk({ mover, pools }, pool, { id, lostPool });',
-    replacement: 'if (closed === undefined) return;',
+    text: 'if (closed === undefined) return requireWord(',
+    replacement: 'if (closed === undefined) return; if (closed === undefined) return requireWord(',
     killer: 'test/move/other-node.test.ts',
     only: 'restored only by the word that it is',
+  },
+  {
+    name: 'a copy that its volume has left is not restored without a word, although the volume was deleted',
+    ...leftCopy,
+    text: '  if (against.length === 0 && !mayBeElsewhere && lostPool === undefined) {\n',
+    replacement: "  if (lostPool === '') {\n",
+    only: 'for good, is restored',
+  },
+  {
+    name: 'a pool that is away may have the latest copy of a deleted volume in its trash',
+    ...leftCopy,
+    text: 'generation > 0 || (to !== undefined && isAway(to))',
+    replacement: 'generation > 0',
+    only: 'while its move is remembered',
+  },
+  {
+    name: 'a copy of an earlier move than the last one takes a second word',
+    ...leftCopy,
+    text: 'if (at !== undefined || generation <= left.generation + 1) return [];',
+    replacement: 'if (at !== undefined || generation >= 0) return [];',
+    only: 'a copy of an earlier move than the last one',
+  },
+  {
+    name: 'the entry of a copy in the trash says that its volume has left it',
+    ...leftCopy,
+    file: 'src/pool/catalog/left-in-trash.ts',
+    text: '    if (isLeft === true) return true;\n',
+    replacement: '',
+    only: 'which has no fence',
+  },
+  {
+    name: 'an earlier copy on a disk that was put back does not stand against a later one in the trash',
+    ...leftCopy,
+    file: 'src/admin/service.ts',
+    text: '    if (!isEarlier || mover?.isMoving(id) === true) later.push(pool);\n',
+    replacement: '    later.push(pool);\n',
+    only: 'although a disk was put back with an earlier one',
+  },
+  {
+    name: 'a copy from the trash is not restored while a pod of the node uses the other one',
+    ...leftCopy,
+    file: 'src/admin/service.ts',
+    text: '          if (left !== undefined) await mover?.copies.requireNotStaged(id);\n',
+    replacement: '',
+    only: 'while a pod of the node uses the other one',
+  },
+  {
+    name: 'an earlier copy on a disk that was put back did not come out of the trash',
+    ...leftCopy,
+    file: 'src/admin/service.ts',
+    text: '  if (isLater && lostNode === undefined) return undefined;\n',
+    replacement: '',
+    only: 'although a disk was put back with an earlier one',
   },
   {
     name: 'a volume that another node has is not restored from the trash',

@@ -1208,7 +1208,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'an older copy is not restored while a pool with a later one may not be open',
     file: 'src/admin/service.ts',
-    text: '      await refuseOlderCopy({ mover, pools }, pool, { id, lostNode, lostPool });\n',
+    text: '      await refuseOlderCopy({ mover, pools }, left ?? { pool }, order);\n',
     replacement: '',
     killer: 'test/move/mover.test.ts',
     only: 'of which an older copy is not restored',

@@ -257,7 +257,7 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'what is restored has no namesake in another pool',
     ...admin,
-    text: '          await refuseTaken(pools, { id, name });\n',
+    text: '          await refuseTaken({ mover, pools }, { id, name }, latest);\n',
     replacement: '',
     only: 'is not restored beside it',
   },
@@ -271,8 +271,8 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'what exists is not restored',
     ...admin,
-    text: '    if ((await pool.find(id)) === undefined) continue;\n    throw new AlreadyExists(`pool',
-    replacement: "    if (pool.name !== '') continue;\n    throw new AlreadyExists(`pool",
+    text: '    if (state === undefined || isVolume(state)) {\n      throw new AlreadyExists(',
+    replacement: "    if (pool.name === '') {\n      throw new AlreadyExists(",
     only: 'is not restored beside it',
   },
   {

@@ -308,8 +308,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that came out of the trash too late is taken back by the same command',
     file: 'src/admin/service.ts',
-    text: "if ((why !== 'given' && why !== 'old') || isMoving) return undefined;",
-    replacement: 'if (why !== undefined || isMoving) return undefined;',
+    text: 'if (state === undefined || isVolume(state) || isMoving) return undefined;',
+    replacement: 'if (state?.why !== undefined || isMoving) return undefined;',
     killer: 'test/move/nodes.test.ts',
     only: 'by the same command then',
   },
@@ -613,9 +613,9 @@ export const takenBackMutants: readonly Mutant[] = [
   },
   {
     name: 'a pool that has a volume no more which has moved there may have had another disk',
-    file: 'src/admin/service.ts',
-    text: '  if (lostPool !== undefined && (to',
-    replacement: '  if (to !== undefined && pools.names().includes(to)) return;\n  if (lostPool !== undefined && (to',
+    file: 'src/admin/left-copy.ts',
+    text: '  if (mayBeElsewhere && !(lostPool',
+    replacement: '  if (to !== undefined && !isAway(to)) return;\n  if (mayBeElsewhere && !(lostPool',
     killer: 'test/move/other-node.test.ts',
     only: 'although another disk is in its pool',
   },

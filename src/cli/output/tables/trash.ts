@@ -20,7 +20,7 @@ export function trashRow(volume: TrashedVolumeSight, now: Date): string[] {
     volume.pool,
     formatBytes(BigInt(volume.sizeBytes)),
     formatBytes(BigInt(volume.usedBytes)),
-    `${age(volume.deletedAt, now)} ago`,
+    `${age(volume.deletedAt, now)} ago${volume.left === true ? ', by a move' : ''}`,
     age(now.toISOString(), new Date(volume.purgeAt)),
   ];
 }
