@@ -94,6 +94,9 @@ case "$*" in
   *output=progress*node=*v1/volumes*)
     case "$*" in *node=node-away*) printf '2holdfast: UNAVAILABLE: node node-away: it is away\nx1\n'; exit ;; esac
     printf '1vol-x\n1vol-left default/left\nx0\n' ;;
+  *node=node-away*v1/snapshots*) printf '2holdfast: UNAVAILABLE: node node-away: it is away\nx1\n' ;;
+  *output=progress*node=node-x*v1/snapshots*) printf '1snapshot snapshot-1 vol-x\n1snapshot snapshot-2 vol-left\nx0\n' ;;
+  *v1/snapshots*) printf '1ID NAME of an older controller\nx0\n' ;;
   *output=progress*v1/volumes*) printf '1%s\\nx0\\n' "$(cat where)" ;;
   *v1/moves*)
     first=$(head -n 1 script)
@@ -509,12 +512,22 @@ describe('kubectl holdfast move', () => {
       stderr,
       /no PersistentVolume says that these are on node-x, and they are: vol-left \(default\/left\)\./,
     );
+    const stays =
+      'these snapshots stay on node-x: snapshot-1 (of vol-x), snapshot-2 (of vol-left). They can be restored';
+    for (const said of [dry.stderr, stderr]) assert.ok(said.includes(stays), said);
+    plays('node-x', 'cancelled - node-b');
+    const following = await type(['--from', 'node-x', '--to', 'node-b', '--when-idle', '--with-snapshots']);
+    assert.doesNotMatch(following.stderr, /snapshots stay/);
     const behind = await type(['--from', 'node-y', '--to', 'node-b']);
     assert.equal(behind.status, 1);
+    assert.doesNotMatch(behind.stderr, /snapshot/);
     assert.match(behind.stderr, /no claim is on node-y.*on node-y, and they are: vol-x, vol-left \(default\/left\)/s);
     const away = await type(['--from', 'node-away', '--to', 'node-b']);
     assert.equal(away.status, 1);
-    assert.match(away.stderr, /no claim is on node-away.*it is away.*not certain what else is on node-away/s);
+    assert.match(
+      away.stderr,
+      /no claim is on node-away.*it is away.*not certain what else is on node-away.*which snapshots are on node-away/s,
+    );
   });
 
   test('of all claims of a node fails if it may not list them', async () => {

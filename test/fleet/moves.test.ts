@@ -50,6 +50,7 @@ describe('moves between nodes, brokered by the controller', () => {
     // What the plugin asks.
     assert.equal((await viewer.see(controller, `/v1/volumes?output=progress&volume=${id}`)).result.trim(), 'node-a');
     assert.equal((await viewer.see(controller, '/v1/volumes?output=progress&node=node-a')).result, id);
+    assert.equal((await viewer.see(controller, '/v1/snapshots?output=progress&node=node-a')).result, '');
     // Its move to node-a has ended, and nobody has changed the PersistentVolume.
     fleet.api.known.volumes.set(id, 'node-gone');
     const forgetting = await viewer.post(controller, '/v1/nodes/forget?node=node-gone&dry-run=true');

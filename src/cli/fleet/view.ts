@@ -144,6 +144,7 @@ class Viewing {
             )
           : this.#volume();
       case 'snapshots':
+        if (this.#wishes.progress) return this.#snapshotIds();
         return this.#list(
           'snapshots',
           await this.#ask('snapshots', itemShapes.snapshots),
@@ -196,6 +197,13 @@ class Viewing {
       const { claim, id } = item;
       this.#output.line(claim === undefined ? id : `${id} ${claim.namespace}/${claim.name}`);
     }
+    return this.#end(answer);
+  }
+
+  /** All snapshots, for a program: the name of each, and the id of its volume. A controller that is older shows a table instead. */
+  async #snapshotIds(): Promise<number> {
+    const answer = await this.#ask('snapshots', itemShapes.snapshots);
+    for (const { item } of answer.items) this.#output.line(`snapshot ${item.name} ${item.sourceId}`);
     return this.#end(answer);
   }
 
