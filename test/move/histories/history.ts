@@ -163,18 +163,30 @@ async function requireWayOut(world: World, witness: Witness, happened: string[])
         }
       }
     }
-    // The first node of a move never comes back.
-    for (const lostNode of nodeNames) {
-      await world.down(lostNode);
-      world.fleet.forget(lostNode);
-      for (const node of nodeNames) {
-        if (node !== lostNode && (await command('finish', node, { lostNode }, evenSo))) return;
+    // One node never comes back, or two of them.
+    for (const lost of [...nodeNames.map((name) => [name]), ...pairsOf(nodeNames)]) {
+      for (const name of lost) {
+        await world.down(name);
+        world.fleet.forget(name);
       }
-      world.fleet.remember(lostNode);
-      await world.up(lostNode);
+      for (const change of ['finish', 'cancel', 'restore'] as const) {
+        for (const node of nodeNames) {
+          for (const lostNode of lost) {
+            if (!lost.includes(node) && (await command(change, node, { lostNode }, evenSo))) return;
+          }
+        }
+      }
+      for (const name of lost) {
+        world.fleet.remember(name);
+        await world.up(name);
+      }
     }
   }
   if (latest(world.available()) > 0) throw new Broken('the volume cannot be used any more, and a copy is there');
+}
+
+function pairsOf(names: readonly NodeName[]): NodeName[][] {
+  return names.flatMap((one, at) => names.slice(at + 1).map((other) => [one, other]));
 }
 
 /** Each snapshot can be used, if need be after the documented commands. */

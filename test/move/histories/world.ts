@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { patiently } from '../../../src/move/source.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { HoldfastError, Unavailable } from '../../../src/volume/errors.ts';
 import type { VolumeId } from '../../../src/volume/id.ts';
@@ -135,13 +136,11 @@ export class World implements AsyncDisposable {
     for (const [name, node] of this.nodes) {
       if (this.fleet.isForgotten(name)) continue;
       try {
-        const { pool } = await node.pools.require(id);
-        const attached = await pool.attach(id, { persistent: true });
-        assert.ok(attached.kind === 'device');
-        await attached.release();
+        const { devicePath, ...pod } = await node.objects.claim([{ object: id }], 'NodeStageVolume', () =>
+          this.#attach(node),
+        );
         this.#staged.get(name)?.push(id);
-        const { devicePath } = attached;
-        this.pod = { node: name, pool: placeOf(pool), devicePath, detach: () => pool.detach(attached) };
+        this.pod = { node: name, devicePath, ...pod };
         const version = versionIn(devicePath);
         if (this.written > 0 && version !== this.expected) {
           throw new Broken(`a pod on node ${name} sees version ${version}, not ${this.expected}`);
@@ -152,6 +151,17 @@ export class World implements AsyncDisposable {
       }
     }
     return undefined;
+  }
+
+  /** The caller has claimed the volume. */
+  async #attach({ objects, pools }: MovingNode): Promise<Omit<Pod, 'node'>> {
+    const { pool } = await pools.require(id);
+    const attached = await pool.attach(id, { persistent: true });
+    assert.ok(attached.kind === 'device');
+    await attached.release();
+    const turn = { objects, signal: new AbortController().signal };
+    const { devicePath } = attached;
+    return { pool: placeOf(pool), devicePath, detach: () => patiently(turn, [id], () => pool.detach(attached)) };
   }
 
   /** The pod writes the next version, durably. */
