@@ -175,7 +175,8 @@ export async function patiently<T>(
       );
     } catch (error) {
       if (!(error instanceof Aborted)) throw error;
-      await delay(turnMs, undefined, { signal });
+      // The call that has it is named, not the end of the wait.
+      await delay(turnMs, undefined, { signal }).catch(() => Promise.reject(error));
     }
   }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { mayBeWhole } from '../../src/move/snapshots/snapshot-move.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
@@ -220,6 +220,35 @@ describe('snapshots that follow their volume to another node', () => {
       await remove(b, 'young');
       assert.deepEqual(await snapshots.arriving(), []);
     }
+  });
+
+  test('are given up while another call has the one that waits, whose first disk is an empty one by now', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    await withSnapshots(nodes.get('a'));
+    refuseCommits(nodes.get('b').pool);
+    await nodes.order('a', 'b');
+    const b = nodes.get('b');
+    await eventually(() => assert.equal(followed(b)?.trouble, 'pool data is full.'));
+    const moveId = followed(b)?.job.moveId ?? assert.fail();
+    await nodes.stop('a');
+    rmSync(scratch.join('a.img'));
+    rmSync(scratch.join('data-a/pools/data.id'), { force: true });
+    await nodes.start('a');
+    const a = nodes.get('a');
+    await a.snapshotLeavings.admit({ id, moveId, node: 'b' }, 'again').catch(() => undefined);
+    b.nodes.connect('a', { host: '127.0.0.1', port: a.port });
+    const restored = Promise.withResolvers<void>();
+    const held = b.objects.claim([{ object: idOf('young') }], 'a restore of it', () => restored.promise);
+    const claim = b.objects.claim.bind(b.objects);
+    mock.method(b.objects, 'claim', (...args: Parameters<typeof claim>) => {
+      const claimed = claim(...args);
+      // It waits for its turn.
+      claimed.catch(() => restored.resolve());
+      return claimed;
+    });
+    assert.equal((await b.mover.cancel(id)).state, 'cancelled');
+    await held;
   });
 
   test('that are left, or were taken back, follow by the same order, where the volume is already', async () => {

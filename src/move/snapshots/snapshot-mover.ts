@@ -854,7 +854,8 @@ export class SnapshotMover {
     const target = movesOf(to).snapshots;
     const { objects } = this.#options;
     // Its node may have taken it back, also if it has arrived here.
-    await outdateTakenBack({ from, to, objects, signal: run.ending.signal }, coming);
+    // A cancel has ended the run by then, and waits for its turn, too.
+    await outdateTakenBack({ from, to, objects, signal: AbortSignal.timeout(removedMs) }, coming);
     const there = await from.look(id, createdAt);
     if (there?.mark.fence !== undefined) return;
     await patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
