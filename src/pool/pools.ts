@@ -326,7 +326,10 @@ export class Pools {
     return this.#isSettled ? undefined : lookingForDisks();
   }
 
-  /** @throws FailedPrecondition if two pools have it: whatever is done could be done to the wrong one */
+  /**
+   * @throws FailedPrecondition if two pools have it: whatever is done could be done to the wrong one; Unavailable if it has left both by moves
+   * that have not ended
+   */
   async #searchKnown<Kind extends FoundRecord>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
     const found: Found<Kind>[] = [];
     for (const pool of this.known()) {
@@ -334,9 +337,14 @@ export class Pools {
       if (record !== undefined) found.push({ pool, record });
     }
     if (found.length > 1) {
-      const valid = await this.#validCopy(found);
+      const { areLeft, valid } = await this.#judge(found);
       if (valid !== undefined) return valid;
       const names = found.map(({ pool }) => pool.name).join(' and ');
+      if (areLeft) {
+        throw new Unavailable(
+          `${what} waits for the end of a move: the copies in pools ${names} were left, or are being handed over, and none of them is used. See holdfast move status ${found[0]?.record.id}.`,
+        );
+      }
       throw new FailedPrecondition(
         `${what} is in pools ${names}, under one id. Stop the driver, and move its directory out of the pool that should not have it.`,
       );
@@ -351,14 +359,19 @@ export class Pools {
       const current = all.filter(({ record }) => !isLeft(record));
       // One that no pool has waits for the end of its move.
       const copies = current.length > 0 ? current : all.slice(0, 1);
-      const valid = copies.length > 1 ? await this.#validCopy(copies) : undefined;
-      kept.push(...(valid === undefined ? copies : [valid]));
+      const { areLeft, valid } = copies.length > 1 ? await this.#judge(copies) : { areLeft: true };
+      kept.push(...(valid !== undefined ? [valid] : areLeft ? copies.slice(0, 1) : copies));
     }
     return kept;
   }
 
-  /** The one that is the volume or snapshot, if all others are known to be copies that it has left when it moved (docs/move.md). */
-  async #validCopy<Kind extends FoundRecord>(found: readonly Found<Kind>[]): Promise<Found<Kind> | undefined> {
+  /**
+   * Finds the one that is the volume or snapshot, if all others are known to be copies that it has left when it moved (docs/move.md).
+   * @returns `areLeft`: all are known to be such copies, or to be on their way, and no pool that is open has the volume
+   */
+  async #judge<Kind extends FoundRecord>(
+    found: readonly Found<Kind>[],
+  ): Promise<{ readonly valid?: Found<Kind> | undefined; readonly areLeft: boolean }> {
     const judged = await Promise.all(
       found.map(async (each) => {
         const state = await stateOfCopy(each.pool, each.record.id).catch(() => undefined);
@@ -366,10 +379,11 @@ export class Pools {
       }),
     );
     const [valid, ...others] = judged.filter(({ state }) => state?.why === undefined && state !== undefined);
-    if (valid === undefined || others.length > 0) return undefined;
-    // A pool that cannot be asked has the copy that the volume has left, if this one has come by a move.
     const areKnown = judged.every(({ state }) => state !== undefined);
-    return areKnown || (valid.state?.mark.generation ?? 0) > 0 ? valid.each : undefined;
+    if (valid === undefined || others.length > 0) return { areLeft: areKnown && valid === undefined };
+    // A pool that cannot be asked has the copy that the volume has left, if this one has come by a move.
+    const isSure = areKnown || (valid.state?.mark.generation ?? 0) > 0;
+    return { valid: isSure ? valid.each : undefined, areLeft: false };
   }
 
   #supervisor(name: string): PoolSupervisor {

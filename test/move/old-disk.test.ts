@@ -50,6 +50,53 @@ describe('a disk that comes back as it was before the hand-over to another pool'
     assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'old');
   });
 
+  test('is one of two copies of which none is the volume: pods wait for the end of the move, and it is listed once', async () => {
+    using scratch = new Scratch('old-disk');
+    const all = ['one', 'two', 'three'].map((name) => following.sized(name));
+    {
+      await using node = await Node.open(scratch, all);
+      await node.pools.get('three').create(spec);
+    }
+    copyFileSync(scratch.join('three.img'), scratch.join('three.old'));
+    let latest: string;
+    {
+      await using node = await Node.open(scratch, all);
+      await node.mover.start(id, 'one', undefined);
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+      latest = await written(node, id);
+      refuseVolumes(node.pools.get('two'));
+      await node.mover.start(id, 'two', undefined);
+      await eventually(async () => assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'given'));
+    }
+    copyFileSync(scratch.join('three.old'), scratch.join('three.img'));
+    const waits = {
+      name: 'Unavailable',
+      message: new RegExp(
+        `waits for the end of a move: the copies in pools one and three .* holdfast move status ${id}\\.$`,
+      ),
+    };
+    {
+      await using node = await Node.open(scratch, all, ['two']);
+      await assert.rejects(node.pools.require(id), waits);
+    }
+    {
+      await using node = await Node.open(
+        scratch,
+        all.filter(({ name }) => name !== 'two'),
+      );
+      await assert.rejects(node.pools.require(id), waits);
+      const { entries } =
+        (await node.controller.ListVolumes?.({ starting_token: '', max_entries: 0 }, following.call)) ?? assert.fail();
+      assert.deepEqual(
+        entries?.map(({ volume }) => volume?.volume_id),
+        [id],
+      );
+    }
+    await using node = await Node.open(scratch, all);
+    await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    assert.equal(await digestIn(node, id), latest);
+  });
+
   test('becomes the volume with a second word', async () => {
     using scratch = new Scratch('old-disk');
     const { earlier } = await handedOver(scratch);
