@@ -11,7 +11,7 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import { isEarlier } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
-import { Copies, copiesIn, hasArrived, hasVolume, poolsWith, statesIn } from './copies.ts';
+import { Copies, type CopyIn, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen, statesIn } from './copies.ts';
 import { finishCopy } from './finish.ts';
 import { type Deadline, deadlineWithin, type LostOrder, type LostPool } from './in-time.ts';
 import {
@@ -587,11 +587,9 @@ export class Mover {
   async settleLeft(id: VolumeId): Promise<void> {
     const found = await poolsWith(this.#options.pools, id);
     this.#requireLeftOpen(id, found);
-    // Nearly every volume is in one pool, and no mark has to be read.
-    if (found.length < 2) return;
     const copies = await statesIn(found, id);
     const valid = copies.find(({ state }) => state.why === undefined);
-    if (valid === undefined) return;
+    if (valid === undefined) return this.#settleDeleted(id, copies);
     const { generation } = valid.state.mark;
     for (const { pool, state } of copies) {
       if (pool === valid.pool) continue;
@@ -600,6 +598,28 @@ export class Mover {
       throw new Unavailable(
         `volume ${id} is in pool ${valid.pool.name}, and pool ${pool.name} has a copy of it that is no earlier one, as a disk may have that was in another node: it would be the volume once the one in pool ${valid.pool.name} is deleted. Stop the driver, move the copy out of pool ${pool.name}, and start the driver: then the volume can be deleted.`,
       );
+    }
+  }
+
+  /**
+   * A pool is back that was away when the volume was deleted where it had moved to: the copy that was left there goes to the trash, like each
+   * such copy. One that may be needed stays: a move goes on, or another node, or a pool, may have the volume.
+   */
+  async #settleDeleted(id: VolumeId, copies: readonly CopyIn[]): Promise<void> {
+    const { pools } = this.#options;
+    const { state: lastState = 'done' } = this.#runningJob(id) ?? this.#ended.get(id) ?? {};
+    if (lastState !== 'done' && lastState !== 'cancelled') return;
+    for (const { pool, state } of copies) {
+      const moves = movesOf(pool);
+      // The note went with the volume.
+      const isNoted = (await moves.noted(id)).generation > 0;
+      if (isNoted || state.why !== 'given' || (await moves.whereElse(id)) !== undefined) return;
+    }
+    requireOpen(pools, id);
+    for (const { moves } of pools.all()) if ((await moves?.arriving())?.includes(id) === true) return;
+    for (const { pool, state } of copies) {
+      const { fence, generation } = state.mark;
+      await movesOf(pool).settle(id, { moveId: fence?.moveId ?? '', generation: generation + 1 });
     }
   }
 

@@ -147,6 +147,36 @@ describe('a move whose first pool is away', () => {
     assert.deepEqual(await listed(node), []);
   });
 
+  test('and is back once the volume was deleted: the copy that was left goes to the trash with the next deletion', async () => {
+    using scratch = new Scratch('away');
+    await arrived(scratch);
+    {
+      await using node = await Node.open(scratch, [sized('two')]);
+      await node.mover.cancel(id);
+      await deleted(node);
+    }
+    await using node = await Node.open(scratch);
+    const one = node.pools.get('one');
+    assert.equal((await movesOf(one).stateOf(id)).why, 'given');
+    await deleted(node);
+    assert.deepEqual(await listed(node), []);
+    assert.deepEqual(
+      (await one.trash()).map(({ isLeft, record }) => [record.id, isLeft]),
+      [[id, true]],
+    );
+    await deleted(node);
+  });
+
+  test('and is not deleted while all of it waits, though the driver has lost its notes', async () => {
+    using scratch = new Scratch('away');
+    const { drafts } = await handedOver(scratch);
+    for (const name of ['moves', 'moved']) rmSync(scratch.join('data', name), { recursive: true });
+    await using node = await Node.open(scratch);
+    await assert.rejects(deleted(node), /was handed over by pool one/);
+    assert.deepEqual(draftsIn(scratch), drafts);
+    assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, 'given');
+  });
+
   test('keeps the volume from being deleted; once that is open, the deletion goes on', async () => {
     using scratch = new Scratch('away');
     const before = await arrived(scratch);

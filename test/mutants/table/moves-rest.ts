@@ -20,6 +20,8 @@ const fenceEnds = { killer: 'test/move/fence-ends.test.ts' } as const;
 
 const leftCopy = { file: 'src/admin/left-copy.ts', killer: 'test/move/left-copy.test.ts' } as const;
 
+const deletedAway = { file: 'src/move/mover.ts', killer: 'test/move/pool-away.test.ts' } as const;
+
 const ends = { killer: 'test/move/forgotten-ends.test.ts' } as const;
 
 const manyEnds = { file: 'src/move/job.ts', killer: 'src/move/job.test.ts' } as const;
@@ -291,6 +293,20 @@ export const moveRestMutants: readonly Mutant[] = [
     text: '          if (left !== undefined) await mover?.copies.requireNotStaged(id);\n',
     replacement: '',
     only: 'while a pod of the node uses the other one',
+  },
+  {
+    name: 'a copy that a deleted volume has left goes to the trash by its next deletion',
+    ...deletedAway,
+    text: '    if (valid === undefined) return this.#settleDeleted(id, copies);\n',
+    replacement: '    if (valid === undefined) return;\n',
+    only: 'and is back once the volume was deleted',
+  },
+  {
+    name: 'a copy that was handed over is not deleted while all of the volume waits, although nothing is noted of it',
+    ...deletedAway,
+    text: '    for (const { moves } of pools.all()) if ((await moves?.arriving())?.includes(id) === true) return;\n',
+    replacement: '',
+    only: 'though the driver has lost its notes',
   },
   {
     name: 'a volume of which no pool has more than left copies waits for the end of its move',
