@@ -1,7 +1,7 @@
 import { isOfMove } from '../pool/catalog/move-mark.ts';
 import type { Pools } from '../pool/pools.ts';
 import { AlreadyExists, FailedPrecondition } from '../volume/errors.ts';
-import { mayBeLast, type Noted, wasCommitted } from '../volume/move/rule.ts';
+import { hasGivenUp, mayBeLast, type Noted, wasCommitted } from '../volume/move/rule.ts';
 import { copiesIn, requireOpen } from './copies.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob, WholeCopy } from './job.ts';
@@ -77,6 +77,11 @@ export function whyNotLatest(
     const where = arrivedAt === undefined ? `to node ${noted.node} before` : `to pool ${to} at ${arrivedAt}`;
     against.push(
       `volume ${id} has come ${where}, as the node has noted on another disk: the copy in pool ${to} is as it was at the switch, and has nothing that was written later. Put the later disk back.`,
+    );
+  }
+  if (node !== undefined && hasGivenUp(generation, noted, node)) {
+    against.push(
+      `volume ${id} may have been used again on node ${node}: node ${noted.node} has given the copy in pool ${to} up by an order to cancel, as it has noted on another disk, and that copy has nothing that was written later.`,
     );
   }
   return against;

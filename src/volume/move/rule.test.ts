@@ -11,6 +11,7 @@ import {
   finishDraft,
   type Given,
   giveCopy,
+  hasGivenUp,
   hasGoneOn,
   isBehind,
   isEarlier,
@@ -1120,6 +1121,21 @@ test('a word that gives up an earlier hand-over takes nothing back of a later on
   assert.equal(takeBack(copy, noted, { lostNode: 'c' }), undefined);
   // However often the lost node has had it moved on.
   assert.ok((takeBack(copy, noted, { lostNode: 'b' })?.generation ?? 0) > 100_000);
+});
+
+test('a copy that its node has given up is told apart from one that an order makes the volume', () => {
+  const mark: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
+  const noted: Noted = { generation: 0, node: 'b' };
+  const given = { ...noted, generation: disclaim(mark, noted, 'a') ?? assert.fail(), at: 'a' };
+  assert.ok(hasGivenUp(2, given, 'a'));
+  assert.ok(!hasGivenUp(2, given, 'c'));
+  // It has come from there again since.
+  assert.ok(!hasGivenUp(given.generation, given, 'a'));
+  const draft = { moveId: 'm', readUnder: 'f', fenceId: 'f', generation: 2 };
+  for (const before of [noted, given]) {
+    const { generation } = finishDraft(draft, before, { lostNode: 'a' }) ?? assert.fail();
+    assert.ok(!hasGivenUp(2, { ...noted, generation, at: 'a' }, 'a'));
+  }
 });
 
 test('a copy that was handed over is an earlier one once its node has noted a later hand-over to another node', () => {

@@ -247,6 +247,16 @@ export function isPassedOver(generation: number, noted: Noted, target: string): 
 }
 
 /**
+ * True if a node has given up, for its source, the copy that waits on it (`disclaim`): the source may have had the volume again since. An order
+ * that makes the copy the volume notes the same before the commit (`finishDraft`), by a much later generation.
+ * @param generation of the source, as it was read
+ */
+export function hasGivenUp(generation: number, noted: Noted, source: string): boolean {
+  const later = noted.generation - generation;
+  return noted.at === source && later > 1 && later < movesOfLost;
+}
+
+/**
  * True if a node has committed that very copy before: the disk with the draft is as it was before that, and the later one may be anywhere. A
  * driver that was killed before the commit has noted the name of the source (`Noted.at`).
  * @param from the node that it comes from; undefined: a pool of this one, where the hand-over itself is noted in this way

@@ -52,6 +52,14 @@ export const takenBackMutants: readonly Mutant[] = [
     killer: 'src/admin/lost-node.test.ts',
   },
   {
+    name: 'a copy that its node has given up is the volume by a second word alone',
+    file: 'src/move/finish.ts',
+    text: 'if (node !== undefined && hasGivenUp(generation, noted, node)) {',
+    replacement: 'if (node === id && hasGivenUp(generation, noted, node)) {',
+    killer: 'test/move/second-word.test.ts',
+    only: 'which may have used it again',
+  },
+  {
     name: 'a second word passes over nothing that was not shown',
     file: 'src/cli/fleet/taking-back.ts',
     text: 'requireSecondWord(false, [...recorded, ...((await word.against?.()) ?? [])]);',
