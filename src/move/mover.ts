@@ -488,8 +488,15 @@ export class Mover {
       const isHere = isKnown && (await hasVolume(this.#options.pools, id));
       if (isHere && job.node !== undefined) {
         // It is here, and its source has not heard of it: the copy there can be used no more.
+        const { pools } = this.#options;
+        const hasCome = pools.isOpen(job.to) && (await hasArrived(pools.get(job.to), id));
+        if (!hasCome && order.isEvenSo) {
+          // It is in another pool: by that word, the copy that has come, of an earlier or later state, is not needed.
+          await this.#rests.discardHere(job);
+          return await this.#end(job, 'cancelled', undefined);
+        }
         if (isNodeLost) return await this.#end(job, 'done', undefined);
-        throw arrived(job);
+        throw hasCome ? arrived(job) : isElsewhere(job, (await pools.find(id))?.pool.name);
       }
       // It is here, and nothing can hear of that any more.
       if (isHere) return await this.#end(job, 'done', undefined);
@@ -1026,6 +1033,12 @@ function notComing(id: VolumeId, { lostNode }: LostOrder): NotFound {
 
 function starting(): Unavailable {
   return new Unavailable('the driver is starting, and its moves are not known yet; try again.');
+}
+
+function isElsewhere({ id, to }: MoveJob, pool: string | undefined): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} is in pool ${pool} of this node by now, and this move has not brought it there: the copy in pool ${to} may have another state of it. If that is not needed: kubectl holdfast move cancel ${id} --even-so, with this node as --node, removes it.`,
+  );
 }
 
 function handedOverTo({ id, to }: MoveJob): FailedPrecondition {

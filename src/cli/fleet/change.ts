@@ -221,6 +221,11 @@ async function finishWithoutPool(
     );
   }
   const { createdAt, generation } = copyOf;
+  if ((await moves.copyAt(node, id)).isVolume) {
+    throw new FailedPrecondition(
+      `volume ${id} is on node ${node} by now, in another pool than the copy of its move. If that copy is not needed: kubectl holdfast move cancel ${id} --node ${node} --even-so.`,
+    );
+  }
   // Asked before the first node gives anything up: its disk may be there after all.
   const against = async () => [
     ...(await whyNotLatestAt(fleet, { id, node }, coming)),

@@ -137,6 +137,20 @@ export const leftCopyMutants: readonly Mutant[] = [
     only: 'it does not cancel the move, and node b keeps the copy',
   },
   {
+    name: 'a first node gives nothing up while the other one has the volume in another pool',
+    file: 'src/cli/fleet/change.ts',
+    text: '  if ((await moves.copyAt(node, id)).isVolume) {\n',
+    replacement: '  if ((await moves.copyAt(node, id)).isVolume && id.length === 0) {\n',
+    killer: 'test/move/disk-of-source.test.ts',
+  },
+  {
+    name: 'a copy goes by a second word whose volume is in another pool of its node',
+    file: 'src/move/mover.ts',
+    text: 'if (!hasCome && order.isEvenSo) {',
+    replacement: 'if (hasCome && order.isEvenSo) {',
+    killer: 'test/move/disk-of-source.test.ts',
+  },
+  {
     name: 'a move that leaves a pool which is away ends once the volume is in another pool of its node',
     file: 'src/move/nodes/leavings.ts',
     text: "if (state !== undefined && state.why !== 'old') return undefined;",
