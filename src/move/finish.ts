@@ -48,7 +48,9 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
     );
   }
   const { generation, record } = whole;
-  requireSecondWord(isEvenSo, whyNotLatest(job, whole, await moves.noted(id)));
+  const noted = await moves.noted(id);
+  if (lost === undefined && noted.at !== undefined) throw goneOn(job, noted.at);
+  requireSecondWord(isEvenSo, whyNotLatest(job, whole, noted));
   const arrival = await moves.recordFor(record);
   await using incoming = await moves.receive(arrival, moveId, true);
   // Not before that, which waits for a disk.
@@ -85,4 +87,11 @@ export function whyNotLatest(
     );
   }
   return against;
+}
+
+/** The part that has come within the node is of a move before the volume went to another one, which may be lost. */
+export function goneOn({ id, to }: MoveJob, node: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} has gone on to node ${node} since: what pool ${to} has of it is of a failed move before that, and an earlier state. It stays, as the copy there may be lost. To remove it: holdfast move cancel ${id} --even-so.`,
+  );
 }

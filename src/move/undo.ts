@@ -4,6 +4,7 @@ import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type CopyMark, hasCome, isEarlier, isVolume, mayHaveCommitted } from '../volume/move/rule.ts';
 import { type Copies, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen } from './copies.ts';
+import { goneOn } from './finish.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
 import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
@@ -46,6 +47,8 @@ export class Undo {
    */
   async requireNotLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined, isNodeLost = false): Promise<void> {
     if (!(await this.#options.rests.mayBeLast(job, seen))) return;
+    const elsewhere = job.node === undefined ? (await this.#options.copies.noteOf(job.id))?.at : undefined;
+    if (elsewhere !== undefined) throw goneOn(job, elsewhere);
     if (job.node === undefined) throw seen === undefined ? lastWithin(job) : laterCopy(job);
     throw await this.#lastCopy(job, job.node, isNodeLost);
   }

@@ -295,6 +295,20 @@ export const moveRestMutants: readonly Mutant[] = [
     only: 'while a pod of the node uses the other one',
   },
   {
+    name: 'a copy from within a node does not become the volume once that has gone to another node',
+    ...finish,
+    text: '  if (lost === undefined && noted.at !== undefined) throw goneOn(job, noted.at);\n',
+    replacement: '',
+    killer: 'test/move/gone-on.test.ts',
+  },
+  {
+    name: 'a copy from within a node that waits is not called the last one once the volume has gone to another node',
+    file: 'src/move/undo.ts',
+    text: '    if (elsewhere !== undefined) throw goneOn(job, elsewhere);\n',
+    replacement: '',
+    killer: 'test/move/gone-on.test.ts',
+  },
+  {
     name: 'a copy that a deleted volume has left goes to the trash by its next deletion',
     ...deletedAway,
     text: '    if (valid === undefined) return this.#settleDeleted(id, copies);\n',
