@@ -594,6 +594,8 @@ export class Mover {
   async settleLeft(id: VolumeId): Promise<void> {
     const found = await poolsWith(this.#options.pools, id);
     this.#requireLeftOpen(id, found);
+    // Pools whose volumes do not move have no copies that were left.
+    if (found.length === 0) return;
     const copies = await statesIn(found, id);
     const valid = copies.find(({ state }) => state.why === undefined);
     if (valid === undefined) return this.#settleDeleted(id, copies);

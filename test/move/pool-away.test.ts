@@ -373,6 +373,19 @@ describe('the deletion of a volume whose pool is lost', () => {
   });
 });
 
+test('a volume in a pool whose volumes do not move is deleted while another pool is not open', async () => {
+  using scratch = new Scratch('pool-away');
+  {
+    await using node = await Node.open(scratch);
+    await node.pools.get('plain').create(spec);
+  }
+  await using node = await Node.open(scratch, undefined, ['two']);
+  // As a pool on an NFS server.
+  Object.defineProperty(node.pools.get('plain'), 'moves', { value: undefined });
+  await node.controller.DeleteVolume?.({ volume_id: id, secrets: {} }, call);
+  assert.equal(await node.pools.get('plain').find(id), undefined);
+});
+
 test('the name of a volume that another node may have stays taken', async () => {
   using scratch = new Scratch('away');
   await using node = await Node.open(scratch);

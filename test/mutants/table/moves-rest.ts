@@ -309,6 +309,13 @@ export const moveRestMutants: readonly Mutant[] = [
     killer: 'test/move/gone-on.test.ts',
   },
   {
+    name: 'a volume that does not move waits for no other pool before it is deleted',
+    ...deletedAway,
+    text: '    if (found.length === 0) return;\n',
+    replacement: '',
+    only: 'whose volumes do not move',
+  },
+  {
     name: 'a copy that a deleted volume has left goes to the trash by its next deletion',
     ...deletedAway,
     text: '    if (valid === undefined) return this.#settleDeleted(id, copies);\n',
