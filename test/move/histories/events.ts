@@ -8,6 +8,8 @@ export interface Happening {
   readonly text: string;
   /** An operator's second word, or a disk that is lost: a later copy may be gone, or an earlier one be the volume. */
   readonly mayLose?: 'destroy' | 'regress';
+  /** A volume that was deleted may be there again. */
+  readonly restores?: boolean;
   /** The node and the pool that an operator takes for lost, by his words: a later copy there may be given up. */
   readonly lost?: LostByWord;
 }
@@ -25,15 +27,12 @@ function anyPlace(random: Random): Place {
 
 /** More often one that has something of the volume. */
 function aPlace(world: World, random: Random): Place {
-  const hot = world.hot();
+  const hot = world.ends ?? world.hot();
   return random.integer(0, 3) === 0 ? anyPlace(random) : (random.pick(hot) ?? anyPlace(random));
 }
 
 function aNode(world: World, random: Random, among: readonly NodeName[] = nodeNames): NodeName | undefined {
-  const hot = world
-    .hot()
-    .map(({ node }) => node)
-    .filter((node) => among.includes(node));
+  const hot = (world.ends ?? world.hot()).map(({ node }) => node).filter((node) => among.includes(node));
   return random.integer(0, 2) === 0 ? random.pick(among) : (random.pick(hot) ?? random.pick(among));
 }
 
@@ -74,6 +73,31 @@ const orderWithin: Event = async (world, random) => {
   const withSnapshots = follow(world, random);
   const text = await outcome(world.node(name).mover.start(id, pool, undefined, withSnapshots));
   return { text: `on ${name}: move --to-pool ${pool}${withSnapshots ? ' --with-snapshots' : ''}: ${text}` };
+};
+
+/** A story begins: the volume moves from where it is to any other place. */
+const anotherMove: Event = async (world, random) => {
+  const [from] = await world.usable();
+  const to = anyPlace(random);
+  world.ends = from === undefined ? undefined : [from, to];
+  return undefined;
+};
+
+const orderAsTold: Event = async (world, random) => {
+  if (world.ends === undefined) return orderAnywhere(world, random);
+  const [from, { node, pool }] = world.ends;
+  const withSnapshots = follow(world, random);
+  const isWithin = from.node === node;
+  if (isWithin && !world.nodes.has(node)) return undefined;
+  const text = await outcome(
+    isWithin
+      ? world.node(node).mover.start(id, pool, undefined, withSnapshots)
+      : world.fleet.command({ change: 'move', volume: id, node, toPool: pool, withSnapshots }),
+  );
+  if (text === 'done' && !isWithin && random.integer(0, 3) > 0) world.record(node);
+  return {
+    text: `from ${from.node}/${from.pool} move to ${node}/${pool}${withSnapshots ? ' --with-snapshots' : ''}: ${text}`,
+  };
 };
 
 const takeSnapshot: Event = async (world) => {
@@ -117,6 +141,11 @@ const podWrites: Event = async (world) => {
   world.writePod();
   await world.stopPod();
   return { text: `a pod on ${there.node} writes ${world.written} and ends` };
+};
+
+const deleteVolume: Event = async (world) => {
+  if (world.pod !== undefined || world.isDeleted) return undefined;
+  return { text: `the volume is deleted: ${await outcome(world.delete())}`, mayLose: 'destroy' };
 };
 
 const refuseCommits: Event = async (world, random) => {
@@ -248,6 +277,7 @@ const bringBack: Event = async (world, random) => {
     world.disks.forgetId(node, pool);
   });
   world.snapshots.comeBack();
+  world.mayComeBack = true;
   return {
     text: `the disk of ${node}/${pool} is as it was when ${name.slice(name.lastIndexOf('/') + 1)} was made`,
     mayLose: wasHere ? 'regress' : 'destroy',
@@ -320,6 +350,7 @@ const command =
     return {
       text: `${change}${isAnywhere ? '' : ` --node ${node}`}${said(wishes)}: ${text}`,
       lost: wishes,
+      restores: change !== 'cancel',
       ...(evenSo ? { mayLose: 'regress' as const } : {}),
     };
   };
@@ -363,6 +394,7 @@ const others: readonly Weighted[] = [
   [7, refuseCommits],
   [2, refuseSettling],
   [4, refuseGiving],
+  [1, deleteVolume],
   [2, cut],
   [3, down],
   [2, forget],
@@ -409,9 +441,10 @@ function story(random: Random): Event[] {
   const loss = [configure, configure, lose, replaceDisk, bringBack, bringBack, down];
   const order = one(command('cancel'), commandWithin('cancel'), command('finish'), command('restore'));
   return [
+    anotherMove,
     ...maybe(save),
     ...maybe(refuseCommits, refuseSettling, refuseSettling, refuseGiving),
-    one(orderAnywhere, orderWithin),
+    orderAsTold,
     rest,
     ...maybe(save),
     ...maybe(restart, cut, takeSnapshot),
@@ -421,6 +454,7 @@ function story(random: Random): Event[] {
     order,
     ...maybe(podWrites),
     ...maybe(order, commandWithin('finish'), command('restore')),
+    ...(random.integer(0, 3) === 0 ? [deleteVolume, ...maybe(configure), command('restore')] : []),
     ...maybe(find, up, configure),
     one(up, keep, rest),
     podWrites,

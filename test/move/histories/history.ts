@@ -23,20 +23,22 @@ class Witness {
     this.#best = latest(this.#world.everywhere());
   }
 
-  async after({ lost, mayLose }: Happening): Promise<void> {
+  async after({ lost, mayLose, restores = false }: Happening): Promise<void> {
     const world = this.#world;
     if (world.written > this.#written) this.#named.clear();
     this.#written = world.written;
     for (const name of [lost?.lostNode, lost?.lostPool]) if (name !== undefined) this.#named.add(name);
     const best = latest(world.everywhere());
     // A later one, of which an old disk knows nothing, may be a mere copy on its way.
-    if (mayLose === undefined && best < Math.min(this.#best, world.expected)) {
+    if (mayLose === undefined && !world.isDeleted && best < Math.min(this.#best, world.expected)) {
       throw new Broken(`version ${this.#best} is on no disk any more`);
     }
     if (mayLose === 'regress') this.#isExcused = true;
     await world.snapshots.require(mayLose !== undefined);
     const usable = await this.#one();
-    if (usable === undefined || usable.version === world.expected) return;
+    if (usable === undefined) return;
+    if (world.isDeleted) this.#isBack(restores);
+    if (usable.version === world.expected) return;
     if (usable.version > world.expected || this.#isExcused) {
       world.expected = usable.version;
       this.#isExcused = false;
@@ -55,6 +57,13 @@ class Witness {
     }
     // The later one is lost, as an operator has said.
     world.expected = usable.version;
+  }
+
+  #isBack(restores: boolean): void {
+    const world = this.#world;
+    if (!restores && !world.mayComeBack) throw new Broken('the volume was deleted, and can be used again');
+    world.isDeleted = false;
+    if (!restores) this.#isExcused = true;
   }
 
   /** The copy that pods can use: there are never two of them, once all have heard of each other. */
@@ -152,7 +161,7 @@ async function requireWayOut(world: World, witness: Witness, happened: string[])
       (error: Error) => error.message,
     );
     happened.push(`${change} --node ${node} ${JSON.stringify(lost)}${evenSo ? ' --even-so' : ''}: ${text}`);
-    await witness.after({ text, lost, ...(evenSo && { mayLose: 'regress' }) });
+    await witness.after({ text, lost, restores: true, ...(evenSo && { mayLose: 'regress' }) });
     return text === 'done' && (await settled(world, witness));
   };
   for (const evenSo of [false, true, false]) {

@@ -54,6 +54,12 @@ export class World implements AsyncDisposable {
   written = 0;
   /** The version that the volume has, as its users know. */
   expected = 0;
+  /** The two ends of the move that a story is about. */
+  ends: readonly [from: Place, to: Place] | undefined;
+  /** Its users have deleted it: only a restore brings it back. */
+  isDeleted = false;
+  /** A disk that was away then, or is as it was before, may have it still. */
+  mayComeBack = false;
   readonly snapshots: Snapshots;
   readonly #options: WorldOptions;
   readonly #place: Pick<Scratch, 'join' | 'path'>;
@@ -97,6 +103,27 @@ export class World implements AsyncDisposable {
   /** The node that the PersistentVolume names. */
   get recorded(): string | undefined {
     return this.fleet.double.known.volumes.get(id);
+  }
+
+  /** Its users delete the volume, and its PersistentVolume. @throws HoldfastError: it may be gone anyway */
+  async delete(): Promise<void> {
+    const isUnseen = ({ node, pool, path }: SeenCopy) =>
+      !path.includes('/trash/') &&
+      (!this.nodes.has(node as NodeName) ||
+        !this.isConfigured({ node, pool } as Place) ||
+        this.fleet.isForgotten(node));
+    this.mayComeBack = this.everywhere().some(isUnseen);
+    const recorded = this.recorded;
+    try {
+      await this.fleet.call('DeleteVolume', { volume_id: id, secrets: {} });
+      this.isDeleted = true;
+      this.fleet.double.known.volumes.delete(id);
+    } catch (error) {
+      this.isDeleted = (await this.usable()).length === 0;
+      this.mayComeBack = true;
+      if (recorded !== undefined && this.isDeleted) this.fleet.double.known.volumes.set(id, recorded);
+      throw error;
+    }
   }
 
   record(node: NodeName): void {
