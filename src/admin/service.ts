@@ -149,7 +149,6 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
     },
 
     async restore({ disclaimed, evenSo = false, id, laterThan, lostNode, lostPool, words }, call) {
-      await refuseWaiting(mover, id);
       const deadline = deadlineOf(call.deadline);
       const word = { lostNode, disclaimed, laterThan, words, deadline };
       const order = { id, lostNode, lostPool, evenSo };
@@ -157,6 +156,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       const latest = await latestTrashed(pools, id);
       const out = hasWord ? await outOfTrash({ mover, pools }, order, latest) : undefined;
       if (out !== undefined) {
+        await refuseWaiting({ mover, pools }, id, lostPool);
         call.note({ pool: out.pool.name });
         if (lostNode === undefined) await refuseOlderCopy({ mover, pools }, out, order);
         await objects.run(volumeNameKey(out.name), 'restore', id, () =>
@@ -168,7 +168,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
         );
         return { id, name: out.name, pool: out.pool.name, problem: asOf(out) };
       }
-      await refuseExisting({ mover, pools }, id, latest);
+      await refuseExisting({ mover, pools }, order, latest);
       const { deletedAt, name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
       const mark = await pool.moves?.trashedMark(id);
@@ -181,7 +181,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       // Locks the name first, as CreateVolume does, which may be about to make a volume with that name.
       await objects.run(volumeNameKey(name), 'restore', id, () =>
         objects.claim([{ object: id }], 'restore', async () => {
-          await refuseTaken({ mover, pools }, { id, name }, latest);
+          await refuseTaken({ mover, pools }, { ...order, name }, latest);
           if (lostNode !== undefined) requireInTime(id, deadline);
           // A pod of this node may use the other one, in a pool that is no pool of it any more.
           if (left !== undefined) await mover?.copies.requireNotStaged(id);
@@ -348,16 +348,23 @@ async function requireTrashed(pools: Pools, id: VolumeId): Promise<TrashedHere> 
 /**
  * Refuses a copy in the trash while all of another one waits on this node, whose first end is lost: it may be a later one, and none of the two
  * goes unasked.
+ * @returns true if the volume is moving here. Its copy may be lost with its pool, as an operator says: then it is not
  * @throws FailedPrecondition
  */
-async function refuseWaiting(mover: Mover | undefined, id: VolumeId): Promise<void> {
+async function refuseWaiting(
+  { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
+  id: VolumeId,
+  lostPool?: string,
+): Promise<boolean> {
   const move = await mover?.wholeMove(id);
-  if (move === undefined) return;
+  if (move === undefined) return mover?.isMoving(id) === true;
   const { from, node, to } = move;
+  const isAway = !pools.names().includes(to);
+  if (isAway && lostPool === to) return false;
   const [lost, ended] =
     node === undefined ? [`--pool-is-lost ${from}`, ''] : [`--node-is-lost ${node}`, ` --node-is-lost ${node}`];
   throw new FailedPrecondition(
-    `all of a copy of volume ${id} waits in pool ${to}, which may be a later one than that in the trash. If what it comes from is lost, it becomes the volume: holdfast move finish ${id} ${lost}. To remove it instead: holdfast move cancel ${id}${ended} --even-so.`,
+    `all of a copy of volume ${id} waits in pool ${to}, which may be a later one than that in the trash. If what it comes from is lost, it becomes the volume: holdfast move finish ${id} ${lost}. To remove it instead: holdfast move cancel ${id}${ended} --even-so.${isAway ? ` If pool ${to} is lost: holdfast trash restore ${id} --pool-is-lost ${to}.` : ''}`,
   );
 }
 
@@ -393,10 +400,11 @@ async function refuseOlderCopy(
  */
 async function refuseTaken(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
-  { id, name }: { readonly id: VolumeId; readonly name: string },
+  { name, ...order }: Pick<RestoreOrder, 'id' | 'lostPool'> & { readonly name: string },
   latest: TrashedHere | undefined,
 ): Promise<void> {
-  await refuseExisting({ mover, pools }, id, latest);
+  const { id } = order;
+  await refuseExisting({ mover, pools }, order, latest);
   for (const pool of pools.known()) {
     const other = (await pool.list(undefined, undefined)).find((record) => record.name === name && record.id !== id);
     if (other !== undefined) {
@@ -419,9 +427,10 @@ async function refuseTaken(
  */
 async function refuseExisting(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
-  id: VolumeId,
+  { id, lostPool }: Pick<RestoreOrder, 'id' | 'lostPool'>,
   latest: TrashedHere | undefined,
 ): Promise<void> {
+  const isMoving = await refuseWaiting({ mover, pools }, id, lostPool);
   const later: Pool[] = [];
   for (const pool of pools.known()) {
     if ((await pool.find(id)) === undefined) continue;
@@ -430,7 +439,7 @@ async function refuseExisting(
       throw new AlreadyExists(`pool ${pool.name}: volume ${id} exists: there is nothing to restore.`);
     }
     const isEarlier = latest !== undefined && state.mark.generation < latest.generation;
-    if (!isEarlier || mover?.isMoving(id) === true) later.push(pool);
+    if (!isEarlier || isMoving) later.push(pool);
   }
   for (const pool of later) {
     throw new FailedPrecondition(

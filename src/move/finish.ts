@@ -4,7 +4,7 @@ import { AlreadyExists, FailedPrecondition } from '../volume/errors.ts';
 import { hasGivenUp, mayBeLast, type Noted, wasCommitted } from '../volume/move/rule.ts';
 import { copiesIn, requireOpen } from './copies.ts';
 import { type LostOrder, requireInTime } from './in-time.ts';
-import type { MoveJob, WholeCopy } from './job.ts';
+import { arrivalOf, type MoveJob, type WholeCopy } from './job.ts';
 import { readUnderBy } from './moving.ts';
 import { requireSecondWord } from './second-word.ts';
 import { movesOf } from './source.ts';
@@ -63,7 +63,7 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
  * @param noted by the node of the copy
  */
 export function whyNotLatest(
-  { arrivedAt, from, id, node, to }: Pick<MoveJob, 'arrivedAt' | 'from' | 'node' | 'to'> & { readonly id: string },
+  { from, id, node, to, ...job }: Pick<MoveJob, 'arrived' | 'from' | 'node' | 'to'> & { readonly id: string },
   { at, fenceEndedAt, generation }: Pick<WholeCopy, 'at' | 'fenceEndedAt' | 'generation'>,
   noted: Noted,
 ): string[] {
@@ -75,6 +75,7 @@ export function whyNotLatest(
       `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later.`,
     );
   }
+  const arrivedAt = arrivalOf(job, { generation });
   if (arrivedAt !== undefined || wasCommitted(generation + 1, noted, node)) {
     const where = arrivedAt === undefined ? `to node ${noted.node} before` : `to pool ${to} at ${arrivedAt}`;
     against.push(

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
-import type { WholeDraft } from '../volume/move/rule.ts';
+import type { CopyMark, WholeDraft } from '../volume/move/rule.ts';
 import { parseRecord, serializeRecord, type VolumeRecord } from '../volume/record.ts';
 import { parseStored, storedBytes, storedSnapshotId, unreadable } from '../volume/stored-json.ts';
 import { NoteFiles } from './note-files.ts';
@@ -29,8 +29,8 @@ export interface MoveJob {
   readonly endedAt?: string | undefined;
   /** The copy of which all was read under a fence, as long as that is not the volume, or if it became that without its source. */
   readonly whole?: WholeCopy | undefined;
-  /** Within a node, the time at which the volume was seen in the pool that it moves to. RFC 3339, UTC. */
-  readonly arrivedAt?: string | undefined;
+  /** Within a node: the volume was seen in the pool that it moves to. */
+  readonly arrived?: Arrival | undefined;
   /** The reason why it failed. */
   readonly reason?: string | undefined;
   /** At the node that it leaves: the volume was deleted there. */
@@ -39,6 +39,24 @@ export interface MoveJob {
   readonly withSnapshots?: true | undefined;
   /** Set in the job of those. */
   readonly snapshots?: SnapshotsOfJob | undefined;
+}
+
+export interface Arrival {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  /** The copy there had it: one that is handed over later, as an operator took that one back, has not arrived by it. */
+  readonly generation: number;
+}
+
+/**
+ * The time at which the volume was seen in its target, in a copy that came of this one, or of a later one; undefined: it was not.
+ * @param given the mark of the copy that was handed over
+ */
+export function arrivalOf(
+  { arrived }: Pick<MoveJob, 'arrived'>,
+  given: Pick<CopyMark, 'generation'>,
+): string | undefined {
+  return arrived !== undefined && arrived.generation > given.generation ? arrived.at : undefined;
 }
 
 /** By this the copy can become the volume without its source, if that is lost (`finishDraft`). */
@@ -196,7 +214,7 @@ const storedJob = z.strictObject({
       ...{ at: z.iso.datetime().optional(), fenceEndedAt: z.iso.datetime().optional() },
     })
     .optional(),
-  arrivedAt: z.iso.datetime().optional(),
+  arrived: z.strictObject({ at: z.iso.datetime(), generation: z.int().nonnegative() }).optional(),
   reason: z.string().optional(),
   isDeleted: z.literal(true).optional(),
   withSnapshots: z.literal(true).optional(),

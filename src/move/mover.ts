@@ -9,7 +9,7 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
-import { isEarlier } from '../volume/move/rule.ts';
+import { type CopyMark, isEarlier } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
 import { Copies, type CopyIn, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen, statesIn } from './copies.ts';
 import { finishCopy } from './finish.ts';
@@ -773,7 +773,7 @@ export class Mover {
         try {
           const { signal } = ending;
           const whole = (copy: WholeCopy) => this.#noteWhole(run, copy);
-          const arrived = () => this.#noteCome(run);
+          const arrived = (copy: CopyMark) => this.#noteCome(run, copy);
           const looked = async (sight: SourceSight) => {
             run.job = await this.#noteFence(run.job, sight.state);
           };
@@ -815,9 +815,9 @@ export class Mover {
   }
 
   /** Notes that the volume has come to another pool of this node. A full disk of the node does not keep its earlier copy from the trash. */
-  async #noteCome(run: Run): Promise<void> {
-    if (run.job.arrivedAt !== undefined) return;
-    const job = { ...run.job, arrivedAt: new Date().toISOString() };
+  async #noteCome(run: Run, { generation }: CopyMark): Promise<void> {
+    if (run.job.arrived?.generation === generation) return;
+    const job = { ...run.job, arrived: { at: new Date().toISOString(), generation } };
     try {
       await step('move/arrived', () => this.#jobs.write(job));
       run.job = job;
@@ -887,10 +887,11 @@ export class Mover {
       known = withFenceEnd(job, state);
       return await this.#noteFence(job, state);
     } catch (error) {
+      const isFirst = !this.#unsure.has(id);
       // A volume that was handed over stays so.
       if (!(error instanceof FailedPrecondition)) this.#unsure.add(id);
       // Another node ends its fence alone.
-      if (node === undefined) {
+      if (node === undefined && isFirst) {
         const what =
           known === undefined
             ? 'a volume stays fenced after its move failed'
@@ -921,6 +922,9 @@ export class Mover {
   async #openUnsure(): Promise<void> {
     const { log, objects } = this.#options;
     for (const id of this.#unsure) {
+      const failed = this.#ended.get(id);
+      // Asked before the volume is claimed: a disk that hangs must keep no call for it back.
+      if (failed !== undefined && !(await this.#rests.doesAnswer(failed))) continue;
       await objects
         .claim([{ object: turnOf(id) }], 'the end of a move', async () => {
           const job = this.#ended.get(id);
@@ -964,8 +968,8 @@ export class Mover {
     reason: string | undefined,
     keepsWhole = state === 'failed',
   ): Promise<MoveJob> {
-    const { arrivedAt, whole, ...rest } = job;
-    const ended = endedJob(keepsWhole ? { ...rest, arrivedAt, whole } : rest, state, reason);
+    const { arrived, whole, ...rest } = job;
+    const ended = endedJob(keepsWhole ? { ...rest, arrived, whole } : rest, state, reason);
     // Noted before the move has ended: a restart in between launches it again.
     if (state === 'done' && job.node !== undefined) await this.#noteArrival(job);
     if (state === 'done' && job.withSnapshots === true) await this.#snapshots.launch(job);

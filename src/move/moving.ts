@@ -15,7 +15,7 @@ import { parseJsonInput } from '../volume/parse-input.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { hasArrived } from './copies.ts';
 import { type CopyWork, copyRanges, type Pace } from './copy.ts';
-import type { MoveJob, WholeCopy } from './job.ts';
+import { arrivalOf, type MoveJob, type WholeCopy } from './job.ts';
 import { KeepUp } from './keep-up.ts';
 import {
   MoveForgotten,
@@ -69,7 +69,7 @@ export interface MovingParts {
   /** Notes the copy before it is handed over: without its source nothing else would tell which volume it is. */
   readonly whole: (copy: WholeCopy) => Promise<void>;
   /** Within a node: notes that the volume has come, before the source hears of it. Nothing else says so once the target's disk is away. */
-  readonly arrived: () => Promise<void>;
+  readonly arrived: (copy: CopyMark) => Promise<void>;
   /** Hears what the source says of the volume: a copy that has come as a whole may be an earlier state of it by now. */
   readonly looked: (sight: SourceSight) => Promise<void>;
   /** The smallest distance between two rounds of a volume that stays in use (`KeepUp`). */
@@ -160,7 +160,7 @@ export class Moving {
     const isFenced = mark.fence?.moveId === moveId;
     if (why !== undefined && !isFenced) throw unusable(id, this.#source.title);
     if (why === 'given' && (await this.#hasGoneOn(mark))) return;
-    if (why === 'given') this.#requireNotCome();
+    if (why === 'given') this.#requireNotCome(mark);
     if (why !== 'given') await this.#to.requireNotPast(id, mark);
     const fenceId = isFenced ? mark.fence?.fenceId : undefined;
     await this.#leaveEarlier(mark);
@@ -198,8 +198,9 @@ export class Moving {
   }
 
   /** @throws ArrivedAndGone if the disk of the target is as it was before the commit, or another one: what waits there has nothing that was written since */
-  #requireNotCome(): void {
-    const { arrivedAt, id } = this.#parts.job;
+  #requireNotCome(given: CopyMark): void {
+    const { id } = this.#parts.job;
+    const arrivedAt = arrivalOf(this.#parts.job, given);
     if (arrivedAt === undefined) return;
     const { name } = this.#target;
     throw new ArrivedAndGone(
@@ -451,7 +452,8 @@ export class Moving {
   }
 
   async #noteArrival(): Promise<void> {
-    if (this.#source.node === undefined) await this.#parts.arrived();
+    if (this.#source.node !== undefined) return;
+    await this.#parts.arrived((await this.#to.stateOf(this.#parts.job.id)).mark);
   }
 
   /** The target has it: an earlier try has died before the source heard of it. */

@@ -42,6 +42,11 @@ export class Rests {
     return new QueuedSource({ source, moveId, turns: this.#turns.at([job.from, job.to].join(' ')), signal });
   }
 
+  /** False if the pool that the volume goes to is no pool of this node any more. */
+  isTargetKnown({ to }: MoveJob): boolean {
+    return this.#options.pools.names().includes(to);
+  }
+
   /** False if the pool that the volume leaves is no pool of this node any more: what it has is not known. */
   isSourceKnown({ from, node }: MoveJob): boolean {
     return node !== undefined || this.#options.pools.names().includes(from);
@@ -185,6 +190,11 @@ export class Rests {
     } catch (error) {
       log.warn({ volume_id: id, pool: from, err: error }, 'the rest of the move of a volume is left');
     }
+  }
+
+  /** False while the source of a move hangs. Never rejects. */
+  async doesAnswer(job: MoveJob): Promise<boolean> {
+    return (await withTimeout(lookMs, Promise.allSettled([this.lookAtSource(job)]))) !== 'late';
   }
 
   async lookAtSource(job: MoveJob, signal = AbortSignal.timeout(planMs)): Promise<SourceAnswer> {

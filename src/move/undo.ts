@@ -6,7 +6,7 @@ import { type CopyMark, hasCome, isEarlier, isVolume, mayHaveCommitted } from '.
 import { type Copies, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen } from './copies.ts';
 import { goneOn } from './finish.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
-import type { MoveJob } from './job.ts';
+import { arrivalOf, type MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
 import { isSeen, isThere, type Rests, readUnderIn, type SourceAnswer } from './rests.ts';
@@ -81,7 +81,7 @@ export class Undo {
       if (!isEvenSo && isOld && isGiven) throw earlierCopy(id, job.from);
       if (!isEvenSo && state?.why === 'given' && isOurs) await this.#requireWaiting(id, job.from, state.mark, job);
       if (source !== undefined && isGiven) {
-        await this.#requireNoneLater(source, id, state);
+        await this.#requireNoneLater(source, id, state, rests.isTargetKnown(job) ? undefined : job.to);
         await movesOf(source).takeBack(id);
       } else if (source !== undefined && isOurs) await movesOf(source).open(id, moveId);
       // The last thing: where the volume cannot be taken back, the copy stays.
@@ -95,29 +95,31 @@ export class Undo {
    * @param job undefined: the node's own disk was lost
    * @throws FailedPrecondition if the volume may have come there, and been used
    */
-  async #requireWaiting(id: VolumeId, from: string, { fence }: CopyMark, job?: MoveJob): Promise<void> {
+  async #requireWaiting(id: VolumeId, from: string, given: CopyMark, job?: MoveJob): Promise<void> {
     const { pools } = this.#options;
-    if (job?.arrivedAt === undefined) {
+    const arrivedAt = job && arrivalOf(job, given);
+    if (arrivedAt === undefined) {
       for (const { moves, name } of pools.all()) {
         if (moves === undefined || (job !== undefined && name !== job.to)) continue;
         const readUnder = await readUnderIn(moves, id);
-        if (readUnder !== undefined && readUnder === fence?.fenceId) return;
+        if (readUnder !== undefined && readUnder === given.fence?.fenceId) return;
       }
     }
-    throw hasLeft(id, from, job);
+    throw hasLeft(id, { from, to: job?.to, arrivedAt });
   }
 
   /**
    * Before an earlier copy of this node, or one that was handed over, becomes the volume: no pod of this node uses a later one, nor
    * does a pool have one in its trash.
+   * @param lostPool the target of the move of the volume, if that is no pool of this node any more
    * @throws FailedPrecondition
    */
-  async #requireNoneLater(pool: Pool, id: VolumeId, state: CopyState): Promise<void> {
+  async #requireNoneLater(pool: Pool, id: VolumeId, state: CopyState, lostPool?: string): Promise<void> {
     await this.#options.copies.requireNotStaged(id);
     const record = await pool.find(id);
     const trashed = await latestTrashed(this.#options.pools, id);
     const isLater = trashed?.createdAt === record?.createdAt && (trashed?.generation ?? 0) > state.mark.generation;
-    if (isLater && trashed !== undefined) throw laterTrashed(id, pool.name, trashed.pool.name);
+    if (isLater && trashed !== undefined) throw laterTrashed(id, pool.name, { later: trashed.pool.name, lostPool });
   }
 
   /** True if the source has an earlier copy, and not the one that was read to its end and was about to be handed over. */
@@ -341,21 +343,33 @@ function earlierCopy(id: VolumeId, pool: string, lostNode?: string): FailedPreco
   );
 }
 
-/** @param job undefined: it is not known */
-function hasLeft(id: VolumeId, from: string, job: MoveJob | undefined): FailedPrecondition {
-  const to = job === undefined ? 'another pool of this node' : `pool ${job.to}`;
+/** @param to undefined: the pool is not known */
+function hasLeft(
+  id: VolumeId,
+  {
+    arrivedAt,
+    from,
+    to,
+  }: { readonly from: string; readonly to: string | undefined; readonly arrivedAt: string | undefined },
+): FailedPrecondition {
+  const where = to === undefined ? 'another pool of this node' : `pool ${to}`;
   const come =
-    job?.arrivedAt === undefined
-      ? `may have come to ${to}, and been used there`
-      : `has come to ${to} at ${job.arrivedAt}, and may have been used there`;
+    arrivedAt === undefined
+      ? `may have come to ${where}, and been used there`
+      : `has come to ${where} at ${arrivedAt}, and may have been used there`;
   return new FailedPrecondition(
-    `volume ${id} ${come}: the copy in pool ${from} is as it was when it was handed over. Put ${job === undefined ? 'that pool' : to} and its disk back. If it is lost, the copy in pool ${from} becomes the volume: holdfast move cancel ${id} --even-so.`,
+    `volume ${id} ${come}: the copy in pool ${from} is as it was when it was handed over. Put ${to === undefined ? 'that pool' : where} and its disk back. If it is lost, the copy in pool ${from} becomes the volume: holdfast move cancel ${id} --even-so.`,
   );
 }
 
-function laterTrashed(id: VolumeId, pool: string, later: string): FailedPrecondition {
+function laterTrashed(
+  id: VolumeId,
+  pool: string,
+  { later, lostPool }: { readonly later: string; readonly lostPool: string | undefined },
+): FailedPrecondition {
+  const lost = lostPool === undefined ? '' : ` --pool-is-lost ${lostPool}`;
   return new FailedPrecondition(
-    `pool ${later} has a later copy of volume ${id} in its trash than pool ${pool} has: holdfast trash restore ${id}. To have the earlier one anyway, remove the later one from the trash first: holdfast trash purge ${id}.`,
+    `pool ${later} has a later copy of volume ${id} in its trash than pool ${pool} has: holdfast trash restore ${id}${lost}. To have the earlier one anyway, remove the later one from the trash first: holdfast trash purge ${id}.`,
   );
 }
 

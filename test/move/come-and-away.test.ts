@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import { adminService } from '../../src/admin/service.ts';
 import { Moves } from '../../src/pool/catalog/moves.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { digestIn, written } from './devices.ts';
-import { id, Node, sized, spec } from './following-node.ts';
+import { call, id, Node, sized, spec } from './following-node.ts';
 import { Broker, blockSpec, MovingNode } from './two-nodes.ts';
 import { movesOf, refuseVolumes } from './two-pools.ts';
 
@@ -204,4 +205,63 @@ test('an earlier copy does not become the volume while another pool has a later 
     message: /pool three has a later copy of volume .* in its trash than pool one has: holdfast trash restore /,
   });
   assert.equal((await node.pools.get('three').trash()).length, 1);
+});
+
+test('a later copy in the trash is restored by a word where all of the latest one waited in a pool that is lost, too', async () => {
+  using scratch = new Scratch('come');
+  const three = small('three');
+  {
+    await using node = await Node.open(scratch, [...both, three]);
+    await node.pools.get('one').create(spec);
+  }
+  copyFileSync(scratch.join('one.img'), scratch.join('one.before'));
+  let second = '';
+  {
+    await using node = await Node.open(scratch, [...both, three]);
+    for (const to of ['three', 'one']) {
+      await node.mover.start(id, to, undefined);
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+      const digest = await written(node, id);
+      if (to === 'three') second = digest;
+    }
+    refuseVolumes(node.pools.get('two'));
+    await node.mover.start(id, 'two', undefined);
+    await eventually(() => assert.equal(node.sight().trouble, 'pool two does not answer.'));
+  }
+  copyFileSync(scratch.join('one.before'), scratch.join('one.img'));
+  await using node = await Node.open(scratch, [small('one'), three]);
+  await assert.rejects(node.mover.cancel(id, undefined, undefined, true), /trash restore \S+ --pool-is-lost two\./);
+  const { mover, objects, pools } = node;
+  const admin = adminService({ nodeId: 'node', pools, objects, mover });
+  await assert.rejects(
+    admin.restore({ id }, call),
+    /If pool two is lost: holdfast trash restore \S+ --pool-is-lost two\./,
+  );
+  await assert.rejects(admin.restore({ id, lostPool: 'two' }, call), /has moved more than once .* --even-so\./);
+  assert.equal((await admin.restore({ id, lostPool: 'two', evenSo: true }, call)).pool, 'three');
+  assert.equal(await digestIn(node, id), second);
+  // Both ends of the move that is left.
+  await node.mover.cancel(id, undefined, undefined, true);
+  assert.equal(await digestIn(node, id), second);
+});
+
+test('a move that goes on after its copy was taken back has not arrived by its earlier hand-over', async () => {
+  using scratch = new Scratch('come');
+  await come(scratch);
+  const note = scratch.join('data/moves', `${id}.json`);
+  const before = readFileSync(note, 'utf8');
+  {
+    await using node = await Node.open(scratch, [small('one')]);
+    await node.mover.cancel(id, undefined, undefined, true);
+  }
+  // The driver was killed before it had noted the end.
+  writeFileSync(note, before);
+  {
+    await using node = await Node.open(scratch, both);
+    refuseVolumes(node.pools.get('two'));
+    await eventually(() => assert.equal(node.sight().trouble, 'pool two does not answer.'));
+  }
+  await using node = await Node.open(scratch, both);
+  await eventually(() => assert.equal(node.sight().job.state, 'done', `${node.sight().job.reason}`));
+  assert.equal((await node.pools.require(id)).pool.name, 'two');
 });

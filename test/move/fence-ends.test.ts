@@ -148,3 +148,41 @@ describe('the end of a fence is noted', () => {
     assert.notEqual(job.whole?.fenceEndedAt ?? 'not noted', 'not noted');
   });
 });
+
+test('a disk that hangs as it is asked for the fence that a failed move has left keeps no call for the volume back', async () => {
+  using scratch = new Scratch('fence-ends');
+  await using node = await Node.open(scratch, undefined, undefined, 100);
+  const one = node.pools.get('one');
+  await one.create(spec);
+  const latest = await written(node, id);
+  const moves = movesOf(one);
+  const { open } = moves;
+  const stateOf = moves.stateOf.bind(moves);
+  const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let isHung = false;
+  refuseGiving(one, () => {
+    moves.open = async () => {
+      throw new Error('the disk has failed');
+    };
+  });
+  moves.stateOf = async (volumeId) => {
+    if (isHung) {
+      asked.resolve();
+      await answer.promise;
+    }
+    return stateOf(volumeId);
+  };
+  await node.mover.start(id, 'two', undefined);
+  await eventually(() => assert.equal(node.sight().job.state, 'failed'));
+  isHung = true;
+  await asked.promise;
+  // It answers all other calls again.
+  isHung = false;
+  moves.open = open;
+  try {
+    assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+    assert.equal(await digestIn(node, id), latest);
+  } finally {
+    answer.resolve();
+  }
+});

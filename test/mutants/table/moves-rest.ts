@@ -282,7 +282,7 @@ export const moveRestMutants: readonly Mutant[] = [
     name: 'an earlier copy on a disk that was put back does not stand against a later one in the trash',
     ...leftCopy,
     file: 'src/admin/service.ts',
-    text: '    if (!isEarlier || mover?.isMoving(id) === true) later.push(pool);\n',
+    text: '    if (!isEarlier || isMoving) later.push(pool);\n',
     replacement: '    later.push(pool);\n',
     only: 'although a disk was put back with an earlier one',
   },

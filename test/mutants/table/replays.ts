@@ -257,7 +257,7 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'what is restored has no namesake in another pool',
     ...admin,
-    text: '          await refuseTaken({ mover, pools }, { id, name }, latest);\n',
+    text: '          await refuseTaken({ mover, pools }, { ...order, name }, latest);\n',
     replacement: '',
     only: 'is not restored beside it',
   },
