@@ -15,8 +15,16 @@ export function lostEndIn({ lostNode, lostPool }: Pick<VolumeOfLost, 'lostNode' 
  * so it is asked while it is there; without one, root decides.
  */
 export function checkedByController(handlers: AdminHandlers, isLinked: () => Promise<boolean>): AdminHandlers {
-  const requireUnlinked = async ({ lostNode, lostPool }: VolumeOfLost, command: string) => {
-    if ((lostNode === undefined && lostPool === undefined) || !(await isLinked())) return;
+  const requireUnlinked = async (
+    { evenSo = false, id, lostNode, lostPool }: VolumeOfLost & { readonly evenSo?: boolean | undefined },
+    command: string,
+  ) => {
+    if ((lostNode === undefined && lostPool === undefined && !evenSo) || !(await isLinked())) return;
+    if (evenSo) {
+      throw new FailedPrecondition(
+        `the controller asks all nodes whether one has volume ${id}: kubectl holdfast ${command} ${id} --even-so, with this node as --node.`,
+      );
+    }
     if (lostNode === undefined) {
       throw new FailedPrecondition(
         `the controller asks all nodes whether one has the volume: kubectl holdfast ${command} VOLUME --pool-is-lost ${lostPool}.`,
@@ -34,11 +42,6 @@ export function checkedByController(handlers: AdminHandlers, isLinked: () => Pro
     },
     async cancelMove(request, call) {
       await requireUnlinked(request, 'move cancel');
-      if (request.evenSo === true && (await isLinked())) {
-        throw new FailedPrecondition(
-          `the controller asks all nodes whether one has volume ${request.id}: kubectl holdfast move cancel ${request.id} --even-so, with this node as --node.`,
-        );
-      }
       return handlers.cancelMove(request, call);
     },
     async finishMove(request, call) {

@@ -87,7 +87,9 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   }
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
-    requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
+    // A mere part that has come there goes, wherever the volume is, and no copy becomes it.
+    const hasNone = evenSo && (await fleet.moves.copyAt(node, id).catch(() => undefined))?.isHere === false;
+    if (!hasNone) requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));
     await fleet.moves.beforeCancel(node, id);
     return order();
   }
@@ -295,8 +297,8 @@ async function restoreTrashed(
     const copy = await meantCopy(fleet.moves, node, id);
     return takeFromLost(fleet, { volumeId: id, node, lostNode, word, ...copy }, order);
   }
-  // Without a word its node restores a volume only if it was deleted there.
-  if (lostPool === undefined && !(await wasTakenElsewhere(fleet, { id, node }))) {
+  // Without a word its node restores a volume only if it was deleted there, and no copy that it has left.
+  if (lostPool === undefined && !evenSo && !(await wasTakenElsewhere(fleet, { id, node }))) {
     requireOnlyAt(fleet.state, id, [node]);
     return order();
   }

@@ -187,7 +187,9 @@ export class Moves implements PoolMoves {
   async #leave(record: VolumeRecord): Promise<void> {
     const { backend, index, trash, unsettled } = this.#parts;
     const { id, undeleteSeconds = this.#parts.undeleteSeconds } = record;
-    const deletion = { ...deletedNow(Math.max(keptSeconds, undeleteSeconds), trash.poolAgeMs), isLeft: true } as const;
+    // The mark says so, unless its disk was put back. Earlier drivers read no entry that has more in it than they know.
+    const left = (await this.#markOf(id)).fence?.isGiven === true ? {} : ({ isLeft: true } as const);
+    const deletion = { ...deletedNow(Math.max(keptSeconds, undeleteSeconds), trash.poolAgeMs), ...left };
     const { isKept, ref } = await unsettled.change([id], () =>
       step('move/settle', () => backend.provisioner.removeVolume(id, deletion)),
     );

@@ -15,6 +15,8 @@ const plugin = {
 
 const target = { killer: 'test/move/earlier-in-target.test.ts' } as const;
 
+const part = { killer: 'test/move/part-elsewhere.test.ts' } as const;
+
 const come = { killer: 'test/move/come-and-away.test.ts' } as const;
 
 const ended = { killer: 'test/move/ended-source.test.ts' } as const;
@@ -292,6 +294,22 @@ export const leftCopyMutants: readonly Mutant[] = [
     text: "await step('move/arrived', () => this.#jobs.write(job));\n      run.job = job;",
     replacement: '',
     only: 'as it was before the commit',
+  },
+  {
+    name: 'the part of a failed move goes by a second word, wherever the volume is',
+    ...part,
+    file: 'src/cli/fleet/change.ts',
+    text: 'if (!hasNone) requireOnlyAt(',
+    replacement: 'requireOnlyAt(',
+    only: 'goes by a second word, wherever',
+  },
+  {
+    name: 'a copy that its volume has left is restored by a second word only after all nodes were asked',
+    ...part,
+    file: 'src/cli/fleet/change.ts',
+    text: 'if (lostPool === undefined && !evenSo && !(await',
+    replacement: 'if (lostPool === undefined && !(await',
+    only: 'while another node has a later one',
   },
   {
     name: 'a volume has arrived by the hand-over that is meant, and by no earlier one',

@@ -206,7 +206,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a move is not cancelled while a third node has the volume',
     file: 'src/cli/fleet/change.ts',
-    text: '    requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));\n',
+    text: 'if (!hasNone) requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));',
     replacement: '',
     killer: 'test/fleet/cancel-killed.test.ts',
     only: 'while a third node has the volume',
@@ -372,8 +372,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the word that a pool is lost counts only if all nodes are there',
     file: 'src/cli/fleet/change.ts',
-    text: 'if (lostPool === undefined && !(await',
-    replacement: 'if (!(await',
+    text: 'if (lostPool === undefined && !evenSo && !(await',
+    replacement: 'if (!evenSo && !(await',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'as long as it is known to have the volume',
   },

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { describe, mock, test } from 'node:test';
+import { DataLoss } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
+import { id, type NodeName, type PoolName } from './histories/place.ts';
+import { World } from './histories/world.ts';
+import { movesOf } from './two-pools.ts';
+
+/* Something of a volume is on a node that the volume itself has left: a copy that a failed move has brought, or one in the trash. */
+
+/** Pool data of node a hands nothing over, in that move. */
+async function failing(world: World, order: () => Promise<unknown>, at: NodeName): Promise<void> {
+  const give = mock.method(movesOf(world.node('a').pools.get('data')), 'give', async () => {
+    throw new DataLoss('a disk fails');
+  });
+  await order();
+  await eventually(() => assert.equal(world.node(at).mover.sights()[0]?.job.state, 'failed'));
+  give.mock.restore();
+  await world.fleet.told();
+}
+
+async function moved(world: World, node: NodeName, toPool: PoolName = 'data'): Promise<void> {
+  await world.fleet.command({ change: 'move', volume: id, node, toPool });
+  await eventually(() => assert.ok(!world.isMoving()));
+  await world.fleet.told();
+  world.record(node);
+}
+
+async function placesOf(world: World): Promise<string[]> {
+  return (await world.usable()).map(({ node, pool }) => `${node}/${pool}`);
+}
+
+describe('the copy of a failed move goes by a second word, wherever the volume is by then, and the volume can come back', () => {
+  test('within the node', async () => {
+    using scratch = new Scratch('part');
+    await using world = await World.start(scratch);
+    await failing(world, () => world.node('a').mover.start(id, 'other', undefined), 'a');
+    await moved(world, 'b');
+    const cancel = { change: 'cancel', volume: id, node: 'a' } as const;
+    await assert.rejects(moved(world, 'a'), /holdfast move cancel \S+ --even-so/);
+    await world.fleet.command({ ...cancel, evenSo: true });
+    assert.deepEqual(await placesOf(world), ['b/data']);
+    await moved(world, 'a');
+    assert.deepEqual(await placesOf(world), ['a/data']);
+  });
+
+  test('from another node', async () => {
+    using scratch = new Scratch('part');
+    await using world = await World.start(scratch);
+    const order = { change: 'move', volume: id, node: 'b', toPool: 'data' } as const;
+    await failing(world, () => world.fleet.command(order), 'b');
+    // Its first node ends the move that failed.
+    await world.whileDown('a', () => undefined);
+    await world.fleet.told();
+    await moved(world, 'c');
+    await assert.rejects(moved(world, 'b'), /move cancel \S+ --node b --even-so/);
+    await world.fleet.command({ change: 'cancel', volume: id, node: 'b', evenSo: true });
+    assert.deepEqual(await placesOf(world), ['c/data']);
+    await moved(world, 'b');
+    assert.deepEqual(await placesOf(world), ['b/data']);
+  });
+});
+
+test('a copy that its volume has left is not restored by a second word while another node has a later one in its trash', async () => {
+  using scratch = new Scratch('part');
+  await using world = await World.start(scratch);
+  await world.node('a').mover.start(id, 'other', undefined);
+  await eventually(() => assert.equal(world.node('a').mover.sights()[0]?.job.state, 'done'));
+  await world.fleet.told();
+  await moved(world, 'b');
+  await moved(world, 'a');
+  await world.delete();
+  await world.fleet.told();
+  await world.node('a').pools.get('other').purge(id);
+  const restore = { change: 'restore', volume: id, node: 'a' } as const;
+  await assert.rejects(world.fleet.command(restore), /has nothing that was written later.* --even-so\./);
+  await assert.rejects(
+    world.fleet.command({ ...restore, evenSo: true }),
+    /node b has a later copy of volume .* in its trash/,
+  );
+  assert.deepEqual(await placesOf(world), []);
+});
