@@ -4,6 +4,7 @@ import type { Mover } from '../move/mover.ts';
 import { isEarlierInTrash, latestTrashed, type TrashedHere } from '../move/trashed-copy.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
+import type { CopyState } from '../pool/moves.ts';
 import type { VolumeSource } from '../pool/node-side.ts';
 import type { Attached, Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
@@ -15,6 +16,7 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { type CopyMark, isEarlier, isVolume } from '../volume/move/rule.ts';
+import type { VolumeRecord } from '../volume/record.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
 import { asOf, type LeftHere, requireWord } from './left-copy.ts';
 import { cancelMove, finishMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
@@ -307,7 +309,7 @@ async function outOfTrash(
   );
   if (state === undefined || isVolume(state) || isMoving) return undefined;
   // A disk was put back that has an earlier one.
-  const isLater = latest !== undefined && latest.generation > state.mark.generation;
+  const isLater = isLaterThan({ record: copy.record, state }, latest);
   if (isLater && lostNode === undefined) return undefined;
   const closed = pools.firstClosed();
   if (closed === undefined) {
@@ -400,7 +402,7 @@ async function refuseOlderCopy(
  */
 async function refuseTaken(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
-  { name, ...order }: Pick<RestoreOrder, 'id' | 'lostPool'> & { readonly name: string },
+  { name, ...order }: Pick<RestoreOrder, 'id' | 'lostNode' | 'lostPool'> & { readonly name: string },
   latest: TrashedHere | undefined,
 ): Promise<void> {
   const { id } = order;
@@ -427,25 +429,41 @@ async function refuseTaken(
  */
 async function refuseExisting(
   { mover, pools }: Pick<AdminServiceOptions, 'mover' | 'pools'>,
-  { id, lostPool }: Pick<RestoreOrder, 'id' | 'lostPool'>,
+  { id, lostNode, lostPool }: Pick<RestoreOrder, 'id' | 'lostNode' | 'lostPool'>,
   latest: TrashedHere | undefined,
 ): Promise<void> {
-  const isMoving = await refuseWaiting({ mover, pools }, id, lostPool);
+  const isComing = await refuseWaiting({ mover, pools }, id, lostPool);
   const later: Pool[] = [];
   for (const pool of pools.known()) {
-    if ((await pool.find(id)) === undefined) continue;
+    const record = await pool.find(id);
+    if (record === undefined) continue;
     const state = pools.isOpen(pool.name) ? await pool.moves?.stateOf(id) : undefined;
     if (state === undefined || isVolume(state)) {
       throw new AlreadyExists(`pool ${pool.name}: volume ${id} exists: there is nothing to restore.`);
     }
-    const isEarlier = latest !== undefined && state.mark.generation < latest.generation;
-    if (!isEarlier || isMoving) later.push(pool);
+    const isMoving = isComing || isLeaving(mover, { id, lostNode });
+    if (!isLaterThan({ record, state }, latest) || isMoving) later.push(pool);
   }
   for (const pool of later) {
     throw new FailedPrecondition(
       `pool ${pool.name} has a copy of volume ${id} that is not the volume, and that is no earlier one than a copy in the trash: see holdfast move status ${id}. Unless it moves, holdfast move cancel ${id} makes it the volume again. If it came out of the trash just now: the same command as then, with its --pool-is-lost, --node-is-lost or --even-so.`,
     );
   }
+}
+
+/** True if what the trash has is a later copy of the same volume, and not one that had its id before or after it. */
+function isLaterThan(
+  { record, state }: { readonly record: Pick<VolumeRecord, 'createdAt'>; readonly state: CopyState },
+  latest: TrashedHere | undefined,
+): latest is TrashedHere {
+  if (latest === undefined || latest.createdAt !== record.createdAt) return false;
+  return latest.generation > state.mark.generation;
+}
+
+/** True if the volume moves to another node than the one that is lost. */
+function isLeaving(mover: Mover | undefined, { id, lostNode }: Pick<RestoreOrder, 'id' | 'lostNode'>): boolean {
+  const leaving = mover?.sights().filter(({ job }) => job.id === id && job.node !== undefined && job.to === '') ?? [];
+  return leaving.some(({ job }) => job.state === 'running' && job.node !== lostNode);
 }
 
 /** The errors of pools that are not open. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, rmSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { adminService } from '../../src/admin/service.ts';
 import { trashRow } from '../../src/cli/output/tables/trash.ts';
 import { eventually } from '../support/eventually.ts';
@@ -8,6 +9,9 @@ import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 import { digestIn, written } from './devices.ts';
 import { call, id, mib, Node, sized, spec } from './following-node.ts';
+import { volumeBytes } from './histories/disks.ts';
+import { id as historyId } from './histories/place.ts';
+import { World } from './histories/world.ts';
 import { Broker, blockSpec, MovingNode } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
@@ -194,6 +198,73 @@ test('a later copy in the trash of another pool becomes the volume although a di
   await node.mover.cancel(id);
   assert.equal(await node.pools.get('one').find(id), undefined);
   assert.equal(await digestIn(node, id), second);
+});
+
+/** The volume of a world can come back from the trash. */
+const historySpec = volumeSpec('history', {
+  ...{ id: historyId, content: { type: 'block' }, sizeBytes: BigInt(volumeBytes), undeleteSeconds: 86_400 },
+});
+
+async function movedWithin(node: MovingNode, to: string): Promise<void> {
+  await node.mover.start(historyId, to, undefined);
+  await eventually(() =>
+    assert.deepEqual([node.sight(historyId).job.state, node.sight(historyId).job.to], ['done', to]),
+  );
+}
+
+async function stateIn(world: World, pool: string) {
+  return (await movesOf(world.node('a').pools.get(pool)).stateOf(historyId)).why;
+}
+
+test('a deleted volume is not restored beside a later one with its id, which was handed over to another node', async () => {
+  using scratch = new Scratch('left');
+  await using world = await World.start(scratch);
+  const a = world.node('a');
+  await a.pools.get('data').remove(historyId);
+  await a.pools.get('data').create(historySpec);
+  await movedWithin(a, 'other');
+  await a.pools.get('other').remove(historyId);
+  await a.mover.forgetDeleted(historyId);
+  // The time that it was made at tells them apart.
+  await delay(10);
+  await a.pools.get('data').create(historySpec);
+  await world.fleet.told();
+  world.refuseCommits({ node: 'b', pool: 'data' });
+  await world.fleet.command({ change: 'move', volume: historyId, node: 'b', toPool: 'data' });
+  await eventually(async () => assert.equal(await stateIn(world, 'data'), 'given'));
+  await world.fleet.told();
+  // The node's own disk is lost, too: the copies alone are left to say it.
+  await world.whileDown('a', () => rmSync(scratch.join('data-a/leaving'), { recursive: true }));
+  await assert.rejects(adminOf(world.node('a')).restore({ id: historyId }, call), {
+    name: 'FailedPrecondition',
+    message: /^pool data has a copy of volume .* that is no earlier one than a copy in the trash/,
+  });
+  assert.equal(await world.node('a').pools.get('other').find(historyId), undefined);
+});
+
+test('a later copy in the trash does not become the volume while that is moving to another node', async () => {
+  using scratch = new Scratch('left');
+  await using world = await World.start(scratch);
+  const a = world.node('a');
+  await a.pools.get('data').remove(historyId);
+  await a.pools.get('data').create(historySpec);
+  let saved = '';
+  await world.whileDown('a', () => {
+    saved = world.disks.save('a', 'data');
+  });
+  await movedWithin(world.node('a'), 'other');
+  await movedWithin(world.node('a'), 'data');
+  world.refuseGiving({ node: 'a', pool: 'data' });
+  await world.fleet.told();
+  await world.fleet.command({ change: 'move', volume: historyId, node: 'b', toPool: 'data' });
+  await eventually(async () => assert.equal(await stateIn(world, 'data'), 'closed'));
+  await world.whileDown('a', () => world.disks.bringBack('a', 'data', saved));
+  assert.equal(await stateIn(world, 'data'), 'old');
+  await assert.rejects(adminOf(world.node('a')).restore({ id: historyId, lostPool: 'data' }, call), {
+    name: 'FailedPrecondition',
+    message: /see holdfast move status/,
+  });
+  assert.equal(await world.node('a').pools.get('other').find(historyId), undefined);
 });
 
 test('a copy that its volume has left is not restored while a pod of the node uses the other one', async () => {

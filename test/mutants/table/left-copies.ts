@@ -74,8 +74,8 @@ export const leftCopyMutants: readonly Mutant[] = [
     name: 'no copy is restored while all of a later one waits on its node',
     ...trashed,
     file: 'src/admin/service.ts',
-    text: 'const isMoving = await refuseWaiting({ mover, pools }, id, lostPool);',
-    replacement: 'const isMoving = mover?.isMoving(id) === true;',
+    text: 'const isComing = await refuseWaiting({ mover, pools }, id, lostPool);',
+    replacement: 'const isComing = mover?.isMoving(id) === true;',
     only: 'while all of a later one waits',
   },
   {
