@@ -48,7 +48,7 @@ export async function requireWord(
     );
   }
   const against = whyMovedOn(id, mark ?? unmarked, { generation });
-  if (against.length === 0 && !mayBeElsewhere && lostPool === undefined) {
+  if (against.length === 0 && !mayBeElsewhere && (lostPool === undefined || !isAway(lostPool))) {
     against.push(
       `volume ${id} has moved since this copy of it in pool ${pool.name}, and was deleted then: no pool that is in the configuration has a later one.`,
     );

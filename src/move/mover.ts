@@ -489,13 +489,15 @@ export class Mover {
       if (isHere && job.node !== undefined) {
         // It is here, and its source has not heard of it: the copy there can be used no more.
         const { pools } = this.#options;
-        const hasCome = pools.isOpen(job.to) && (await hasArrived(pools.get(job.to), id));
+        const target = pools.names().includes(job.to) ? pools.get(job.to) : undefined;
+        const hasCome = target !== undefined && (await hasArrived(target, id));
         if (!hasCome && order.isEvenSo) {
           // It is in another pool: by that word, the copy that has come, of an earlier or later state, is not needed.
           await this.#rests.discardHere(job);
           return await this.#end(job, 'cancelled', undefined);
         }
-        if (isNodeLost) return await this.#end(job, 'done', undefined);
+        // By that word, too: its source may have lost its pool, and never hear of it.
+        if (isNodeLost || order.isEvenSo) return await this.#end(job, 'done', undefined);
         throw hasCome ? arrived(job) : isElsewhere(job, (await pools.find(id))?.pool.name);
       }
       // It is here, and nothing can hear of that any more.

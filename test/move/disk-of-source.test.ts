@@ -32,7 +32,7 @@ describe('a volume whose disk was put into the node that it was moving to', () =
     await world.fleet.told();
     for (const evenSo of [false, true]) {
       await assert.rejects(world.fleet.command({ change: 'finish', volume: id, node: 'b', lostPool: 'data', evenSo }), {
-        message: /is on node b by now, .* move cancel \S+ --node b --even-so/,
+        message: /is on node b by now: .* move cancel \S+ --node b --even-so/,
       });
     }
     assert.equal((await world.node('a').mover.copies.noteOf(id))?.generation ?? 0, 0);

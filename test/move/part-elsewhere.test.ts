@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { id, type NodeName, type PoolName } from './histories/place.ts';
 import { World } from './histories/world.ts';
-import { movesOf } from './two-pools.ts';
+import { isWhole, movesOf } from './two-pools.ts';
 
 /* Something of a volume is on a node that the volume itself has left: a copy that a failed move has brought, or one in the trash. */
 
@@ -80,4 +81,35 @@ test('a copy that its volume has left is not restored by a second word while ano
     /node b has a later copy of volume .* in its trash/,
   );
   assert.deepEqual(await placesOf(world), []);
+});
+
+test('a finish without the first pool that was cut short behind its commit is ended by a second word: the volume stays where it is', async () => {
+  using scratch = new Scratch('part');
+  await using world = await World.start(scratch);
+  world.refuseCommits({ node: 'b', pool: 'data' });
+  await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
+  await eventually(async () => assert.ok(await isWhole(world.node('b').pools.get('data'), id)));
+  await eventually(async () =>
+    assert.equal((await movesOf(world.node('a').pools.get('data')).stateOf(id)).why, 'given'),
+  );
+  await world.whileDown('a', () => {
+    world.configured.get('a')?.delete('data');
+    world.disks.takeOut('a', 'data');
+  });
+  await world.whileDown('b', () => undefined);
+  await world.fleet.told();
+  const note = scratch.join('data-b/moves', `${id}.json`);
+  const before = readFileSync(note, 'utf8');
+  const finish = () => world.fleet.command({ change: 'finish', volume: id, node: 'b', lostPool: 'data' });
+  await finish();
+  // Its driver was killed before it had noted the end.
+  await world.whileDown('b', () => writeFileSync(note, before));
+  await world.fleet.told();
+  await assert.rejects(finish(), /move cancel \S+ --node b --even-so ends the move/);
+  await world.fleet.command({ change: 'cancel', volume: id, node: 'b', evenSo: true });
+  assert.deepEqual(await placesOf(world), ['b/data']);
+  assert.equal(world.node('b').mover.sights()[0]?.job.state, 'done');
+  world.record('b');
+  await moved(world, 'c');
+  assert.deepEqual(await placesOf(world), ['c/data']);
 });

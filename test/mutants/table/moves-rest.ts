@@ -252,7 +252,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy that its volume has left is not restored without a word, although the volume was deleted',
     ...leftCopy,
-    text: '  if (against.length === 0 && !mayBeElsewhere && lostPool === undefined) {\n',
+    text: '  if (against.length === 0 && !mayBeElsewhere && (lostPool === undefined || !isAway(lostPool))) {\n',
     replacement: "  if (lostPool === '') {\n",
     only: 'for good, is restored',
   },
