@@ -16,7 +16,7 @@ export interface ControllerContext {
   readonly pools: Pools;
   /** Moves of volumes between the pools of this node. */
   readonly moves?:
-    | Pick<Mover, 'beforeSnapshotRemoval' | 'forgetDeleted' | 'requireNotComing' | 'settleLeft'>
+    | Pick<Mover, 'beforeSnapshotRemoval' | 'forgetDeleted' | 'requireNotComing' | 'settleDeleted' | 'settleLeft'>
     | undefined;
   /** Shared with the node service: one call at a time for one volume. */
   readonly objects: ObjectQueue;

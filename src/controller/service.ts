@@ -1,6 +1,6 @@
 import type { ControllerHandlers } from '../csi/generated/types.ts';
 import { parseCapacityRange } from '../csi/parse.ts';
-import { removeMoved } from '../move/removal.ts';
+import { deleteMoved } from '../move/removal.ts';
 import { sizeMultiple } from '../pool/pool.ts';
 import { fingerprint } from '../volume/flow/object-queue.ts';
 import { parseVolumeId } from '../volume/id.ts';
@@ -45,7 +45,7 @@ export function controllerService(controller: ControllerContext): ControllerHand
         }
         context.note({ pool: found.pool.name });
         refusePublished(controller, found.record);
-        await removeMoved(moves, id, () => found.pool.remove(id));
+        await deleteMoved(moves, id, () => found.pool.remove(id));
         return {};
       });
     },

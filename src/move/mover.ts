@@ -11,7 +11,7 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
 import { type CopyMark, isEarlier } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
-import { Copies, type CopyIn, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen, statesIn } from './copies.ts';
+import { Copies, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen, statesIn } from './copies.ts';
 import { finishCopy } from './finish.ts';
 import { type Deadline, deadlineWithin, type LostOrder, type LostPool } from './in-time.ts';
 import {
@@ -596,11 +596,11 @@ export class Mover {
   async settleLeft(id: VolumeId): Promise<void> {
     const found = await poolsWith(this.#options.pools, id);
     this.#requireLeftOpen(id, found);
-    // Pools whose volumes do not move have no copies that were left.
-    if (found.length === 0) return;
+    // Nearly every volume is in one pool, and no mark has to be read.
+    if (found.length < 2) return;
     const copies = await statesIn(found, id);
     const valid = copies.find(({ state }) => state.why === undefined);
-    if (valid === undefined) return this.#settleDeleted(id, copies);
+    if (valid === undefined) return;
     const { generation } = valid.state.mark;
     for (const { pool, state } of copies) {
       if (pool === valid.pool) continue;
@@ -614,24 +614,29 @@ export class Mover {
 
   /**
    * A pool is back that was away when the volume was deleted where it had moved to: the copy that was left there goes to the trash, like each
-   * such copy. One that may be needed stays: a move goes on, or another node, or a pool, may have the volume.
+   * such copy, as it is deleted again. One that may be needed stays: a move goes on, or another node, or a pool, may have the volume. The caller
+   * has claimed it, and no pool has it to be deleted.
+   * @returns true if all have gone there
    */
-  async #settleDeleted(id: VolumeId, copies: readonly CopyIn[]): Promise<void> {
+  async settleDeleted(id: VolumeId): Promise<boolean> {
     const { pools } = this.#options;
+    const copies = await copiesIn(pools, id);
+    if (copies.length === 0) return false;
     const { state: lastState = 'done' } = this.#runningJob(id) ?? this.#ended.get(id) ?? {};
-    if (lastState !== 'done' && lastState !== 'cancelled') return;
+    if (lastState !== 'done' && lastState !== 'cancelled') return false;
     for (const { pool, state } of copies) {
       const moves = movesOf(pool);
       // The note went with the volume.
       const isNoted = (await moves.noted(id)).generation > 0;
-      if (isNoted || state.why !== 'given' || (await moves.whereElse(id)) !== undefined) return;
+      if (isNoted || state.why !== 'given' || (await moves.whereElse(id)) !== undefined) return false;
     }
     requireOpen(pools, id);
-    for (const { moves } of pools.all()) if ((await moves?.arriving())?.includes(id) === true) return;
+    for (const { moves } of pools.all()) if ((await moves?.arriving())?.includes(id) === true) return false;
     for (const { pool, state } of copies) {
       const { fence, generation } = state.mark;
-      await movesOf(pool).settle(id, { moveId: fence?.moveId ?? '', generation: generation + 1 });
+      if (!(await movesOf(pool).settle(id, { moveId: fence?.moveId ?? '', generation: generation + 1 }))) return false;
     }
+    return true;
   }
 
   #requireLeftOpen(id: VolumeId, found: readonly Pool[]): void {

@@ -62,6 +62,21 @@ async function movedFromOldDisk(scratch: Scratch): Promise<void> {
 }
 
 describe('a volume that is released', () => {
+  test('is not one of which the pool has a left copy alone: that stays, also if no note says so', async () => {
+    using scratch = new Scratch('released');
+    await using node = await open(scratch);
+    const one = node.pools.get('one');
+    await one.create(spec);
+    const moves = movesOf(one);
+    const { fenceId } = await moves.close(id, { moveId: 'any', fenceId: 'any' });
+    await moves.give(id, { moveId: 'any', fenceId });
+    rmSync(scratch.join('data/moved', `${id}.json`));
+    const to = scratch.join('released-files');
+    await assert.rejects(node.admin.release({ id, to }, call), /was handed over by pool one/);
+    assert.equal((await moves.stateOf(id)).why, 'given');
+    assert.deepEqual(await one.trash(), []);
+  });
+
   test('leaves no copy that is the volume then: that of an old disk goes to the trash first', async () => {
     using scratch = new Scratch('released');
     await movedFromOldDisk(scratch);

@@ -2,6 +2,7 @@ import {
   closeSync,
   constants,
   cpSync,
+  type Dirent,
   existsSync,
   openSync,
   readdirSync,
@@ -12,6 +13,7 @@ import {
   statSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { isErrno } from '../../../src/kernel/call/errno.ts';
 import { noteName } from '../../../src/pool/records/incoming-draft.ts';
 
 const mebibyte = 1 << 20;
@@ -129,10 +131,21 @@ function isPart(directory: string): boolean {
   return existsSync(note) && !readFileSync(note, 'utf8').includes('"readUnder"');
 }
 
+/** A directory in it may go while they are read: then they are read again. */
+function entriesBelow(directory: string): Dirent[] {
+  for (;;) {
+    try {
+      return readdirSync(directory, { recursive: true, withFileTypes: true });
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT') || !existsSync(directory)) throw error;
+    }
+  }
+}
+
 function copiesBelow(directory: string, id: string): Pick<SeenCopy, 'path' | 'version'>[] {
   if (!existsSync(directory)) return [];
   const found: Pick<SeenCopy, 'path' | 'version'>[] = [];
-  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+  for (const entry of entriesBelow(directory)) {
     const path = join(entry.parentPath, entry.name);
     if (!entry.isFile() || !path.includes(`/${id}`)) continue;
     try {
