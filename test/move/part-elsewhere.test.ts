@@ -16,7 +16,10 @@ async function failing(world: World, order: () => Promise<unknown>, at: NodeName
     throw new DataLoss('a disk fails');
   });
   await order();
-  await eventually(() => assert.equal(world.node(at).mover.sights()[0]?.job.state, 'failed'));
+  await eventually(() => {
+    const { job, progress, trouble } = world.node(at).mover.sights()[0] ?? assert.fail('it is not moving');
+    assert.equal(job.state, 'failed', `${progress?.phase} ${trouble}`);
+  });
   give.mock.restore();
   await world.fleet.told();
 }

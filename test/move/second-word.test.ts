@@ -14,7 +14,10 @@ async function writtenSince(world: World): Promise<void> {
     throw new DataLoss('a disk fails');
   });
   await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
-  await eventually(() => assert.notEqual(world.node('b').sight(id).job.state, 'running'));
+  await eventually(() => {
+    const { job, progress, trouble } = world.node('b').sight(id);
+    assert.notEqual(job.state, 'running', `${progress?.phase} ${trouble}`);
+  });
   await world.startPod();
   world.writePod();
   await world.stopPod();

@@ -229,6 +229,22 @@ const configure: Event = async (world, random) => {
   return { text: `${node}/${pool} is ${here.has(pool) ? 'in' : 'out of'} the configuration` };
 };
 
+/** A pool leaves the configuration of its node, or comes back, while a pod uses the volume. */
+const configureUnderPod: Event = async (world, random) => {
+  const { pod } = world;
+  const here = pod && world.configured.get(pod.node);
+  const pool = random.pick(poolNames);
+  if (pod === undefined || here === undefined || pool === undefined || world.disks.isOut(pod.node, pool))
+    return undefined;
+  await world.restartUnderPod(() => {
+    if (here.size > 1 && here.has(pool)) here.delete(pool);
+    else here.add(pool);
+  });
+  return {
+    text: `${pod.node}/${pool} is ${here.has(pool) ? 'in' : 'out of'} the configuration, and a pod uses ${pod.pool}`,
+  };
+};
+
 /** The disk of a pool is lost, as its operator thinks. */
 const lose: Event = async (world, random) => {
   const { node, pool } = aPlace(world, random);
@@ -402,6 +418,7 @@ const others: readonly Weighted[] = [
   [1, controller],
   [2, keep],
   [3, configure],
+  [3, configureUnderPod],
   [2, lose],
   [2, find],
   [4, save],
@@ -449,7 +466,7 @@ function story(random: Random): Event[] {
     ...maybe(save),
     ...maybe(restart, cut, takeSnapshot),
     ...maybe(podWrites),
-    one(...loss),
+    ...(random.integer(0, 2) === 0 ? [pod, configureUnderPod] : [one(...loss)]),
     ...maybe(...loss, forget),
     order,
     ...maybe(podWrites),

@@ -37,6 +37,10 @@ class Witness {
     await world.snapshots.require(mayLose !== undefined);
     const usable = await this.#one();
     if (usable === undefined) return;
+    const { pod } = world;
+    if (pod !== undefined && (pod.node !== usable.node || pod.pool !== usable.pool)) {
+      throw new Broken(`a pod uses ${pod.node}/${pod.pool}, and the volume is ${usable.node}/${usable.pool}`);
+    }
     if (world.isDeleted) this.#isBack(restores);
     if (usable.version === world.expected) return;
     if (usable.version > world.expected || this.#isExcused) {

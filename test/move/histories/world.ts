@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -32,7 +34,9 @@ export interface Usable extends Place {
 
 interface Pod extends Place {
   readonly devicePath: string;
-  readonly detach: () => Promise<void>;
+  /** The device, which a pod holds open. */
+  readonly file: number;
+  detach: () => Promise<void>;
 }
 
 /** Three nodes with two pools each, a controller, one volume, at most one pod, and what their operator knows. */
@@ -114,6 +118,8 @@ export class World implements AsyncDisposable {
         this.fleet.isForgotten(node));
     this.mayComeBack = this.everywhere().some(isUnseen);
     const recorded = this.recorded;
+    // The notes go with the volume: no node can tell an old disk from the one that it had last.
+    for (const name of nodeNames) this.noteless.add(name);
     try {
       await this.fleet.call('DeleteVolume', { volume_id: id, secrets: {} });
       this.isDeleted = true;
@@ -158,6 +164,20 @@ export class World implements AsyncDisposable {
     if (isThere) await this.up(name);
   }
 
+  /** The driver of the pod's node stops and starts again, and the pod writes on. */
+  async restartUnderPod(change: () => void): Promise<void> {
+    const { pod } = this;
+    if (pod === undefined) return;
+    const node = this.node(pod.node);
+    this.fleet.cut(pod.node);
+    this.nodes.delete(pod.node);
+    await node[Symbol.asyncDispose]();
+    // Its pool may be no pool of the node any more. The kernel may have detached the device as the pod closed it.
+    pod.detach = async () => void spawnSync('losetup', ['--detach', pod.devicePath]);
+    change();
+    await this.up(pod.node);
+  }
+
   /** A pod starts where the volume can be used. @returns undefined if it cannot be, anywhere */
   async startPod(): Promise<Pod | undefined> {
     for (const [name, node] of this.nodes) {
@@ -188,7 +208,8 @@ export class World implements AsyncDisposable {
     await attached.release();
     const turn = { objects, signal: new AbortController().signal };
     const { devicePath } = attached;
-    return { pool: placeOf(pool), devicePath, detach: () => patiently(turn, [id], () => pool.detach(attached)) };
+    const file = openSync(devicePath, 'r');
+    return { pool: placeOf(pool), devicePath, file, detach: () => patiently(turn, [id], () => pool.detach(attached)) };
   }
 
   /** The pod writes the next version, durably. */
@@ -204,6 +225,7 @@ export class World implements AsyncDisposable {
     if (pod === undefined) return;
     this.pod = undefined;
     this.#staged.get(pod.node)?.splice(0);
+    closeSync(pod.file);
     await pod.detach();
   }
 
