@@ -1,10 +1,9 @@
 import { findHolders } from '../kernel/process/holders.ts';
 import { type Deadline, deadlineOf, isLate, requireInTime } from '../move/in-time.ts';
 import type { Mover } from '../move/mover.ts';
-import { isEarlierInTrash, latestTrashed, type TrashedHere } from '../move/trashed-copy.ts';
+import { isEarlierInTrash, isLaterTrashed, latestTrashed, type TrashedHere } from '../move/trashed-copy.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
-import type { CopyState } from '../pool/moves.ts';
 import type { VolumeSource } from '../pool/node-side.ts';
 import type { Attached, Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
@@ -16,7 +15,6 @@ import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { type CopyMark, isEarlier, isVolume } from '../volume/move/rule.ts';
-import type { VolumeRecord } from '../volume/record.ts';
 import { type AdoptionRequest, adopt, release } from './adoption.ts';
 import { asOf, type LeftHere, requireWord } from './left-copy.ts';
 import { cancelMove, finishMove, listMoves, type MoveRequest, planMove, startMove } from './moving.ts';
@@ -171,7 +169,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
         return { id, name: out.name, pool: out.pool.name, problem: asOf(out) };
       }
       await refuseExisting({ mover, pools }, order, latest);
-      const { deletedAt, name, pool } = await requireTrashed(pools, id);
+      const { deletedAt, name, pool } = requireTrashed(pools, id, latest);
       call.note({ pool: pool.name });
       const mark = await pool.moves?.trashedMark(id);
       const isLeft = (await pool.moves?.hasLeft(id)) === true;
@@ -199,7 +197,7 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
 
     async purge({ id }, call) {
       if (id !== undefined) {
-        const { pool } = await requireTrashed(pools, id);
+        const { pool } = requireTrashed(pools, id, await latestTrashed(pools, id));
         call.note({ pool: pool.name });
         return { ids: await purgeOne(pool, objects, id) };
       }
@@ -309,7 +307,9 @@ async function outOfTrash(
   );
   if (state === undefined || isVolume(state) || isMoving) return undefined;
   // A disk was put back that has an earlier one.
-  const isLater = isLaterThan({ record: copy.record, state }, latest);
+  const { createdAt, name } = copy.record;
+  const { mark } = state;
+  const isLater = isLaterTrashed(latest, { createdAt, generation: mark.generation });
   if (isLater && lostNode === undefined) return undefined;
   const closed = pools.firstClosed();
   if (closed === undefined) {
@@ -317,7 +317,7 @@ async function outOfTrash(
       if (isLater) throw laterTrashed(copy.pool, latest, id);
       if (evenSo !== true) throw earlierCopy({ id, lostNode }, `pool ${copy.pool.name}`);
     }
-    return { pool: copy.pool, name: copy.record.name, mark: state.mark };
+    return { pool: copy.pool, name, mark };
   }
   throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: restore it when that is.`);
 }
@@ -339,8 +339,7 @@ function earlierCopy(
 }
 
 /** @throws NotFound, or Unavailable if a pool that is not open may have it */
-async function requireTrashed(pools: Pools, id: VolumeId): Promise<TrashedHere> {
-  const latest = await latestTrashed(pools, id);
+function requireTrashed(pools: Pools, id: VolumeId, latest: TrashedHere | undefined): TrashedHere {
   if (latest !== undefined) return latest;
   const [closed] = closedPools(pools);
   if (closed !== undefined) throw closed;
@@ -433,7 +432,7 @@ async function refuseExisting(
   latest: TrashedHere | undefined,
 ): Promise<void> {
   const isComing = await refuseWaiting({ mover, pools }, id, lostPool);
-  const later: Pool[] = [];
+  let later: Pool | undefined;
   for (const pool of pools.known()) {
     const record = await pool.find(id);
     if (record === undefined) continue;
@@ -442,22 +441,14 @@ async function refuseExisting(
       throw new AlreadyExists(`pool ${pool.name}: volume ${id} exists: there is nothing to restore.`);
     }
     const isMoving = isComing || isLeaving(mover, { id, lostNode });
-    if (!isLaterThan({ record, state }, latest) || isMoving) later.push(pool);
+    const copy = { createdAt: record.createdAt, generation: state.mark.generation };
+    if (!isLaterTrashed(latest, copy) || isMoving) later ??= pool;
   }
-  for (const pool of later) {
+  if (later !== undefined) {
     throw new FailedPrecondition(
-      `pool ${pool.name} has a copy of volume ${id} that is not the volume, and that is no earlier one than a copy in the trash: see holdfast move status ${id}. Unless it moves, holdfast move cancel ${id} makes it the volume again. If it came out of the trash just now: the same command as then, with its --pool-is-lost, --node-is-lost or --even-so.`,
+      `pool ${later.name} has a copy of volume ${id} that is not the volume, and that is no earlier one than a copy in the trash: see holdfast move status ${id}. Unless it moves, holdfast move cancel ${id} makes it the volume again. If it came out of the trash just now: the same command as then, with its --pool-is-lost, --node-is-lost or --even-so.`,
     );
   }
-}
-
-/** True if what the trash has is a later copy of the same volume, and not one that had its id before or after it. */
-function isLaterThan(
-  { record, state }: { readonly record: Pick<VolumeRecord, 'createdAt'>; readonly state: CopyState },
-  latest: TrashedHere | undefined,
-): latest is TrashedHere {
-  if (latest === undefined || latest.createdAt !== record.createdAt) return false;
-  return latest.generation > state.mark.generation;
 }
 
 /** True if the volume moves to another node than the one that is lost. */

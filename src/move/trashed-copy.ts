@@ -35,6 +35,14 @@ export async function latestTrashed(pools: Pools, id: VolumeId): Promise<Trashed
   return latest;
 }
 
+/** True if what the trash has is a later copy of the same volume, and not one that had its id before or after it. */
+export function isLaterTrashed(
+  latest: TrashedHere | undefined,
+  copy: { readonly createdAt: string | undefined; readonly generation: number },
+): latest is TrashedHere {
+  return latest !== undefined && latest.createdAt === copy.createdAt && latest.generation > copy.generation;
+}
+
 /** True if the copy in the trash of a pool is an earlier one than that which its node has handed over last to another node. */
 export async function isEarlierInTrash({ moves }: Pool, id: VolumeId): Promise<boolean> {
   if (moves === undefined) return false;

@@ -11,7 +11,7 @@ import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
 import { isSeen, isThere, type Rests, readUnderIn, type SourceAnswer } from './rests.ts';
 import { movesOf, PoolAway, removeSnapshots } from './source.ts';
-import { latestTrashed } from './trashed-copy.ts';
+import { isLaterTrashed, latestTrashed } from './trashed-copy.ts';
 
 /** The order to give a move up. */
 export interface Cancelling {
@@ -72,14 +72,15 @@ export class Undo {
       if (state === undefined && (await hasVolume(pools, id))) throw arrived(job);
       const isOurs = state?.mark.fence?.moveId === moveId;
       const isOld = state !== undefined && (await this.#isOld(job, state));
-      const isGiven = (state?.why === 'given' && isOurs) || (isOld && (await this.#isOnlyCopy(job)));
+      const isHandedOver = state?.why === 'given' && isOurs;
+      const isGiven = isHandedOver || (isOld && (await this.#isOnlyCopy(job)));
       // It may have the volume, unless it is open and has not, or is no pool of this node any more.
       const isTarget = (isGiven && pools.names().includes(job.to)) || pools.isOpen(job.to);
       const target = isTarget ? pools.get(job.to) : undefined;
       if (target !== undefined && (await hasArrived(target, id))) throw arrived(job);
       if (!isEvenSo) await this.requireNotLast(job, state);
       if (!isEvenSo && isOld && isGiven) throw earlierCopy(id, job.from);
-      if (!isEvenSo && state?.why === 'given' && isOurs) await this.#requireWaiting(id, job.from, state.mark, job);
+      if (!isEvenSo && isHandedOver) await this.#requireWaiting(id, job.from, state.mark, job);
       if (source !== undefined && isGiven) {
         await this.#requireNoneLater(source, id, state, rests.isTargetKnown(job) ? undefined : job.to);
         await movesOf(source).takeBack(id);
@@ -118,8 +119,9 @@ export class Undo {
     await this.#options.copies.requireNotStaged(id);
     const record = await pool.find(id);
     const trashed = await latestTrashed(this.#options.pools, id);
-    const isLater = trashed?.createdAt === record?.createdAt && (trashed?.generation ?? 0) > state.mark.generation;
-    if (isLater && trashed !== undefined) throw laterTrashed(id, pool.name, { later: trashed.pool.name, lostPool });
+    const { generation } = state.mark;
+    if (isLaterTrashed(trashed, { createdAt: record?.createdAt, generation }))
+      throw laterTrashed(id, pool.name, { later: trashed.pool.name, lostPool });
   }
 
   /** True if the source has an earlier copy, and not the one that was read to its end and was about to be handed over. */

@@ -1123,7 +1123,7 @@ test('a word that gives up an earlier hand-over takes nothing back of a later on
   assert.ok((takeBack(copy, noted, { lostNode: 'b' })?.generation ?? 0) > 100_000);
 });
 
-test('a copy that its node has given up is told apart from one that an order makes the volume', () => {
+test('a copy that its node has given up is not the same as one that an order makes the volume', () => {
   const mark: CopyMark = { generation: 2, fence: { moveId: 'm', fenceId: 'f', isGiven: true, to: 'b' } };
   const noted: Noted = { generation: 0, node: 'b' };
   const given = { ...noted, generation: disclaim(mark, noted, 'a') ?? assert.fail(), at: 'a' };
