@@ -309,24 +309,14 @@ async function outOfTrash(
   // A disk was put back that has an earlier one.
   const { createdAt, name } = copy.record;
   const { mark } = state;
-  const isLater = isLaterTrashed(latest, { createdAt, generation: mark.generation });
-  if (isLater && lostNode === undefined) return undefined;
+  if (isLaterTrashed(latest, { createdAt, generation: mark.generation })) return undefined;
   const closed = pools.firstClosed();
   if (closed === undefined) {
-    if (lostNode !== undefined && isEarlier(state, await copy.pool.moves?.noted(id))) {
-      if (isLater) throw laterTrashed(copy.pool, latest, id);
-      if (evenSo !== true) throw earlierCopy({ id, lostNode }, `pool ${copy.pool.name}`);
-    }
+    const isBefore = lostNode !== undefined && isEarlier(state, await copy.pool.moves?.noted(id));
+    if (isBefore && evenSo !== true) throw earlierCopy({ id, lostNode }, `pool ${copy.pool.name}`);
     return { pool: copy.pool, name, mark };
   }
   throw new Unavailable(`volume ${id} may be in pool ${closed}, which is not open: restore it when that is.`);
-}
-
-/** A disk with an earlier copy was put back, and a later one is in the trash of another pool. */
-function laterTrashed({ name }: Pool, later: TrashedHere, id: VolumeId): FailedPrecondition {
-  return new FailedPrecondition(
-    `pool ${name} has an earlier copy of volume ${id}, as its disk was put back, and pool ${later.pool.name} has a later one in its trash. To restore that: take pool ${name} out of the configuration, restart the driver, and give the same command again. To have the earlier one: holdfast trash purge ${id} first.`,
-  );
 }
 
 function earlierCopy(

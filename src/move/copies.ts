@@ -9,7 +9,7 @@ import { type MoveJob, turnOf } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import type { CopySight, TrashedCopy } from './peers.ts';
 import { movesOf, removeSnapshots } from './source.ts';
-import { latestTrashed } from './trashed-copy.ts';
+import { isLaterTrashed, latestTrashed } from './trashed-copy.ts';
 
 interface CopiesOptions extends Pick<MoverOptions, 'isStaged' | 'objects' | 'peers' | 'pools'> {
   /** The last move of a volume to this node, or between its pools. */
@@ -38,7 +38,7 @@ export class Copies {
       const copies = await copiesIn(pools, id);
       // A fence that was not handed over ends: that copy is the volume as long as it stands, too.
       const volume = copies.find(({ state }) => isVolume(state));
-      const copy = volume ?? copies[0];
+      const copy = volume ?? latestOf(copies);
       if (copy === undefined) {
         requireOpen(pools, id);
         const { at, generation = 0 } = (await this.noteOf(id)) ?? {};
@@ -46,12 +46,16 @@ export class Copies {
         const trashed = await this.#trashedCopyOf(id);
         return { generation: Math.max(0, generation - 2), isVolume: false, isHere: false, elsewhere: at, trashed };
       }
+      const { generation } = copy.state.mark;
+      const createdAt = (await copy.pool.find(id))?.createdAt;
+      const seen = { ...{ generation, createdAt }, isVolume: volume !== undefined, isHere: true };
+      if (volume !== undefined) return seen;
+      const trashed = await this.#trashedCopyOf(id);
       return {
-        generation: copy.state.mark.generation,
-        isVolume: volume !== undefined,
-        isHere: true,
-        elsewhere: volume === undefined ? await movesOf(copy.pool).whereElse(id) : undefined,
-        createdAt: (await copy.pool.find(id))?.createdAt,
+        ...seen,
+        elsewhere: await movesOf(copy.pool).whereElse(id),
+        // A disk was put back with an earlier one.
+        ...(isLaterTrashed(trashed, seen) && { trashed }),
       };
     });
   }
@@ -201,6 +205,12 @@ export interface CopyIn {
 /** The copies of a volume in the open pools of a node. */
 export async function copiesIn(pools: Pools, id: VolumeId): Promise<CopyIn[]> {
   return statesIn(await poolsWith(pools, id), id);
+}
+
+/** The one of the latest generation: the others are on disks that were put back. */
+export function latestOf(copies: readonly CopyIn[]): CopyIn | undefined {
+  const [latest] = copies.toSorted((one, other) => other.state.mark.generation - one.state.mark.generation);
+  return latest;
 }
 
 /** True if that pool has the volume: its disk may be as it was before a move, and have an earlier copy. */

@@ -58,7 +58,7 @@ export interface CopySight {
   readonly elsewhere?: string | undefined;
   /** When the volume was made, in RFC 3339: copies of one volume say the same. */
   readonly createdAt?: string | undefined;
-  /** The copy in the trash that a restore takes; undefined: there is none, or the driver is older, and does not say it. */
+  /** The copy in the trash that a restore takes; undefined: there is none, or no later one than that which is here, or the driver is older. */
   readonly trashed?: TrashedCopy | undefined;
 }
 

@@ -35,12 +35,18 @@ export async function latestTrashed(pools: Pools, id: VolumeId): Promise<Trashed
   return latest;
 }
 
-/** True if what the trash has is a later copy of the same volume, and not one that had its id before or after it. */
-export function isLaterTrashed(
-  latest: TrashedHere | undefined,
-  copy: { readonly createdAt: string | undefined; readonly generation: number },
-): latest is TrashedHere {
-  return latest !== undefined && latest.createdAt === copy.createdAt && latest.generation > copy.generation;
+/** A copy, with the volume that it is of: one that had its id before or after it has other copies. */
+interface Compared {
+  /** undefined: a driver that is older does not say it. */
+  readonly createdAt?: string | undefined;
+  readonly generation: number;
+}
+
+/** True if what the trash has is a later copy of the same volume: a word that makes a copy the volume means that one. */
+export function isLaterTrashed<T extends Compared>(latest: T | undefined, copy: Compared): latest is T {
+  if (latest === undefined || latest.generation <= copy.generation) return false;
+  const [one, other] = [latest.createdAt, copy.createdAt];
+  return one === undefined || other === undefined || one === other;
 }
 
 /** True if the copy in the trash of a pool is an earlier one than that which its node has handed over last to another node. */

@@ -3,7 +3,7 @@ import type { Pool } from '../pool/pool.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type CopyMark, hasCome, isEarlier, isVolume, mayHaveCommitted } from '../volume/move/rule.ts';
-import { type Copies, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen } from './copies.ts';
+import { type Copies, copiesIn, hasArrived, hasVolume, latestOf, poolsWith, requireOpen } from './copies.ts';
 import { goneOn } from './finish.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
 import { arrivalOf, type MoveJob } from './job.ts';
@@ -79,10 +79,10 @@ export class Undo {
       const target = isTarget ? pools.get(job.to) : undefined;
       if (target !== undefined && (await hasArrived(target, id))) throw arrived(job);
       if (!isEvenSo) await this.requireNotLast(job, state);
-      if (!isEvenSo && isOld && isGiven) throw earlierCopy(id, job.from);
-      if (!isEvenSo && isHandedOver) await this.#requireWaiting(id, job.from, state.mark, job);
       if (source !== undefined && isGiven) {
         await this.#requireNoneLater(source, id, state, rests.isTargetKnown(job) ? undefined : job.to);
+        if (!isEvenSo && isOld) throw earlierCopy(id, job.from);
+        if (!isEvenSo && isHandedOver) await this.#requireWaiting(id, job.from, state.mark, job);
         await movesOf(source).takeBack(id);
       } else if (source !== undefined && isOurs) await movesOf(source).open(id, moveId);
       // The last thing: where the volume cannot be taken back, the copy stays.
@@ -120,8 +120,10 @@ export class Undo {
     const record = await pool.find(id);
     const trashed = await latestTrashed(this.#options.pools, id);
     const { generation } = state.mark;
-    if (isLaterTrashed(trashed, { createdAt: record?.createdAt, generation }))
-      throw laterTrashed(id, pool.name, { later: trashed.pool.name, lostPool });
+    if (!isLaterTrashed(trashed, { createdAt: record?.createdAt, generation })) return;
+    const [elsewhere, noted] = [await trashed.pool.moves?.whereElse(id), await movesOf(pool).noted(id)];
+    const place = elsewhere === undefined ? undefined : { here: noted.node, elsewhere };
+    throw laterTrashed(id, pool.name, { later: trashed.pool.name, lostPool, place });
   }
 
   /** True if the source has an earlier copy, and not the one that was read to its end and was about to be handed over. */
@@ -256,9 +258,7 @@ export class Undo {
     return objects.claim([{ object: id }], 'the end of a move', async () => {
       const copies = await copiesIn(pools, id);
       const valid = copies.find(({ state }) => state.why === undefined);
-      const [left] = copies
-        .filter(({ state }) => state.why !== undefined)
-        .toSorted((one, other) => other.state.mark.generation - one.state.mark.generation);
+      const left = latestOf(copies.filter(({ state }) => state.why !== undefined));
       if (left === undefined) {
         const removed = await this.#removeUnknown(id, isEvenSo);
         if (removed !== undefined) return removed;
@@ -275,11 +275,11 @@ export class Undo {
         await movesOf(pool).open(id, moveId);
       } else {
         // A driver that was killed as it handed the volume over knows of that move.
+        await this.#requireNoneLater(pool, id, state);
         const isOld = isEarlier(state, await movesOf(pool).noted(id));
         if (isOld && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);
         const isWithin = (await movesOf(pool).whereElse(id)) === undefined && lost === undefined;
         if (isWithin && !isEvenSo) await this.#requireWaiting(id, pool.name, state.mark);
-        await this.#requireNoneLater(pool, id, state);
         requireInTime(id, deadline);
         await movesOf(pool).takeBack(id, lost);
       }
@@ -364,14 +364,22 @@ function hasLeft(
   );
 }
 
-function laterTrashed(
-  id: VolumeId,
-  pool: string,
-  { later, lostPool }: { readonly later: string; readonly lostPool: string | undefined },
-): FailedPrecondition {
-  const lost = lostPool === undefined ? '' : ` --pool-is-lost ${lostPool}`;
+interface LaterTrashed {
+  /** The pool with it. */
+  readonly later: string;
+  readonly lostPool: string | undefined;
+  /** The volume may be on another node since. */
+  readonly place: { readonly here: string; readonly elsewhere: string } | undefined;
+}
+
+function laterTrashed(id: VolumeId, pool: string, { later, lostPool, place }: LaterTrashed): FailedPrecondition {
+  const within = `holdfast trash restore ${id}${lostPool === undefined ? '' : ` --pool-is-lost ${lostPool}`}`;
+  const restore =
+    place === undefined
+      ? within
+      : `kubectl ${within} --node ${place.here} --node-is-lost ${place.elsewhere} (or, if that node is there, --pool-is-lost POOL)`;
   return new FailedPrecondition(
-    `pool ${later} has a later copy of volume ${id} in its trash than pool ${pool} has: holdfast trash restore ${id}${lost}. To have the earlier one anyway, remove the later one from the trash first: holdfast trash purge ${id}.`,
+    `pool ${later} has a later copy of volume ${id} in its trash than pool ${pool} has: ${restore}. To have the earlier one anyway, remove the later one from the trash first: holdfast trash purge ${id}.`,
   );
 }
 

@@ -5,6 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { id, type NodeName, type PoolName } from './histories/place.ts';
 import { World } from './histories/world.ts';
+import { movesOf } from './two-pools.ts';
 
 async function write(world: World): Promise<void> {
   await world.startPod();
@@ -100,31 +101,79 @@ describe('an earlier copy than the one that its node has handed over last', () =
     assert.deepEqual(await usable(world), [['a', 'data', 1]]);
   });
 
-  test('keeps a later one in the trash of another pool from no restore', async () => {
-    using scratch = new Scratch('earlier');
-    await using world = await World.start(scratch);
+  /** Node a has the first state on a disk that was put back in pool data, and the one that went to node b in the trash of pool other. */
+  async function putBack(world: World, by: 'another pool' | 'another node'): Promise<void> {
     let saved = '';
     await world.whileDown('a', () => {
       saved = world.disks.save('a', 'data');
     });
-    await world.node('a').mover.start(id, 'other', undefined);
-    await world.rest(10_000);
+    if (by === 'another node') {
+      await move(world, 'c', 'data');
+      await move(world, 'a', 'other');
+    } else {
+      await world.node('a').mover.start(id, 'other', undefined);
+      await world.rest(10_000);
+    }
     await write(world);
     await move(world, 'b', 'data');
     await world.whileDown('a', () => world.disks.bringBack('a', 'data', saved));
-    await lose(world, 'b');
-    for (const evenSo of [false, true]) {
-      await assert.rejects(order(world, 'restore', evenSo), {
+    await world.fleet.told();
+  }
+
+  for (const by of ['another pool', 'another node'] as const) {
+    test(`on a disk that was put back keeps a later one in the trash from no restore, which was in ${by} meanwhile`, async () => {
+      using scratch = new Scratch('earlier');
+      await using world = await World.start(scratch);
+      await putBack(world, by);
+      await lose(world, 'b');
+      // The earlier one is the volume by no word: the later one is named.
+      await assert.rejects(order(world, 'cancel', true), {
         message:
-          /earlier copy of volume .* pool other has a later one in its trash.* take pool data out|earlier copy .* --even-so/,
+          /^pool other has a later copy of volume \S+ in its trash than pool data has: kubectl holdfast trash restore \S+ --node a --node-is-lost b \(.*--pool-is-lost POOL\)\. /,
       });
-    }
-    await world.whileDown('a', () => {
-      world.configured.get('a')?.delete('data');
-      world.disks.takeOut('a', 'data');
+      await order(world, 'restore', false);
+      assert.deepEqual(await usable(world), [['a', 'other', 2]]);
+      assert.equal((await movesOf(world.node('a').pools.get('data')).stateOf(id)).why, 'old');
+    });
+  }
+
+  test('on a disk that was put back keeps a later one in the trash from no restore, where root decides', async () => {
+    using scratch = new Scratch('earlier');
+    await using world = await World.start(scratch);
+    await putBack(world, 'another pool');
+    const { mover, name: nodeId, objects, pools } = world.node('a');
+    const root = adminService({ nodeId, pools, objects, mover });
+    const restored = await root.restore({ id, lostNode: 'b' }, { deadline: undefined, note: () => undefined });
+    assert.equal(restored.pool, 'other');
+  });
+
+  test('on a disk that was put back has no other node give its copy up, if a later one is in the trash', async () => {
+    using scratch = new Scratch('earlier');
+    await using world = await World.start(scratch);
+    await putBack(world, 'another pool');
+    await world.whileDown('b', () => {
+      world.disks.remove('b', 'data');
+      world.disks.removeOwn('b');
     });
     await world.fleet.told();
-    await order(world, 'restore', false);
+    for (const evenSo of [false, true]) {
+      await assert.rejects(world.fleet.command({ change: 'cancel', volume: id, node: 'a', evenSo }), {
+        message: /^node a has a later copy of volume \S+ in its trash: restore that one, with --node a; /,
+      });
+    }
+    assert.equal((await world.node('b').mover.copies.noteOf(id))?.generation, 0);
+  });
+
+  test('on a disk that was put back keeps a later one in the trash from no restore, where the disk of the other node is lost', async () => {
+    using scratch = new Scratch('earlier');
+    await using world = await World.start(scratch);
+    await putBack(world, 'another node');
+    await world.whileDown('b', () => {
+      world.configured.get('b')?.delete('data');
+      world.disks.takeOut('b', 'data');
+    });
+    await world.fleet.told();
+    await world.fleet.command({ change: 'restore', volume: id, node: 'a', lostPool: 'data' });
     assert.deepEqual(await usable(world), [['a', 'other', 2]]);
   });
 });

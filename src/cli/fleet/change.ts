@@ -103,7 +103,7 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     const ended = await giveUpComing(fleet, { id, node, lostNode: source, evenSo });
     if (ended !== undefined) return ended;
   }
-  await requireAlone(fleet, { volumeId: id, node: source, otherNode, generation, word: undefined });
+  await requireAlone(fleet, { volumeId: id, node: source, otherNode, createdAt, generation, word: undefined });
   if (otherNode === undefined) return order();
   const copy = { volumeId: id, node: source, lostNode: otherNode, generation, createdAt };
   const cancel = async ({ earlier, words }: TakenBack) => {
@@ -183,8 +183,8 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const within = movesTo(there).find(isOfVolume);
   const isForSnapshots = lostPool !== undefined && within === undefined;
   if (isForSnapshots && hasWaiting(there, { pool: lostPool })) return order();
-  const { leftGeneration: generation } = await comingCopy(fleet, { id, node }, there);
-  await requireAlone(fleet, { volumeId: id, node, generation, word: wordFor(within) });
+  const { createdAt, leftGeneration: generation } = await comingCopy(fleet, { id, node }, there);
+  await requireAlone(fleet, { volumeId: id, node, createdAt, generation, word: wordFor(within) });
   return order();
 }
 
@@ -236,7 +236,8 @@ async function finishWithoutPool(
     ...(await whyNotLatestAt(fleet, { id, node }, coming)),
     ...(await whyPassedOver(fleet, { id, node, generation, source })),
   ];
-  await requireAlone(fleet, { volumeId: id, node, otherNode: source, generation, word: { isEvenSo: evenSo, against } });
+  const word = { isEvenSo: evenSo, against };
+  await requireAlone(fleet, { volumeId: id, node, otherNode: source, createdAt, generation, word });
   const copy = { volumeId: id, node, lostNode: source, leftGeneration: generation, createdAt };
   const finished = await takeBack(fleet, copy, async ({ earlier, words }) => {
     const disclaimed = await moves.disclaim(source, { volumeId: id, generation, source: node, lostPool });
@@ -309,10 +310,11 @@ async function restoreTrashed(
   if (lostPool !== undefined && left?.elsewhere !== undefined) {
     return restoreWithoutPool(fleet, { ...left, elsewhere: left.elsewhere, word, id, lostPool, node });
   }
-  const wrong = await requireAlone(fleet, { volumeId: id, node, generation: left?.generation, word });
+  const { createdAt, generation } = left ?? {};
+  const wrong = await requireAlone(fleet, { volumeId: id, node, createdAt, generation, word });
   if (wrong === undefined) return order();
   // A disk of that node may come back, and its notes may be lost.
-  const copy = { volumeId: id, node, lostNode: wrong, leftGeneration: left?.generation, createdAt: left?.createdAt };
+  const copy = { volumeId: id, node, lostNode: wrong, leftGeneration: generation, createdAt };
   return takeBack(fleet, copy, ({ earlier, words }) =>
     order({ lostNode: wrong, laterThan: earlier?.generation, words }),
   );
@@ -341,7 +343,7 @@ async function restoreWithoutPool(
   fleet: ChangedFleet,
   { createdAt, elsewhere, generation, id, lostPool, node, word }: GoneElsewhere,
 ): Promise<Restored> {
-  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, generation, word });
+  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, createdAt, generation, word });
   const copy = { volumeId: id, node, lostNode: elsewhere, leftGeneration: generation, createdAt };
   return takeBack(fleet, copy, async ({ earlier, words }) => {
     const disclaimed = await fleet.moves.disclaim(elsewhere, { volumeId: id, generation, source: node, lostPool });

@@ -9,8 +9,9 @@ import {
   type TakingBack,
 } from '../../fleet/kubernetes/taken-back.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
-import type { TrashedCopy } from '../../move/peers.ts';
+import type { CopySight, TrashedCopy } from '../../move/peers.ts';
 import { requireSecondWord } from '../../move/second-word.ts';
+import { isLaterTrashed } from '../../move/trashed-copy.ts';
 import { FailedPrecondition, HoldfastError } from '../../volume/errors.ts';
 import { fewAtOnce } from '../../volume/flow/few-at-once.ts';
 import { isBehind, type LostNode } from '../../volume/move/rule.ts';
@@ -19,6 +20,8 @@ import { isBehind, type LostNode } from '../../volume/move/rule.ts';
 export interface BecomingCopy extends WishedCopy {
   /** undefined: a driver that is older does not say it, and any other copy may be a later one. */
   readonly generation: number | undefined;
+  /** undefined: a driver that is older does not say it. */
+  readonly createdAt: string | undefined;
   /** undefined: the order takes no second word, and whatever is against the copy stands. */
   readonly word: SecondWord | undefined;
 }
@@ -66,7 +69,13 @@ export async function leftAt(
   volumeId: string,
 ): Promise<TrashedCopy | undefined> {
   const seen = await moves.copyAt(node, volumeId);
-  return seen.isHere === true && !seen.isVolume ? seen : seen.trashed;
+  return seen.isVolume ? undefined : meantOf(seen);
+}
+
+/** The copy of a node that a word means: the later one, if a disk with an earlier one was put back, and the volume, if it is there. */
+function meantOf(seen: CopySight): TrashedCopy | undefined {
+  // Beside a copy in a pool, its node names one in the trash only if that is later.
+  return seen.trashed ?? (seen.isHere === true ? seen : undefined);
 }
 
 /** The copy that a word makes later than all of which there is a note, as its node says it; undefined: a driver that is older does not. */
@@ -79,31 +88,31 @@ type Ends = Pick<TakingBack, 'lostNode' | 'node' | 'volumeId'>;
 
 /** The copy of a node, which may be the volume by now: the same order came before, and its answer was lost. */
 export async function meantCopy(moves: ChangedFleet['moves'], node: string, volumeId: string): Promise<MeantCopy> {
-  const seen = await moves.copyAt(node, volumeId);
-  const { createdAt, generation } = (seen.isHere === true ? seen : seen.trashed) ?? {};
+  const { createdAt, generation } = meantOf(await moves.copyAt(node, volumeId)) ?? {};
   return { createdAt, leftGeneration: generation };
 }
 
 /**
- * Checks that no other node has a later copy in its trash: the volume went there, came back, and the disk that it came to is lost.
+ * Checks that no node has a later copy in its trash: the volume went there, came back, and the disk that it came to is lost. On the node of the
+ * copy, a disk was put back with an earlier one: it refuses that itself, but after others have given theirs up.
  * @throws FailedPrecondition, Unavailable
  */
 async function requireNoLaterTrashed(
   { moves, state }: ChangedFleet,
-  { generation = 0, node, volumeId }: Pick<BecomingCopy, 'generation' | 'node' | 'volumeId'>,
+  { createdAt, generation = 0, node, volumeId }: Pick<BecomingCopy, 'createdAt' | 'generation' | 'node' | 'volumeId'>,
 ): Promise<void> {
-  const others = state.nodes.filter(({ isLinked, name }) => isLinked && name !== node);
-  const found = await fewAtOnce(others, async ({ name }) => {
+  const there = state.nodes.filter(({ isLinked }) => isLinked);
+  const found = await fewAtOnce(there, async ({ name }) => {
     try {
       const { trashed } = await moves.copyAt(name, volumeId);
-      return { name, generation: trashed?.generation ?? 0 };
+      return { name, trashed };
     } catch (error) {
       // Its driver is older, and has no volume that has moved between nodes.
-      if (isRefusal(error)) return { name, generation: 0 };
+      if (isRefusal(error)) return { name, trashed: undefined };
       throw error;
     }
   });
-  const later = found.find((each) => each.generation > generation);
+  const later = found.find(({ trashed }) => isLaterTrashed(trashed, { createdAt, generation }));
   if (later === undefined) return;
   throw new FailedPrecondition(
     `node ${later.name} has a later copy of volume ${volumeId} in its trash: restore that one, with --node ${later.name}; or purge it there first, if the earlier copy on node ${node} is meant.`,
@@ -152,8 +161,8 @@ export async function takeFromLost<T>(
   { word, ...copy }: Ends & MeantCopy & Pick<BecomingCopy, 'word'>,
   order: (lost: LostNode) => Promise<T>,
 ): Promise<T> {
-  const { leftGeneration: generation, lostNode, node, volumeId } = copy;
-  await requireAlone(fleet, { volumeId, node, otherNode: lostNode, isOtherLost: true, generation, word });
+  const { createdAt, leftGeneration: generation, lostNode, node, volumeId } = copy;
+  await requireAlone(fleet, { volumeId, node, otherNode: lostNode, isOtherLost: true, createdAt, generation, word });
   // The copy that was taken back last may be the one on the lost node.
   return takeBack(fleet, copy, ({ earlier, words }) => order({ lostNode, laterThan: earlier?.generation, words }));
 }

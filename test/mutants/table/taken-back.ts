@@ -122,7 +122,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'all nodes are asked before a copy becomes the volume whose first disk is lost',
     ...firstDisk,
-    text: '  await requireAlone(fleet, { volumeId: id, node, otherNode: source, generation, word: { isEvenSo: evenSo, against } });\n',
+    text: '  await requireAlone(fleet, { volumeId: id, node, otherNode: source, createdAt, generation, word });\n',
     replacement: '',
     only: 'while a node is away',
   },
@@ -299,7 +299,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy is restored without the disk of another node only if no node has the volume',
     file: 'src/cli/fleet/change.ts',
-    text: '  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, generation, word });\n',
+    text: '  await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, createdAt, generation, word });\n',
     replacement: '',
     killer: 'test/fleet/lost-node.test.ts',
     only: 'gives it up, so that it is restored',
@@ -505,7 +505,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that was handed over is the volume again only if no third node may have it',
     ...cancel,
-    text: '  await requireAlone(fleet, { volumeId: id, node: source, otherNode, generation, word: undefined });\n',
+    text: '  await requireAlone(fleet, { volumeId: id, node: source, otherNode, createdAt, generation, word: undefined });\n',
     replacement: '',
     only: 'is refused while any node is away',
   },
