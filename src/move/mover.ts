@@ -848,8 +848,10 @@ export class Mover {
     try {
       const sight = await this.#rests.sourceOf(job, AbortSignal.timeout(planMs)).look();
       if (sight?.state.why === 'given') return true;
-      // Another node has ended the fence, as it had not heard of this one for long.
-      return job.node !== undefined && progress.phase === 'switching' && error instanceof FailedPrecondition;
+      // Another node has ended the fence, as it had not heard of this one for long. While it stands, the next try fails like this one.
+      const stands = sight?.state.mark.fence?.moveId === job.moveId;
+      const isSwitching = job.node !== undefined && progress.phase === 'switching';
+      return isSwitching && !stands && error instanceof FailedPrecondition;
     } catch (again) {
       return again instanceof Unavailable;
     }

@@ -325,6 +325,24 @@ describe('a directory that moves between two nodes', () => {
     }
   });
 
+  test('that cannot move, as something is mounted in it, stays usable where it is, and the move says why', async () => {
+    using scratch = new Scratch('move-directory');
+    const broker = new Broker();
+    await using a = await MovingNode.open(scratch, broker, 'a', { directories: true });
+    await using b = await MovingNode.open(scratch, broker, 'b', { directories: true });
+    await a.pool.create(spec);
+    const inside = join(await pathOf(a.pools), 'inside');
+    mkdirSync(inside);
+    execFileSync('mount', ['-t', 'tmpfs', 'none', inside]);
+    await order(a, b, id);
+    const { reason = '', state } = (await b.ended(id)).job;
+    assert.deepEqual([state, /something is mounted at .*Unmount it first/.test(reason)], ['failed', true], reason);
+    await eventually(async () => assert.equal((await movesOf(a.pool).stateOf(id)).why, undefined));
+    execFileSync('umount', [inside]);
+    await order(a, b, id);
+    assert.equal((await b.ended(id)).job.state, 'done');
+  });
+
   for (const [what, fill] of [
     ['of which nothing was compared', (path: string) => writeFileSync(join(path, 'large'), randomBytes(8 << 20))],
     ['of which a part was compared', (path: string) => makeWildTree(path, 20)],

@@ -1112,6 +1112,14 @@ export const moveMutants: readonly Mutant[] = [
     replacement: '',
   },
   {
+    name: 'a volume that cannot move to another node is usable again, and not tried for ever',
+    file: 'src/move/mover.ts',
+    killer: 'test/move/directories.test.ts',
+    text: 'return isSwitching && !stands && error instanceof FailedPrecondition;',
+    replacement: 'return isSwitching && error instanceof FailedPrecondition;',
+    only: 'that cannot move, as something is mounted in it',
+  },
+  {
     name: 'a volume that was deleted leaves nothing of its move',
     file: 'src/move/mover.ts',
     killer: 'test/move/mover.test.ts',
