@@ -31,7 +31,7 @@ import {
 /*
  * Two ends, each with a pool's disk and its node's disk, move one volume there and back. All orders of all events are
  * searched: messages come late, twice, or never; either process dies between any two steps; a disk comes back as it was, or is
- * put into another node. A third node takes part where it says so.
+ * put into another node. A third end takes part where it says so: another node, beside two nodes or beside one with two pools.
  */
 
 interface Copy {
@@ -102,7 +102,7 @@ interface State {
 }
 
 interface World {
-  /** Both pools are on one node, with one note. */
+  /** The first two pools are on one node, with one note. */
   readonly isOneNode: boolean;
   readonly oldDisks: boolean;
   /** The disks of pools, and not those of nodes: one that forgets what it has disclaimed a moment ago is not covered. */
@@ -131,7 +131,7 @@ interface World {
   readonly asksNone?: boolean;
   /** A note of that word keeps back nothing: a node that comes back uses its copy as before. */
   readonly isUnheard?: boolean;
-  /** There is a third node, which moves go to and come from. */
+  /** There is a third pool, on another node than the other two, which moves go to and come from. */
   readonly isThree?: boolean;
   /** A node notes nothing of a volume that comes to it. */
   readonly notesNoArrival?: boolean;
@@ -143,6 +143,8 @@ interface World {
   readonly finishesWithoutDisk?: boolean;
   /** The node notes nothing of it. */
   readonly isUnnoted?: boolean;
+  /** Its node is not asked whether it has handed the volume over to another one. */
+  readonly asksNoNote?: boolean;
   /** Marks do not say which node has handed a copy over, as those of earlier drivers. */
   readonly isUnnamed?: boolean;
   readonly moves: readonly { readonly id: string; readonly from: End; readonly to: End }[];
@@ -194,9 +196,28 @@ function keyOf({ away, deaths, disks, fences, isDeleted, isForgotten, latest, ..
   return key;
 }
 
+/** True if the node of that pool has another one. */
+function hasNeighbour({ isOneNode }: World, end: End): boolean {
+  return isOneNode && end !== 2;
+}
+
+function areOfOneNode(world: World, one: End, other: End): boolean {
+  return hasNeighbour(world, one) && hasNeighbour(world, other);
+}
+
+function nodeOf({ isOneNode }: World, end: End): string {
+  return isOneNode && end === 1 ? '0' : `${end}`;
+}
+
 function noted(world: World, { away, notes }: State, end: End, note: Omit<Noted, 'node'>): State['notes'] {
   const whole = { ...note, node: notes[end].node };
-  return world.isOneNode && away === undefined ? [whole, whole, notes[2]] : with_(notes, end, whole);
+  return hasNeighbour(world, end) && away === undefined ? [whole, whole, notes[2]] : with_(notes, end, whole);
+}
+
+/** The processes after one has died, or has done what it waited for. */
+function nextProcess(world: World, { process }: State, end: End): State['process'] {
+  const number = process[end] + 1;
+  return hasNeighbour(world, end) ? [number, number, process[2]] : with_(process, end, number);
 }
 
 /** The disk of an end goes into another node, or comes back from there. */
@@ -222,25 +243,23 @@ function* moveDisk(world: World, state: State, end: End): Generator<readonly [ev
 
 /** An end is lost, or comes back: a node hears of a copy that the operator's word has made the volume before it can use its own. */
 function* loseOrFind(world: World, state: State, end: End): Generator<readonly [event: string, state: State]> {
-  const { deaths, disks, lost, notes, process, staged, sure } = state;
+  const { deaths, disks, lost, notes, staged, sure } = state;
   if (world.finishes !== true) return;
   if (lost === undefined && !staged[end] && deaths < world.maxDeaths) {
-    const next_ = with_(process, end, process[end] + 1);
-    const died: State['process'] = world.isOneNode ? [next_[end], next_[end], next_[2]] : next_;
-    yield [`lose ${end}`, { ...state, deaths: deaths + 1, lost: end, process: died }];
+    yield [`lose ${end}`, { ...state, deaths: deaths + 1, lost: end, process: nextProcess(world, state, end) }];
   }
   if (lost !== end) return;
   const found = { ...state, lost: undefined };
   const { copy } = disks[end];
   const isOlder =
     sure !== undefined && sure.end !== end && copy !== undefined && copy.mark.generation < sure.generation;
-  if (!isOlder || world.isUnheard || world.isOneNode) {
+  if (!isOlder || world.isUnheard || hasNeighbour(world, end)) {
     yield [`find ${end}`, found];
     return;
   }
   const { generation } = sure;
   const notes_ =
-    notes[end].generation < generation ? noted(world, state, end, { generation, at: `${sure.end}` }) : notes;
+    notes[end].generation < generation ? noted(world, state, end, { generation, at: nodeOf(world, sure.end) }) : notes;
   yield [
     `find ${end}`,
     { ...found, notes: notes_, disks: with_(disks, end, { ...disks[end], copy: undefined, trash: copy }) },
@@ -255,10 +274,13 @@ function* finish(
 ): Generator<readonly [event: string, state: State]> {
   const { from, to } = move;
   const { disks, lost } = state;
+  const isWithin = areOfOneNode(world, from, to);
   // On one node, its disk may be an empty one.
-  const isLost = lost === from || (world.isOneNode && disks[from].copy === undefined);
+  const isLost = lost === from || (isWithin && disks[from].copy === undefined);
   if (world.finishes !== true || !isLost || lost === to) return;
-  yield* finishWith(world, state, move, world.isOneNode ? undefined : wordOf(world, state, from));
+  // A node that has lost one of its pools is not lost.
+  if (!isWithin && hasNeighbour(world, from)) return;
+  yield* finishWith(world, state, move, isWithin ? undefined : wordOf(world, state, from));
 }
 
 function* finishWith(
@@ -273,7 +295,8 @@ function* finishWith(
   if (!isOf(id, draft.moveId) || draft.under === undefined || fences >= world.maxFences) return;
   const { first, generation = 0, moveId, second, under: fenceId } = draft;
   const readUnder = second === undefined ? undefined : fenceId;
-  const mark = finishDraft({ moveId, readUnder, fenceId, generation }, notes[to], word);
+  const note = world.asksNoNote ? { ...notes[to], at: undefined } : notes[to];
+  const mark = finishDraft({ moveId, readUnder, fenceId, generation }, note, word);
   if (mark === undefined) return;
   const at = word === undefined ? {} : { at: word.lostNode };
   const before = { ...state, fences: fences + 1, notes: noted(world, state, to, { ...mark, ...at }) };
@@ -298,22 +321,23 @@ function* loseSource(
   const { draft } = disks[to];
   // The order is given while no node has the volume.
   const isNowhere = ends.every((end) => disks[end].copy === undefined);
-  if (world.finishesWithoutDisk !== true || !isNowhere || draft?.second === undefined || !isOf(id, draft.moveId))
-    return;
-  const word = disclaimLost({ generation: draft.generation ?? 0 }, notes[from], `${to}`, 'pool');
+  if (world.finishesWithoutDisk !== true || !isNowhere || areOfOneNode(world, from, to)) return;
+  if (draft?.second === undefined || !isOf(id, draft.moveId)) return;
+  const at = nodeOf(world, to);
+  const word = disclaimLost({ generation: draft.generation ?? 0 }, notes[from], at, 'pool');
   if (word === undefined) return;
-  const notes_ = world.isUnnoted ? notes : noted(world, state, from, { generation: word, at: `${to}` });
+  const notes_ = world.isUnnoted ? notes : noted(world, state, from, { generation: word, at });
   yield [`source lost ${id}: note`, { ...state, notes: notes_ }];
   const order = { type: 'source lost', moveId: draft.moveId, word } as const;
   yield [`source lost ${id}`, { ...state, notes: notes_, net: send(net, order) }];
 }
 
-function sureOf({ isOneNode }: World, end: End, { generation }: CopyMark): Pick<State, 'sure'> {
-  return isOneNode ? {} : { sure: { end, generation } };
+function sureOf({ isOneNode, isThree }: World, end: End, { generation }: CopyMark): Pick<State, 'sure'> {
+  return isOneNode && isThree !== true ? {} : { sure: { end, generation } };
 }
 
-function wordOf({ forgetsSure }: World, { sure }: State, lost: End): LostNode {
-  return { lostNode: `${lost}`, ...(forgetsSure !== true && { laterThan: sure?.generation }) };
+function wordOf(world: World, { sure }: State, lost: End): LostNode {
+  return { lostNode: nodeOf(world, lost), ...(world.forgetsSure !== true && { laterThan: sure?.generation }) };
 }
 
 /** False if the volume itself is in another node: the operator knows that it is not lost. */
@@ -344,6 +368,11 @@ function canGo(world: World, state: State, end: End): boolean {
   return isRemovable(copy.mark, state.notes[end].generation);
 }
 
+/** True if a pool that was lost comes back beside one where the volume has been since. */
+function isFromLost({ finishes, isOneNode, isThree }: World): boolean {
+  return finishes === true && isOneNode && isThree === true;
+}
+
 function isUsable({ disks, lost, notes }: State, end: End): boolean {
   const { copy } = disks[end];
   return lost !== end && copy !== undefined && whyUnusable(copy.mark, notes[end].generation) === undefined;
@@ -353,10 +382,8 @@ function isUsable({ disks, lost, notes }: State, end: End): boolean {
 function* next(world: World, state: State): Generator<readonly [event: string, state: State]> {
   const { deaths, disks, fences, latest, net, notes, process, saved, staged } = state;
   const put = (end: End, disk: Disk): State['disks'] => with_(disks, end, disk);
-  const died = (end: End): State['process'] => {
-    const one = with_(process, end, process[end] + 1);
-    return world.isOneNode && state.away === undefined ? [one[end], one[end], one[2]] : one;
-  };
+  const died = (end: End): State['process'] =>
+    state.away === undefined ? nextProcess(world, state, end) : with_(process, end, process[end] + 1);
 
   for (const end of endsOf(world)) {
     const others = ends.filter((each) => each !== end);
@@ -375,14 +402,18 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     yield* moveDisk(world, state, end);
     const mayTake = world.takesBack && maySayLost(state, end);
     // On one node: the other pool, which is open, has no copy. One that comes back is older by the node's note.
-    const isAlone = others.every((each) => disks[each].copy === undefined || state.lost === each) || state.away === end;
+    // Of a copy that went to another pool of its node no other node is asked.
+    const isWithinNode = hasNeighbour(world, end) && disk.copy?.mark.fence?.to === undefined;
+    const seen = isWithinNode ? others.filter((each) => each !== 2) : others;
+    const isAlone = seen.every((each) => disks[each].copy === undefined || state.lost === each) || state.away === end;
     // Between nodes: the other one is lost, and the operator says so of this move.
-    const word = world.isOneNode || state.lost === undefined ? undefined : wordOf(world, state, state.lost);
+    const { lost } = state;
+    const word = lost === undefined || hasNeighbour(world, lost) ? undefined : wordOf(world, state, lost);
     if (mayTake && disk.copy !== undefined && isAlone && fences < world.maxFences) {
       const mark = takeBack(disk.copy.mark, notes[end], word);
       if (mark !== undefined) {
         // Its disk was never put back: no later one was handed over here.
-        const isLast = world.oldDisks === true || disk.copy.mark.fence?.isGiven !== true;
+        const isLast = world.oldDisks === true || isFromLost(world) || disk.copy.mark.fence?.isGiven !== true;
         assert.ok(isLast || !isEarlier({ mark: disk.copy.mark, why: 'given' }, notes[end]), 'the last copy');
         const before = {
           ...state,
@@ -417,7 +448,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       yield [`make again ${end}`, { ...again, disks: put(end, { ...disk, copy: made }) }];
     }
     if (
-      (world.loses || (world.finishes && world.isOneNode)) &&
+      (world.loses || (world.finishes && hasNeighbour(world, end))) &&
       !staged[end] &&
       deaths < world.maxDeaths &&
       disk.copy !== undefined
@@ -452,6 +483,8 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     // Another node knows nothing of the move; its operator can end the fence.
     const isSourceHere = state.away !== from && state.lost !== from;
     const isTargetLost = state.lost === to;
+    const isWithin = areOfOneNode(world, from, to);
+    const fromNode = nodeOf(world, from);
     // A move that is ordered before that is forgotten, and another one comes later.
     const isForgotten = world.reinstalls === true && to === 1 && (moveId === again.id) !== (state.isForgotten === true);
     yield* finish(world, state, { from, id: moveId, to });
@@ -459,7 +492,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     if (copy !== undefined && !staged[from] && fences < world.maxFences && isSourceHere && !isForgotten) {
       const mark = closeCopy(copy.mark, notes[from].generation, {
         ...{ moveId: world.isSnapshot ? `${moveId} ${fences}` : moveId, fenceId: `f${fences}` },
-        ...(!world.isOneNode && { to: `${to}` }),
+        ...(!isWithin && { to: nodeOf(world, to) }),
       });
       if (mark !== undefined) {
         yield [
@@ -521,6 +554,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     const ownId = copy?.mark.fence?.moveId;
     if (
       world.cancels &&
+      !isWithin &&
       copy !== undefined &&
       ownId !== undefined &&
       isOf(moveId, ownId) &&
@@ -533,10 +567,10 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
     // The order is given while no node has the volume.
     const isNowhere = ends.every((end) => disks[end].copy === undefined && disks[end].draft === undefined);
     const left = source.trash?.mark;
-    if (world.restores && isNowhere && left !== undefined && left.fence?.to === `${to}` && isSourceHere) {
-      const word = disclaimLost(left, notes[to], `${from}`, 'pool');
+    if (world.restores && isNowhere && left !== undefined && left.fence?.to === nodeOf(world, to) && isSourceHere) {
+      const word = disclaimLost(left, notes[to], fromNode, 'pool');
       if (word !== undefined) {
-        const note = { generation: word, at: `${from}` };
+        const note = { generation: word, at: fromNode };
         const notes_ = world.isUnnoted ? notes : noted(world, state, to, note);
         yield [`disclaim lost ${moveId}: note`, { ...state, notes: notes_ }];
         const sent = send(net, { type: 'lost', moveId, word });
@@ -547,11 +581,11 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       if (!isOf(moveId, message.moveId)) continue;
       if (message.type === 'given' && target.copy === undefined && !isTargetLost && fences < world.maxFences) {
         // The node of a later generation than that of the given copy passes for one that has heard nothing of it.
-        const note = world.disclaimsAll ? { ...notes[to], at: `${from}` } : notes[to];
-        const said = disclaim(message.mark, note, `${from}`, world.isSnapshot ? 'snapshot' : 'volume');
-        const isGone = hasGoneOn(message.mark, note, `${from}`);
+        const note = world.disclaimsAll ? { ...notes[to], at: fromNode } : notes[to];
+        const said = disclaim(message.mark, note, fromNode, world.isSnapshot ? 'snapshot' : 'volume');
+        const isGone = hasGoneOn(message.mark, note, fromNode);
         // The volume has come here, to a disk that is away: a second word says that this is lost.
-        const word = said ?? (isGone ? undefined : disclaimLost(message.mark, note, `${from}`, 'pool'));
+        const word = said ?? (isGone ? undefined : disclaimLost(message.mark, note, fromNode, 'pool'));
         // A third node may have the volume, or be waiting for it.
         const isElsewhere = others.some((end) => (disks[end].copy ?? disks[end].draft) !== undefined);
         if (world.reinstalls && world.asksNone !== true && isElsewhere) continue;
@@ -560,7 +594,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
           yield [`say that it has gone on ${moveId}`, { ...state, net: send(net, done) }];
           continue;
         }
-        const notes_ = noted(world, state, to, { generation: word, at: `${from}` });
+        const notes_ = noted(world, state, to, { generation: word, at: fromNode });
         yield [`disclaim ${moveId}: note`, { ...state, notes: notes_ }];
         const answer = { type: 'disclaimed', moveId: message.moveId, word } as const;
         // A source with another disk has another process. The time is over by then of an order that makes the copy the volume.
@@ -592,7 +626,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
       }
       // It may come late: only this node has to have no other copy.
       if (message.type === 'lost' && left !== undefined && copy === undefined && fences < world.maxFences) {
-        const mark = takeBack(left, notes[from], { lostNode: `${to}`, disclaimed: message.word });
+        const mark = takeBack(left, notes[from], { lostNode: nodeOf(world, to), disclaimed: message.word });
         if (mark !== undefined && source.trash !== undefined) {
           const generation = { generation: mark.generation };
           const before = { ...state, fences: fences + 1, notes: noted(world, state, from, generation) };
@@ -602,7 +636,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         }
       }
       if (message.type === 'source lost') {
-        yield* finishWith(world, state, { from, id: moveId, to }, { lostNode: `${from}`, disclaimed: message.word });
+        yield* finishWith(world, state, { from, id: moveId, to }, { lostNode: fromNode, disclaimed: message.word });
       }
       if (isTargetLost && (message.type === 'fenced' || message.type === 'yes')) continue;
       if (message.type === 'fenced' && draft?.moveId === message.moveId && draft.under !== message.fenceId) {
@@ -633,7 +667,7 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         target.copy === undefined
       ) {
         const readUnder = draft.second === undefined ? undefined : draft.under;
-        const comesFrom = world.isOneNode || world.isSnapshot ? undefined : `${from}`;
+        const comesFrom = isWithin || world.isSnapshot ? undefined : fromNode;
         const mark = commitDraft({ moveId: draft.moveId, readUnder }, notes[to], message, comesFrom);
         if (mark === undefined) continue;
         const version = draft.first === draft.second ? (draft.first ?? -1) : -1;
@@ -642,9 +676,8 @@ function* next(world: World, state: State): Generator<readonly [event: string, s
         const disks_ = put(to, { trash: target.trash, copy: { mark, version } });
         const { generation } = mark;
         // Its node notes that it may have it. After a death before the commit it asks again.
-        const note = { generation, at: `${from}` };
-        const before =
-          world.isOneNode || world.notesNoArrival ? state : { ...state, notes: noted(world, state, to, note) };
+        const note = { generation, at: fromNode };
+        const before = isWithin || world.notesNoArrival ? state : { ...state, notes: noted(world, state, to, note) };
         if (before !== state) yield [`commit ${moveId}: note`, before];
         const made = { ...before, disks: disks_, process: process_ };
         yield [`commit ${moveId}`, made];
@@ -753,7 +786,7 @@ function requireNoneBehind(state: State): void {
       for (const copy of [disks[other].copy, disks[other].trash]) {
         const isLeft = copy !== undefined && other !== end;
         assert.ok(
-          !isLeft || !isBehind(notes[end], `${other}`, copy.mark),
+          !isLeft || !isBehind(notes[end], notes[other].node, copy.mark),
           `node ${end} has it, and is taken for behind`,
         );
       }
@@ -1089,6 +1122,34 @@ describe('one copy at a time, and it is whole', () => {
     });
   }
 
+  const beside = { ...usual, isOneNode: true, isThree: true, takesBack: true, maxWrites: 0, maxFences: 3 };
+  const out = { id: 'm5', from: 0, to: 2 } as const;
+  const home = { id: 'm6', from: 2, to: 0 } as const;
+  const lostBeside = { ...beside, finishes: true, moves: [there, out] };
+
+  for (const [where, moves] of [
+    ['from a pool of it to another one, and from either to another node', [there, out, on]],
+    ['to another node, and back to it', [out, home]],
+  ] as const) {
+    test(`a node with two pools beside another node: ${where}`, () => {
+      const { states } = search({ ...beside, moves: moves.slice(0, 2) }, requireFinished);
+      assert.ok(states.size > 10_000, `${states.size} states`);
+      search({ ...beside, moves, maxDeaths: 0, cancels: true }, requireFinished);
+      search({ ...beside, moves: moves.slice(0, 2), finishes: true }, requireFinished);
+    });
+  }
+
+  test('a node with two pools beside another node, where an old disk comes back', () => {
+    search({ ...beside, moves: [there, out], oldDisks: true, onlyPools: true, maxFences: 2 }, requireFinished);
+  });
+
+  test('a node with two pools beside another node: a copy of a failed move within it would be a second volume without the note', () => {
+    assert.throws(
+      () => search({ ...lostBeside, asksNoNote: true }, requireFinished),
+      /two copies can be used.*\nopen m1\n(.*\n)*give m5\n(.*\n)*finish m1\n/s,
+    );
+  });
+
   test('a snapshot on one node, where the operator takes a copy back, and an old disk comes back', () => {
     const changes = { isSnapshot: true, isOneNode: true, oldDisks: true, takesBack: true, maxWrites: 0 };
     search({ ...usual, ...changes, moves: [there] }, requireOne);
@@ -1344,6 +1405,13 @@ describe('a copy whose source is lost', () => {
     ] as const) {
       assert.equal(isPassedOver(3, { ...noted, node: 'a' }, 'b'), isPast);
     }
+  });
+
+  test('does not within a node that has handed the volume over to another one since', () => {
+    for (const generation of [4, 5]) {
+      assert.equal(finishDraft(whole, { generation, at: 'c', node: 'b' }, undefined), undefined);
+    }
+    assert.ok(finishDraft(whole, { generation: 4, node: 'b' }, undefined));
   });
 
   test('does not where the volume has been, and has gone on', () => {

@@ -347,11 +347,13 @@ export interface WholeDraft extends DraftMark {
  * node have this note. The node notes the generation
  * first, as one that gives the copy up (`disclaim`): until the commit, a source that comes back after all can take its copy back.
  * @param lost the source, if it is another node; undefined: a pool of this one
- * @returns the mark; undefined: not all of it was read under one fence, or the volume has been on this node and gone on
+ * @returns the mark; undefined: not all of it was read under one fence, or the volume has been on this node and gone on, or goes on
  */
 export function finishDraft(draft: WholeDraft, noted: Noted, lost: LostNode | undefined): CopyMark | undefined {
   if (draft.readUnder !== draft.fenceId) return undefined;
   if (isPast(draft.generation + 1, noted.generation) && noted.at !== lost?.lostNode) return undefined;
+  // A copy of a failed move within the node, which has handed the volume over to another one since.
+  if (lost === undefined && noted.at !== undefined) return undefined;
   const { disclaimed } = lost ?? {};
   if (disclaimed !== undefined && isLateWord(disclaimed, draft.generation)) return undefined;
   return { generation: laterThanLost(Math.max(draft.generation + 1, noted.generation, disclaimed ?? 0), lost) };
