@@ -140,8 +140,8 @@ export interface PoolSnapshotMoves {
   /** The same, as it is on the disk, durably. @throws what keeps that from being known */
   settled(id: SnapshotId): Promise<SnapshotRecord | undefined>;
   stateOf(id: SnapshotId): Promise<CopyState>;
-  /** The generation of the copy here, before an earlier one elsewhere goes. @throws DataLoss if not all of its data is there */
-  arrived(id: SnapshotId): Promise<number>;
+  /** The generation of the copy here, before another one goes for it. @throws DataLoss if not all of its data is there */
+  verified(id: SnapshotId): Promise<number>;
   /**
    * Fences it for a move with a new id.
    * @param to the pool that it goes to

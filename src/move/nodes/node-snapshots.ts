@@ -58,6 +58,10 @@ export class NodeSnapshots implements OtherNode {
     return lookAt(this.#calls, { snapshot, createdAt });
   }
 
+  verified(snapshot: SnapshotId, createdAt: string): Promise<CopyState | undefined> {
+    return lookAt(this.#calls, { snapshot, createdAt, isVerified: true });
+  }
+
   async wasDeleted(snapshot: SnapshotId, createdAt: string): Promise<boolean> {
     return (await this.#calls.call('snapshot-look', { snapshot, createdAt }, told.copy)).isDeleted === true;
   }
@@ -72,7 +76,7 @@ export class NodeSnapshots implements OtherNode {
 
 async function lookAt(
   calls: NodeCalls,
-  named: { readonly snapshot: SnapshotId; readonly createdAt: string },
+  named: { readonly snapshot: SnapshotId; readonly createdAt: string; readonly isVerified?: true },
 ): Promise<CopyState | undefined> {
   const { copy } = await calls.call('snapshot-look', named, told.copy);
   return copy && { mark: parseMark(copy.mark, where), why: copy.why };
@@ -106,6 +110,10 @@ class NodeHeld implements Held {
 
   look(): Promise<CopyState | undefined> {
     return lookAt(this.#calls, this.#named);
+  }
+
+  verified(): Promise<CopyState | undefined> {
+    return lookAt(this.#calls, { ...this.#named, isVerified: true });
   }
 
   share(beside: SnapshotId | undefined, unitBytes: bigint): Promise<ShareBytes> {

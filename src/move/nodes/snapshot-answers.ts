@@ -43,7 +43,7 @@ export class SnapshotAnswers {
       case 'snapshots':
         return this.#page(parsed(asked.snapshots, body).after);
       case 'snapshot-look':
-        return this.#look(parsed(asked.copy, body));
+        return this.#look(parsed(asked.snapshotLook, body));
       case 'snapshot-share': {
         const { beside, unitBytes, ...named } = parsed(asked.share, body);
         const { ownBytes, wholeBytes } = await (await this.#find(named)).share(beside, unitBytes);
@@ -110,10 +110,10 @@ export class SnapshotAnswers {
     return { snapshots, isLast: snapshots.length === rest.length };
   }
 
-  async #look({ createdAt, snapshot }: Named): Promise<object> {
+  async #look({ createdAt, isVerified, snapshot }: z.infer<typeof asked.snapshotLook>): Promise<object> {
     const { leavings, move } = this.#parts;
     const held = await leavings.copy(move.id, snapshot, createdAt);
-    const state = await held?.look();
+    const state = await (isVerified === true ? held?.verified() : held?.look());
     if (state !== undefined) return { copy: { mark: serializeMark(state.mark), why: state.why } };
     return { isDeleted: leavings.wasRemoved(move.id, snapshot, createdAt) };
   }

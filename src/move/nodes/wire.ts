@@ -118,6 +118,8 @@ export const asked = {
   snapshots: z.object({ after: storedSnapshotId.optional() }),
   snapshotsEnd: z.object({ state: z.enum(['cancelled', 'done']) }),
   copy: z.object(named),
+  /** The other node removes its copy, if this one has all of its data. */
+  snapshotLook: z.object({ ...named, isVerified: z.boolean().optional() }),
   share: z.object({ ...named, beside: storedSnapshotId.optional(), unitBytes: bytes }),
   snapshotClose: z.object({ ...named, to: z.string().min(1).max(63) }),
   readSnapshot: z.object({ ...named, fenceId: z.string().min(1).max(64), fromBytes: bytes }),

@@ -41,6 +41,8 @@ export interface Held {
   readonly hasChanges: boolean;
   /** @returns undefined if it is gone, or another one was taken under its name */
   look(): Promise<CopyState | undefined>;
+  /** The same, before another copy goes for this one. @throws DataLoss if not all of its data is there */
+  verified(): Promise<CopyState | undefined>;
   /** The space that it may take in units of that size. @param beside a later snapshot of its pool, with which it shares blocks */
   share(beside: SnapshotId | undefined, unitBytes: bigint): Promise<ShareBytes>;
   /**
@@ -70,6 +72,8 @@ export interface OtherNode {
   all(): Promise<Held[]>;
   /** The copy there, also once the move has ended; undefined: there is none. */
   look(id: SnapshotId, createdAt: string): Promise<CopyState | undefined>;
+  /** The same, before the copy here goes for it. @throws DataLoss if not all of its data is there */
+  verified(id: SnapshotId, createdAt: string): Promise<CopyState | undefined>;
   /** True if it was deleted there while it was copied, and is not the last copy here. */
   wasDeleted(id: SnapshotId, createdAt: string): Promise<boolean>;
 }
@@ -128,6 +132,12 @@ export class PoolHeld implements Held {
     const { createdAt, id } = this.record;
     const now = await this.#moves.snapshots.settled(id);
     return now?.createdAt === createdAt ? this.#moves.snapshots.stateOf(id) : undefined;
+  }
+
+  async verified(): Promise<CopyState | undefined> {
+    const state = await this.look();
+    if (state !== undefined) await this.#moves.snapshots.verified(this.record.id);
+    return state;
   }
 
   /** The other node that may have the snapshot, if this copy is that no more. */

@@ -1,4 +1,5 @@
 import type { PoolLog } from '../../pool/log.ts';
+import type { PoolSnapshotMoves } from '../../pool/moves.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { LastReasons } from '../../volume/flow/last-reasons.ts';
@@ -8,6 +9,7 @@ import type { SnapshotId } from '../../volume/id.ts';
 import { movesOf, patiently } from '../source.ts';
 import type { DeletedSnapshot, DeletedSnapshots } from './deleted-snapshots.ts';
 import { mayBeWhole } from './snapshot-move.ts';
+import { hasAllData } from './survivor.ts';
 
 export interface LeftCopiesOptions {
   readonly pools: Pools;
@@ -126,7 +128,8 @@ export class LeftCopies {
       if (use === 'none') await snapshots.discard(id);
       const key = `${pool.name}/${id}`;
       if (use === 'last') {
-        const text = 'a copy of a snapshot that no pool has is kept, as it may be the last one (docs/move.md)';
+        const text =
+          'a copy of a snapshot is kept of which no pool has all data: it may be the last one (docs/move.md)';
         this.#log(key, use, { pool: pool.name, snapshot_id: id }, text);
       } else this.#logged.forget(key);
     });
@@ -136,14 +139,16 @@ export class LeftCopies {
   async #useOf(pool: Pool, id: SnapshotId): Promise<Use> {
     const { isComing, pools } = this.#options;
     if (pools.firstClosed() !== undefined || isComing()) return 'coming';
-    let isElsewhere = false;
+    let valid: PoolSnapshotMoves | undefined;
     for (const { moves } of pools.all()) {
-      if ((await moves?.snapshots.settled(id)) === undefined) continue;
-      const state = await moves?.snapshots.stateOf(id);
-      if (state?.mark.fence !== undefined) return 'coming';
-      if (state?.why === undefined) isElsewhere = true;
+      if (moves === undefined || (await moves.snapshots.settled(id)) === undefined) continue;
+      const state = await moves.snapshots.stateOf(id);
+      if (state.mark.fence !== undefined) return 'coming';
+      if (state.why === undefined) valid = moves.snapshots;
     }
-    return isElsewhere || !mayBeWhole(await movesOf(pool).snapshots.notedOf(id)) ? 'none' : 'last';
+    if (!mayBeWhole(await movesOf(pool).snapshots.notedOf(id))) return 'none';
+    const survivor = valid && { verified: () => valid.verified(id) };
+    return survivor !== undefined && (await hasAllData(survivor)) ? 'none' : 'last';
   }
 
   #log(key: string, word: string, facts: Readonly<Record<string, unknown>>, text: string): void {

@@ -99,7 +99,7 @@ async function settleArrived(
     if ((await target.settled(id)) === undefined) throw new Unavailable(`snapshot ${id} has not arrived yet.`);
     // A driver that was killed after the commit may not have noted it.
     await target.noteArrival(id);
-    if (await held.settle(await target.arrived(id))) return;
+    if (await held.settle(await target.verified(id))) return;
     throw new AlreadyExists(
       `snapshot ${id} cannot move from ${placeOf(held)} to pool ${to.name}: a copy of it is there already.`,
     );

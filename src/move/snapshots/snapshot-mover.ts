@@ -37,6 +37,7 @@ import { type CancelledLeaving, type Held, inOrder, type OtherNode, PoolHeld } f
 import { LeftCopies } from './left-copies.ts';
 import { mayBeWhole, moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
 import { SnapshotSpace } from './snapshot-space.ts';
+import { discardBeside, requireAllData } from './survivor.ts';
 import { outdateTakenBack } from './taken-back.ts';
 import { isOfSnapshot, shownWaiting, stillWaiting, waitingIn } from './waiting.ts';
 
@@ -852,10 +853,10 @@ export class SnapshotMover {
     if (from === undefined || coming === undefined) return;
     const { createdAt, id } = coming;
     const target = movesOf(to).snapshots;
-    const { objects } = this.#options;
+    const { log, objects } = this.#options;
     // Its node may have taken it back, also if it has arrived here.
     // A cancel has ended the run by then, and waits for its turn, too.
-    await outdateTakenBack({ from, to, objects, signal: AbortSignal.timeout(removedMs) }, coming);
+    await outdateTakenBack({ from, to, log, objects, signal: AbortSignal.timeout(removedMs) }, coming);
     const there = await from.look(id, createdAt);
     if (there?.mark.fence !== undefined) return;
     await patiently({ objects, signal: AbortSignal.timeout(removedMs) }, [id], async () => {
@@ -863,7 +864,7 @@ export class SnapshotMover {
       // All of it may have been handed over, and be lost there, or be there as it was before that.
       const readUnder = mayBeWhole(await target.notedOf(id)) ? (coming.whole?.fenceId ?? '') : undefined;
       const isLast = mayBeLast(readUnder, there) && !(await from.wasDeleted(id, createdAt));
-      if (!isLast) await target.discard(id);
+      if (!isLast) await discardBeside([to], id, { verified: () => from.verified(id, createdAt) });
     });
     const waiting = await stillWaiting(this.#options.pools, waitingIn(run.job));
     await this.#note(run, { coming: undefined, waiting: waiting.length > 0 ? waiting : undefined });
@@ -882,7 +883,7 @@ export class SnapshotMover {
       const here = (await copiesOf(open, id)).find(({ state }) => isUsable(state));
       const state = await held.look();
       if (here !== undefined) {
-        if (state === undefined || (await held.settle(await movesOf(here.pool).snapshots.arrived(id)))) return;
+        if (state === undefined || (await held.settle(await movesOf(here.pool).snapshots.verified(id)))) return;
         throw new FailedPrecondition(
           `snapshot ${id} is in pool ${here.pool.name} and on node ${held.node}: look at both.`,
         );
@@ -892,10 +893,11 @@ export class SnapshotMover {
       if (state.why === 'given') this.#requireLooked(closed);
       if (state.why !== 'given') await held.open();
       else if (held.node !== undefined) {
+        await requireAllData(open, id, held);
         await held.takeBack(await movesOf(to).snapshots.disclaim(id, state.mark, held.node));
       }
       // The last thing: until it is the snapshot there again, all that has come here may be all there is.
-      for (const { moves } of open) await moves?.snapshots.discard(id);
+      await discardBeside(open, id, held);
     });
   }
 
@@ -927,7 +929,7 @@ export class SnapshotMover {
       const { mark, why } = (await held.look()) ?? {};
       const there = (await copiesOf(others, id)).find(({ state }) => isUsable(state));
       if (there === undefined && why === 'old' && order === undefined) return;
-      if (there !== undefined && !(await held.settle(await movesOf(there.pool).snapshots.arrived(id)))) {
+      if (there !== undefined && !(await held.settle(await movesOf(there.pool).snapshots.verified(id)))) {
         throw new FailedPrecondition(
           `snapshot ${id} is in pool ${there.pool.name} and in pool ${held.pool}: look at both.`,
         );
@@ -935,11 +937,13 @@ export class SnapshotMover {
       if (there === undefined && (why === 'given' || why === 'old')) {
         // A pool that is not open may have it.
         this.#requireLooked(closed);
+        await requireAllData(others, id, held);
         requireInTime(id, order?.lost?.deadline);
         await held.takeBack(order?.lost);
       } else if (there === undefined && mark?.fence !== undefined) await held.open();
       // The last thing: a refusal leaves the bytes that have come.
-      for (const { moves } of others) await moves?.snapshots.discard(id);
+      if (there === undefined) await discardBeside(others, id, held);
+      else for (const { moves } of others) await moves?.snapshots.discard(id);
     });
   }
 

@@ -1,8 +1,10 @@
+import type { PoolLog } from '../../pool/log.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { NamedSnapshot } from '../job.ts';
 import { movesOf, patiently } from '../source.ts';
 import type { OtherNode } from './held.ts';
+import { hasAllData } from './survivor.ts';
 
 export interface TakenBackParts {
   /** The node that the snapshot came from, which has ended the move. */
@@ -10,21 +12,26 @@ export interface TakenBackParts {
   /** The pool that it came to. */
   readonly to: Pool;
   readonly objects: ObjectQueue;
+  readonly log: PoolLog;
   readonly signal: AbortSignal;
 }
 
 /**
  * While this node was taken for lost, its source may have taken a snapshot back that has arrived here, and that it had not heard of: the
- * copy here is an earlier one then, and goes.
+ * copy here is an earlier one then, and goes. It stays if the one there has lost data.
  * @throws Unavailable while the source does not answer
  */
 export async function outdateTakenBack(
-  { from, objects, signal, to }: TakenBackParts,
+  { from, log, objects, signal, to }: TakenBackParts,
   { createdAt, id }: NamedSnapshot,
 ): Promise<void> {
   await patiently({ objects, signal }, [id], async () => {
     const there = await from.look(id, createdAt);
     if (there === undefined || (there.why !== undefined && there.why !== 'closed')) return;
+    if (!(await hasAllData({ verified: () => from.verified(id, createdAt) }))) {
+      const facts = { snapshot_id: id, node: from.node, pool: to.name };
+      return log.error(facts, 'a node has taken a snapshot back, and has not all of its data: the copy here stays');
+    }
     const { generation } = there.mark;
     await movesOf(to).snapshots.outdate(id, { createdAt, generation, node: from.node });
   });

@@ -142,15 +142,16 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return this.#copies.stateOf(id);
   }
 
-  async arrived(id: SnapshotId): Promise<number> {
+  async verified(id: SnapshotId): Promise<number> {
     await this.#parts.backend.provisioner.verify({ kind: 'snapshot', record: this.#require(id) });
     return (await this.stateOf(id)).mark.generation;
   }
 
   async close(id: SnapshotId, to: string, node?: string): Promise<Fence> {
     const record = this.#require(id);
-    await this.#parts.backend.provisioner.verify({ kind: 'snapshot', record });
     const { mark, why } = await this.stateOf(id);
+    // One that was handed over is read no more: it arrives whatever becomes of this copy.
+    if (why !== 'given') await this.#parts.backend.provisioner.verify({ kind: 'snapshot', record });
     // Another pool may have read all of it under that one.
     if (why === 'closed' && mark.fence !== undefined && !isFenceFor(mark.fence, to, node)) await this.open(id);
     const fence = { moveId: snapshotMoveId(randomUUID(), to), fenceId: randomUUID() };

@@ -358,8 +358,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'snapshots are given up although another call has one that waits',
     file: 'src/move/snapshots/snapshot-mover.ts',
-    text: 'outdateTakenBack({ from, to, objects, signal: AbortSignal.timeout(removedMs) }, coming)',
-    replacement: 'outdateTakenBack({ from, to, objects, signal: run.ending.signal }, coming)',
+    text: 'outdateTakenBack({ from, to, log, objects, signal: AbortSignal.timeout(removedMs) }, coming)',
+    replacement: 'outdateTakenBack({ from, to, log, objects, signal: run.ending.signal }, coming)',
     killer: 'test/move/snapshots-nodes.test.ts',
     only: 'while another call has the one that waits',
   },

@@ -8,6 +8,7 @@ const opening = { killer: 'test/move/snapshots-opening.test.ts' } as const;
 const stillThere = { ...calls, only: 'still seems to have' } as const;
 const waiting = { killer: 'test/move/snapshots-waiting.test.ts' } as const;
 const waitingMover = { ...waiting, file: 'src/move/snapshots/snapshot-mover.ts' } as const;
+const survivor = { killer: 'test/move/snapshots-survivor.test.ts' } as const;
 const twice = { ...calls, only: 'is asked for twice' } as const;
 
 /** Snapshots follow their volume to another node: none is lost, and none that was deleted comes back. */
@@ -316,5 +317,53 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     text: '    await movesOf(pool).snapshots.noteDeleted(id);\n',
     replacement: '',
     only: 'though the order is forgotten',
+  },
+  {
+    name: 'a snapshot that was taken back, and has lost data, removes no copy of the node that was lost',
+    ...survivor,
+    file: 'src/move/snapshots/taken-back.ts',
+    text: 'if (!(await hasAllData({ verified: () => from.verified(id, createdAt) }))) {',
+    replacement: 'if (!(await hasAllData({ verified: () => from.look(id, createdAt) }))) {',
+    only: 'stays on the node that was lost',
+  },
+  {
+    name: 'a snapshot that has lost data is not taken back from another node which has all of it',
+    ...survivor,
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: '        await requireAllData(open, id, held);\n',
+    replacement: '',
+    only: 'waits on the other one',
+  },
+  {
+    name: 'a snapshot that has lost data is not taken back from another pool which has all of it',
+    ...survivor,
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: '        await requireAllData(others, id, held);\n',
+    replacement: '',
+    only: 'waits in the other one',
+  },
+  {
+    name: 'a snapshot that was handed over arrives although the copy that it leaves has lost data',
+    ...survivor,
+    file: 'src/pool/catalog/snapshot-moves.ts',
+    text: "if (why !== 'given') await this.#parts.backend",
+    replacement: 'await this.#parts.backend',
+    only: 'waits in the other one',
+  },
+  {
+    name: 'all of a snapshot that has come stays beside a copy that has lost data, when its move is given up',
+    ...survivor,
+    file: 'src/move/snapshots/survivor.ts',
+    text: '(await mayHaveCome(pool, id)) && !(await hasAllData(survivor));',
+    replacement: 'pool.name.length === 0;',
+    only: 'all of it',
+  },
+  {
+    name: 'all of a snapshot that has come stays beside a copy that has lost data, when a driver starts',
+    ...survivor,
+    file: 'src/move/snapshots/left-copies.ts',
+    text: 'survivor !== undefined && (await hasAllData(survivor))',
+    replacement: 'survivor !== undefined',
+    only: 'all of it',
   },
 ];
