@@ -48,15 +48,11 @@ export class Copies {
       }
       const { generation } = copy.state.mark;
       const createdAt = (await copy.pool.find(id))?.createdAt;
-      const seen = { ...{ generation, createdAt }, isVolume: volume !== undefined, isHere: true };
-      if (volume !== undefined) return seen;
-      const trashed = await this.#trashedCopyOf(id);
-      return {
-        ...seen,
-        elsewhere: await movesOf(copy.pool).whereElse(id),
-        // A disk was put back with an earlier one.
-        ...(isLaterTrashed(trashed, seen) && { trashed }),
-      };
+      const elsewhere = volume === undefined ? await movesOf(copy.pool).whereElse(id) : undefined;
+      const seen = { generation, createdAt, elsewhere, isVolume: volume !== undefined, isHere: true };
+      const trashed = volume === undefined ? await this.#trashedCopyOf(id) : undefined;
+      // A disk was put back with an earlier one.
+      return { ...seen, ...(isLaterTrashed(trashed, seen) && { trashed }) };
     });
   }
 

@@ -12,7 +12,7 @@ import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
 import { whyNotLatest } from '../../move/finish.ts';
 import type { CopySight, TrashedCopy } from '../../move/peers.ts';
-import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
+import { FailedPrecondition, HoldfastError, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
 import { isPassedOver, isPast, type LostNode } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
@@ -77,13 +77,21 @@ export async function changeFleet(
 async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: AbortSignal): Promise<Moving> {
   const { evenSo, lostNode } = wishes;
   const { id, node } = await movingVolume(fleet, wishes, signal);
-  const order = (lost?: LostNode) => send(fleet, { node, id, lost, evenSo, rpc: 'CancelMove' }, moving);
+  // Its node passes over more by the second word, which it has not shown while a PersistentVolume is wrong.
+  const order = async (lost?: LostNode, wrong?: string) => {
+    try {
+      return await send(fleet, { node, id, lost, evenSo: evenSo && wrong === undefined, rpc: 'CancelMove' }, moving);
+    } catch (error) {
+      throw wrong === undefined || !(error instanceof HoldfastError) ? error : besides(error, { id, node, wrong });
+    }
+  };
+  const word = { isEvenSo: evenSo };
   if (lostNode !== undefined) {
     const given = await giveUp(fleet, { id, node, lostNode, evenSo }, signal);
     // A node that is lost hears of nothing.
     if (given !== undefined) return given;
     const copy = await meantCopy(fleet.moves, node, id);
-    return takeFromLost(fleet, { volumeId: id, node, lostNode, word: undefined, ...copy }, order);
+    return takeFromLost(fleet, { volumeId: id, node, lostNode, word, ...copy }, order);
   }
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
@@ -103,20 +111,31 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     const ended = await giveUpComing(fleet, { id, node, lostNode: source, evenSo });
     if (ended !== undefined) return ended;
   }
-  await requireAlone(fleet, { volumeId: id, node: source, otherNode, createdAt, generation, word: undefined });
-  if (otherNode === undefined) return order();
-  const copy = { volumeId: id, node: source, lostNode: otherNode, generation, createdAt };
+  const wrong = await requireAlone(fleet, { volumeId: id, node: source, otherNode, createdAt, generation, word });
+  const other = otherNode ?? wrong;
+  if (other === undefined) return order();
+  // A disk of the node that the PersistentVolume names may come back, too.
+  const copy = { volumeId: id, node: source, lostNode: other, generation, createdAt };
   const cancel = async ({ earlier, words }: TakenBack) => {
+    if (otherNode === undefined) return order(undefined, wrong);
     if (otherNode !== node) {
       const disclaimed = await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
       // It was installed again, and knows nothing of its time before: it may have moved the volume on, as a lost one may have.
-      return order({ lostNode: otherNode, disclaimed, laterThan: earlier?.generation, words });
+      return order({ lostNode: otherNode, disclaimed, laterThan: earlier?.generation, words }, wrong);
     }
     await fleet.moves.beforeCancel(node, id);
-    return order();
+    return order(undefined, wrong);
   };
   // All of the copy that its target could commit was still there: no disk has a later one.
   return takeBack(fleet, copy, cancel, (move) => otherNode === node && move.isUncommitted === true);
+}
+
+/** The refusal of a node, which takes a second word that was given for a wrong PersistentVolume. */
+function besides(refusal: HoldfastError, { id, node, wrong }: Found & { readonly wrong: string }): HoldfastError {
+  if (refusal.code !== 'FAILED_PRECONDITION') return refusal;
+  return new FailedPrecondition(
+    `${refusal.message} But the PersistentVolume names node ${wrong}, which has nothing of volume ${id}, and --even-so counts for that alone then. Make a PersistentVolume that names node ${node}, and give the same command again.`,
+  );
 }
 
 /**

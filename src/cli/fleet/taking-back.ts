@@ -22,8 +22,7 @@ export interface BecomingCopy extends WishedCopy {
   readonly generation: number | undefined;
   /** undefined: a driver that is older does not say it. */
   readonly createdAt: string | undefined;
-  /** undefined: the order takes no second word, and whatever is against the copy stands. */
-  readonly word: SecondWord | undefined;
+  readonly word: SecondWord;
 }
 
 /** The operator's second word: the copy becomes the volume although something is against it, which was shown. */
@@ -47,11 +46,11 @@ export async function requireAlone(fleet: ChangedFleet, copy: BecomingCopy): Pro
   }
   const others = recordedOn.filter((node) => node !== copy.node && node !== copy.otherNode);
   const before = others.length === 0 ? [] : await thoseBefore(fleet, copy, others);
-  const without = word === undefined ? [] : await thoseWithout(fleet, volumeId, others);
+  const without = await thoseWithout(fleet, volumeId, others);
   requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before, without });
   await requireNoLaterTrashed(fleet, copy);
   const wrong = without.find((node) => !before.includes(node));
-  if (word?.isEvenSo === false) {
+  if (!word.isEvenSo) {
     const recorded = wrong === undefined ? [] : [whyMayBeOn(state, copy, wrong)];
     requireSecondWord(false, [...recorded, ...((await word.against?.()) ?? [])]);
   }
@@ -154,17 +153,21 @@ async function thoseWithout(
 /**
  * Has an order carried out by which a copy becomes the volume, as an operator says that the other node is lost. Whether it is, is
  * checked before.
+ * @param order gets the node that a PersistentVolume names wrongly, as the second word says
  * @throws HoldfastError
  */
 export async function takeFromLost<T>(
   fleet: ChangedFleet,
   { word, ...copy }: Ends & MeantCopy & Pick<BecomingCopy, 'word'>,
-  order: (lost: LostNode) => Promise<T>,
+  order: (lost: LostNode, wrong: string | undefined) => Promise<T>,
 ): Promise<T> {
   const { createdAt, leftGeneration: generation, lostNode, node, volumeId } = copy;
-  await requireAlone(fleet, { volumeId, node, otherNode: lostNode, isOtherLost: true, createdAt, generation, word });
+  const wished = { volumeId, node, otherNode: lostNode, isOtherLost: true, createdAt, generation, word };
+  const wrong = await requireAlone(fleet, wished);
   // The copy that was taken back last may be the one on the lost node.
-  return takeBack(fleet, copy, ({ earlier, words }) => order({ lostNode, laterThan: earlier?.generation, words }));
+  return takeBack(fleet, copy, ({ earlier, words }) =>
+    order({ lostNode, laterThan: earlier?.generation, words }, wrong),
+  );
 }
 
 /**

@@ -53,8 +53,12 @@ export function requireNoOther(
   // One that has nothing of the volume may have lost the disk with it.
   const recorded = recordedOn.find((name) => ![...ends, ...before, ...without].includes(name));
   if (recorded !== undefined) {
+    const why =
+      state.node(recorded) === undefined
+        ? `before node ${recorded} is forgotten: kubectl holdfast forget-node ${recorded}`
+        : `while node ${recorded} has a copy of the volume or a note of it, or does not say that it has none`;
     throw new FailedPrecondition(
-      `${whyMayBeOn(state, { volumeId, node }, recorded)} Then kubectl holdfast trash restore, and move finish, take --even-so.`,
+      `${whyMayBeOn(state, { volumeId, node }, recorded)} --even-so does not pass over that ${why}.`,
     );
   }
   const others = moves.filter((told) => !ends.includes(told.node));

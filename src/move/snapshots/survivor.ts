@@ -25,7 +25,7 @@ export async function requireAllData(pools: readonly Pool[], id: SnapshotId, sur
   for (const pool of pools) if (await mayHaveCome(pool, id)) await survivor.verified();
 }
 
-/** Gives up what has come of a snapshot to these pools. If all of it may have come, that stays beside a copy which has lost data. */
+/** Gives up the copies of a snapshot that are on their way to these pools. One of which all may have come stays beside a copy that has lost data. */
 export async function discardBeside(pools: readonly Pool[], id: SnapshotId, survivor: Survivor): Promise<void> {
   for (const pool of pools) {
     const isNeeded = (await mayHaveCome(pool, id)) && !(await hasAllData(survivor));

@@ -19,6 +19,8 @@ const part = { killer: 'test/move/part-elsewhere.test.ts' } as const;
 
 const come = { killer: 'test/move/come-and-away.test.ts' } as const;
 
+const recorded = { killer: 'test/move/recorded-wrong.test.ts' } as const;
+
 const ended = { killer: 'test/move/ended-source.test.ts' } as const;
 
 /** A copy that its volume has left becomes the volume by a word only, wherever it lies, and goes not before its time. */
@@ -266,8 +268,8 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'the controller hears of the later copy in the trash beside the one of a disk that was put back',
     file: 'src/move/copies.ts',
-    text: '...(isLaterTrashed(trashed, seen) && { trashed }),',
-    replacement: '',
+    text: '...(isLaterTrashed(trashed, seen) && { trashed }) }',
+    replacement: '}',
     killer: 'test/move/earlier-than-last.test.ts',
     only: 'which was in another node meanwhile',
   },
@@ -398,5 +400,21 @@ export const leftCopyMutants: readonly Mutant[] = [
     text: 'if (!isLaterTrashed(trashed, {',
     replacement: 'if (!isLaterTrashed(undefined, {',
     only: 'has a later one in its trash',
+  },
+  {
+    name: 'a second word for a wrong PersistentVolume passes over nothing that a node has not shown',
+    ...recorded,
+    file: 'src/cli/fleet/change.ts',
+    text: 'evenSo: evenSo && wrong === undefined, rpc',
+    replacement: 'evenSo, rpc',
+    only: 'passes over nothing else',
+  },
+  {
+    name: 'a cancel past a wrong PersistentVolume is noted: a disk of that node has an earlier copy',
+    ...recorded,
+    file: 'src/cli/fleet/change.ts',
+    text: 'const other = otherNode ?? wrong;',
+    replacement: 'const other = otherNode;',
+    only: 'and is noted',
   },
 ];

@@ -505,8 +505,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that was handed over is the volume again only if no third node may have it',
     ...cancel,
-    text: '  await requireAlone(fleet, { volumeId: id, node: source, otherNode, createdAt, generation, word: undefined });\n',
-    replacement: '',
+    text: '  const wrong = await requireAlone(fleet, { volumeId: id, node: source, otherNode, createdAt, generation, word });\n',
+    replacement: '  const wrong: string | undefined = undefined;\n',
     only: 'is refused while any node is away',
   },
   {
