@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { DataLoss, Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
@@ -79,36 +79,43 @@ describe('a copy that more than one thing is against', () => {
 });
 
 describe('a copy that its node has given up by a cancel whose answer was lost', () => {
-  test('is the volume by a second word alone, once its first node is lost, which may have used it again', async () => {
-    using scratch = new Scratch('second-word');
-    await using world = await World.start(scratch);
-    world.refuseCommits({ node: 'b', pool: 'data' });
-    await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
-    const moves = movesOf(world.node('a').pools.get('data'));
-    await eventually(async () => assert.equal((await moves.stateOf(id)).why, 'given'));
-    const takeBack = moves.takeBack.bind(moves);
-    const { nodes } = world.node('a');
-    mock.method(moves, 'takeBack', async (...args: Parameters<typeof takeBack>) => {
-      await takeBack(...args);
-      void nodes.close();
-      throw new Unavailable('the link is cut');
+  for (const notes of ['has', 'has lost'] as const) {
+    test(`is the volume by a second word alone, once its first node is lost, which may have used it again: its own node ${notes} its note`, async () => {
+      using scratch = new Scratch('second-word');
+      await using world = await World.start(scratch);
+      world.refuseCommits({ node: 'b', pool: 'data' });
+      await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
+      const moves = movesOf(world.node('a').pools.get('data'));
+      await eventually(async () => assert.equal((await moves.stateOf(id)).why, 'given'));
+      const takeBack = moves.takeBack.bind(moves);
+      const { nodes } = world.node('a');
+      mock.method(moves, 'takeBack', async (...args: Parameters<typeof takeBack>) => {
+        await takeBack(...args);
+        void nodes.close();
+        throw new Unavailable('the link is cut');
+      });
+      await assert.rejects(world.fleet.command({ change: 'cancel', volume: id, node: 'b' }));
+      await world.down('b');
+      await world.startPod();
+      world.writePod();
+      await world.stopPod();
+      await world.down('a');
+      world.fleet.forget('a');
+      // The controller has noted it, too.
+      if (notes === 'has lost') rmSync(scratch.join('data-b/moved', `${id}.json`));
+      await world.up('b');
+      await world.fleet.told();
+      const finish = (evenSo: boolean) =>
+        world.fleet.command({ change: 'finish', volume: id, node: 'b', lostNode: 'a', evenSo });
+      await assert.rejects(finish(false), {
+        message:
+          notes === 'has'
+            ? /may have been used again on node a: node b has given .* --even-so/
+            : /^volume \S+ was taken back by node a at \S+, as Secret \S+ says: .* nothing that was written there since\. .* --even-so/,
+      });
+      assert.deepEqual(await versions(world), []);
+      await finish(true);
+      assert.deepEqual(await versions(world), [['b', 1]]);
     });
-    await assert.rejects(world.fleet.command({ change: 'cancel', volume: id, node: 'b' }));
-    await world.down('b');
-    await world.startPod();
-    world.writePod();
-    await world.stopPod();
-    await world.down('a');
-    world.fleet.forget('a');
-    await world.up('b');
-    await world.fleet.told();
-    const finish = (evenSo: boolean) =>
-      world.fleet.command({ change: 'finish', volume: id, node: 'b', lostNode: 'a', evenSo });
-    await assert.rejects(finish(false), {
-      message: /may have been used again on node a: node b has given .* --even-so/,
-    });
-    assert.deepEqual(await versions(world), []);
-    await finish(true);
-    assert.deepEqual(await versions(world), [['b', 1]]);
-  });
+  }
 });

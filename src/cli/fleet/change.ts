@@ -6,7 +6,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import { requireLost, requireOnlyAt } from '../../fleet/controller/other-copies.ts';
 import { PassedOn } from '../../fleet/controller/passed-on.ts';
 import { persistentVolumes } from '../../fleet/kubernetes/persistent-volumes.ts';
-import { readTakenBack, type TakenBack } from '../../fleet/kubernetes/taken-back.ts';
+import { readTakenBack, type TakenBack, takenBackSince } from '../../fleet/kubernetes/taken-back.ts';
 import { askFleet, requireNode } from '../../fleet/view/ask.ts';
 import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
@@ -180,7 +180,10 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const coming = comingIn(there).find(isOfVolume);
   const wordFor = (move: Moving | undefined): SecondWord => ({
     isEvenSo: evenSo,
-    against: () => whyNotLatestAt(fleet, { id, node }, move),
+    against: async () => [
+      ...(await whyNotLatestAt(fleet, { id, node }, move)),
+      ...(await whyTakenBack(fleet, { id, node }, move)),
+    ],
   });
   if (lostNode !== undefined) {
     // The volume came before, and may have gone on: no copy of it becomes the volume by an order that means a snapshot.
@@ -254,6 +257,7 @@ async function finishWithoutPool(
   const against = async () => [
     ...(await whyNotLatestAt(fleet, { id, node }, coming)),
     ...(await whyPassedOver(fleet, { id, node, generation, source })),
+    ...(await whyTakenBack(fleet, { id, node }, coming)),
   ];
   const word = { isEvenSo: evenSo, against };
   await requireAlone(fleet, { volumeId: id, node, otherNode: source, createdAt, generation, word });
@@ -285,6 +289,16 @@ async function whyNotLatestAt(
   const noted = fromNode === undefined ? { generation: 0 } : await moves.noteAt(node, id);
   const whole = { at, fenceEndedAt, generation: copyOf.generation };
   return whyNotLatest({ id, from, node: fromNode, to }, whole, { ...noted, node });
+}
+
+/** The reason against a copy whose source has had the volume again since, as the controller knows: the notes of both nodes may be lost. */
+async function whyTakenBack({ api, place }: ChangedFleet, { id, node }: Found, move: Moving | undefined) {
+  if (move?.copyOf === undefined || move.fromNode === undefined) return [];
+  const since = takenBackSince((await readTakenBack(api, place)).get(id), move.fromNode, move.copyOf);
+  if (since === undefined) return [];
+  return [
+    `volume ${id} was taken back by node ${since.node} at ${since.at}, as Secret ${place.name} says: the copy on node ${node} is as it was before, and has nothing that was written there since.`,
+  ];
 }
 
 /** The reason against a copy whose source has noted a later one since, which is lost with its disk. */

@@ -202,6 +202,17 @@ function requireLatest(
   );
 }
 
+/** The note that a node has taken the volume of a copy back since, which is a later one there; undefined: none that is sure. */
+export function takenBackSince(
+  note: TakenBack | undefined,
+  node: string,
+  { createdAt, generation }: SeenGeneration,
+): ConfirmedTakenBack | undefined {
+  const sure = note && sureNote(note);
+  if (sure?.node !== node || !isOfSameVolume(sure, createdAt)) return undefined;
+  return sure.generation > generation ? sure : undefined;
+}
+
 /** Also where that is not known: a copy that is refused harms nothing. */
 function isOfSameVolume({ createdAt }: ConfirmedTakenBack, other: string | undefined): boolean {
   return createdAt === undefined || other === undefined || createdAt === other;
@@ -221,8 +232,10 @@ function countOf(notes: ReadonlyMap<string, TakenBack>): number {
   );
 }
 
+type SeenGeneration = Pick<ConfirmedTakenBack, 'createdAt' | 'generation'>;
+
 /** The word of a node about its copy, after the order to take it back. */
-export interface SeenCopy extends Pick<ConfirmedTakenBack, 'createdAt' | 'generation'> {
+export interface SeenCopy extends SeenGeneration {
   readonly isVolume: boolean;
   readonly elsewhere?: string | undefined;
 }

@@ -417,4 +417,12 @@ export const leftCopyMutants: readonly Mutant[] = [
     replacement: 'const other = otherNode;',
     only: 'and is noted',
   },
+  {
+    name: 'a copy that waits is not the latest if the controller knows that its source has taken the volume back',
+    file: 'src/fleet/kubernetes/taken-back.ts',
+    text: 'return sure.generation > generation ? sure : undefined;',
+    replacement: 'return undefined;',
+    killer: 'test/move/second-word.test.ts',
+    only: 'has lost its note',
+  },
 ];
