@@ -61,9 +61,10 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const sessions = new Sessions(state);
   const capacity = new FleetCapacity(sessions, state);
   let known: Material | undefined;
-  const moves = new FleetMoves({ state, sessions, log, material: () => known });
-  const gone = new GoneNodes({ api, place, state, log, driverName });
   const records = new VolumeRecords(() => persistentVolumes(api, driverName));
+  const recordsOf = (id: string) => records.of(id);
+  const moves = new FleetMoves({ state, sessions, log, records: recordsOf, material: () => known });
+  const gone = new GoneNodes({ api, place, state, log, driverName });
   const calls = fleetCalls(
     {
       state,
@@ -74,7 +75,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       movedTo: (id, from) => moves.movedTo(id, from),
       wentTo: (id, from) => moves.wentTo(from, id),
       log,
-      records: (id) => records.of(id),
+      records: recordsOf,
       sendClaim: config.sendsCopies ? (claim, node) => sendClaim(api, claim, node) : undefined,
       isForgottenByClass: (records) => gone.mayForget(records),
     },

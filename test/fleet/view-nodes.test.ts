@@ -29,7 +29,10 @@ class Fleet {
   readonly state = new FleetState();
   readonly sessions = new Sessions(this.state);
   readonly driverName = 'holdfast.csi.dev';
-  readonly moves = new FleetMoves({ state: this.state, sessions: this.sessions, log, material: () => undefined });
+  readonly moves = new FleetMoves({
+    ...{ state: this.state, sessions: this.sessions, log, records: async () => [] },
+    material: () => undefined,
+  });
   asked: string[] = [];
 
   constructor(names: readonly string[]) {

@@ -28,6 +28,7 @@ import { forward, forwardInTurn, forwardTwice, type RoutedCall } from './forward
 import { listSnapshots, listVolumes } from './listing.ts';
 import { requireOwn } from './made.ts';
 import { isNotFound } from './passed-on.ts';
+import { routeRecorded } from './recorded-owner.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface FleetParts {
@@ -107,7 +108,8 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
     const deletedId = deletedBy(method, request);
     const endedBy = deletedId === undefined ? undefined : whoEnded(parts, deletedId);
     // Asks the node again: the object may have been restored there since.
-    let route: Route = endedBy === undefined ? routeOf(state, request) : { to: 'node', node: endedBy };
+    let route: Route =
+      endedBy === undefined ? await routeRecorded(parts, () => routeOf(state, request)) : { to: 'node', node: endedBy };
     const call = { method, request: bytes, deadline: context.deadline };
     if (route.to === 'all' && method.name === 'DeleteVolume') {
       const records = await recordsOfGone(parts, volumesOf(request));
@@ -284,7 +286,8 @@ function ownWork(parts: FleetParts): OwnWork {
     }),
     ListSnapshots: work<wire.ListSnapshotsRequest>((method) => (request, { deadline }, bytes) => {
       const refuse = (node: string) => refuseGone(parts, snapshotIn(request), node);
-      return listSnapshots({ state, sessions, method, deadline }, request, bytes, refuse);
+      const routeOf = (id: string) => routeRecorded(parts, () => routeById(state, id));
+      return listSnapshots({ state, sessions, method, deadline }, request, bytes, { refuseGone: refuse, routeOf });
     }),
     GetCapacity: work<wire.GetCapacityRequest>((method) => async (request) => {
       return encode(method.responseType, await capacity.answer(request));
@@ -334,13 +337,13 @@ async function createVolume(
 }
 
 /** Asks all nodes for an object without a known owner: another replica may have had it made just now. */
-async function seek({ sessions, state }: FleetParts, id: string, deadline: Date | undefined): Promise<void> {
+async function seek(parts: FleetParts, id: string, deadline: Date | undefined): Promise<void> {
   const isVolume = parseVolumeId(id) !== undefined;
   const method = controllerMethod(isVolume ? 'ControllerGetVolume' : 'GetSnapshot');
   const request = encode(method.requestType, isVolume ? { volume_id: id } : { snapshot_id: id });
-  const route = routeById(state, id);
+  const route = await routeRecorded(parts, () => routeById(parts.state, id));
   const ask = isVolume || route.to !== 'all' ? forward : forwardTwice;
-  await ask(sessions, route, { method, request, deadline }).catch((error) => {
+  await ask(parts.sessions, route, { method, request, deadline }).catch((error) => {
     if (!isNotFound(error)) throw error;
   });
 }
@@ -357,12 +360,13 @@ function controllerMethod(name: string): Method {
  * one.
  */
 async function place(
-  { log, sendClaim, state }: FleetParts,
+  parts: FleetParts,
   placement: Placement,
   parameters: Readonly<Record<string, string>>,
 ): Promise<Candidates> {
+  const { log, sendClaim, state } = parts;
   try {
-    return routeCreation(state, placement);
+    return await routeRecorded(parts, () => routeCreation(state, placement));
   } catch (error) {
     const claim = waitingClaim(placement.name, parameters);
     if (!(error instanceof SourceElsewhere) || sendClaim === undefined || claim === undefined) throw error;
@@ -395,7 +399,7 @@ async function* streamed(
 ): AsyncGenerator<Buffer, void, void> {
   const { sessions, state } = parts;
   const id = snapshot_id ?? target_snapshot_id ?? '';
-  const route = routeById(state, id);
+  const route = await routeRecorded(parts, () => routeById(state, id));
   if (route.to === 'node') {
     note({ node: route.node });
     try {

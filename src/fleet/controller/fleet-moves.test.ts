@@ -12,6 +12,8 @@ import type { Forward } from './forwarded-calls.ts';
 import { PassedOn } from './passed-on.ts';
 import type { Sessions } from './sessions.ts';
 
+const noRecords = async () => [];
+
 const id = volumeIdFor('a', 'data', 'data');
 
 test('the ends of a move are the node that is asked, and the other one, whichever of them tells it', () => {
@@ -19,6 +21,7 @@ test('the ends of a move are the node that is asked, and the other one, whicheve
     state: new FleetState(),
     sessions: {} as Sessions,
     log: pino({ level: 'silent' }),
+    records: noRecords,
     material: () => undefined,
   });
   const move: MoveShown = {
@@ -41,7 +44,7 @@ test('the ends of a move are none of those that the volume had before', () => {
   const material = { 'ca.crt': '', 'ca.key': '', 'tls.crt': '', 'tls.key': '', 'move.key': 'of moves' };
   const state = new FleetState();
   const log = pino({ level: 'silent' });
-  const moves = new FleetMoves({ state, sessions: {} as Sessions, log, material: () => material });
+  const moves = new FleetMoves({ state, sessions: {} as Sessions, log, records: noRecords, material: () => material });
   const tell = (node: string, fromNode: string, state: MoveShown['state'], startedAt: string) => {
     const moveId = `from ${fromNode}`;
     const text = JSON.stringify(['move', id, moveId, fromNode, node]);
@@ -73,6 +76,7 @@ test('a ticket of an earlier controller, which had no separate key, counts as lo
       state: new FleetState(),
       sessions: {} as Sessions,
       log: pino({ level: 'silent' }),
+      records: noRecords,
       material: () => material,
     });
     const text = JSON.stringify(['move', id, 'm', 'a', 'b']);
@@ -108,7 +112,13 @@ function withOlder(older: 'a' | 'b') {
   const { certificate, key } = makeAuthority('test', { from: new Date(Date.now() - 60_000), days: 1 });
   const material = { 'ca.crt': certificate, 'ca.key': key, 'tls.crt': '', 'tls.key': '', 'move.key': 'of moves' };
   const log = pino({ level: 'silent' });
-  const moves = new FleetMoves({ state, sessions: sessions as unknown as Sessions, log, material: () => material });
+  const moves = new FleetMoves({
+    state,
+    sessions: sessions as unknown as Sessions,
+    log,
+    records: noRecords,
+    material: () => material,
+  });
   moves.certify('a', { address: ':9445', public_key: makeKey().publicKey }, '127.0.0.1');
   const order = { volumeId: id, toNode: 'b', toPool: undefined, limitBytesPerSecond: undefined, withSnapshots: true };
   return { asked, start: () => moves.start(order) };

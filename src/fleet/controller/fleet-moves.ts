@@ -11,11 +11,13 @@ import { FailedPrecondition, HoldfastError, InternalError, NotFound, Unavailable
 import { parseSnapshotId } from '../../volume/id.ts';
 import type { Noted } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
+import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import { routeById } from '../routing/by-id.ts';
 import { certifyNode } from '../tls/certificate.ts';
 import type { Material } from '../tls/material.ts';
 import type { FleetState } from './fleet-state.ts';
 import { PassedOn } from './passed-on.ts';
+import { routeRecorded } from './recorded-owner.ts';
 import type { Sessions } from './sessions.ts';
 
 export type MoveShown = z.infer<typeof moving>;
@@ -60,6 +62,8 @@ export interface FleetMovesOptions {
   readonly state: FleetState;
   readonly sessions: Sessions;
   readonly log: Logger;
+  /** Returns the PersistentVolumes of a volume. */
+  readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
   /** Undefined until it is known. */
   readonly material: () => Material | undefined;
 }
@@ -319,8 +323,8 @@ export class FleetMoves {
     { toNode, volumeId, withSnapshots }: MoveOrder,
     kind: 'order' | 'plan',
   ): Promise<{ readonly moveId: string; readonly source: string }> {
-    const { state } = this.#options;
-    const route = routeById(state, volumeId);
+    const { records, state } = this.#options;
+    const route = await routeRecorded({ records, state }, () => routeById(state, volumeId));
     if (route.to !== 'node') throw new NotFound(`There is no volume ${volumeId} on any node.`);
     if (state.node(toNode) === undefined) throw new NotFound(`There is no node ${toNode} with the driver.`);
     const isThere = route.node === toNode;

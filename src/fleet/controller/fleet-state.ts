@@ -134,9 +134,17 @@ export class FleetState implements FleetView, StrayView {
     const found: Owner[] = [];
     for (const [node, state] of this.#states) {
       const entry = state.inventory.entries.get(id);
-      if (entry !== undefined && !this.#isDoubted(id, state)) found.push({ node, isNative: entry.isNative });
+      if (entry === undefined || this.#isDoubted(id, state)) continue;
+      const { isNative, kind, sourceId } = entry;
+      const volumeId = kind === 'VOLUME' ? id : kind === 'SNAPSHOT' ? sourceId : undefined;
+      found.push({ node, isNative, isRecorded: state.inventory.isRecorded(id), volumeId });
     }
     return found;
+  }
+
+  /** The PersistentVolumes of the object's volume name that node. */
+  noteRecorded(id: string, node: string): void {
+    this.#states.get(node)?.inventory.noteRecorded(id);
   }
 
   /**

@@ -41,6 +41,8 @@ export class NodeInventory {
   readonly #node: string;
   readonly #changed: () => void;
   #entries = new Map<string, Entry>();
+  /** The ids of objects that are on this node by their PersistentVolumes, as was seen once. */
+  readonly #recorded = new Set<string>();
   #ids = new Map<string, readonly string[]>();
   #pools: readonly wire.PoolTold[] = [];
   #revision = 0n;
@@ -87,6 +89,7 @@ export class NodeInventory {
     if (change.starts) {
       this.#entries = new Map();
       this.#ids = new Map();
+      this.#recorded.clear();
       this.#bytes = 0;
       this.#isComplete = false;
     }
@@ -95,6 +98,15 @@ export class NodeInventory {
     if (change.pools.length > 0) this.#pools = poolsOf(change);
     if (change.complete) this.#isComplete = true;
     this.#changed();
+  }
+
+  isRecorded(id: string): boolean {
+    return this.#recorded.has(id);
+  }
+
+  /** Its PersistentVolumes name this node. It counts until the object is gone from here, or is reported again. */
+  noteRecorded(id: string): void {
+    if (this.#entries.has(id)) this.#recorded.add(id);
   }
 
   #put(told: wire.InventoryEntry): void {
@@ -119,6 +131,7 @@ export class NodeInventory {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     this.#entries.delete(id);
+    this.#recorded.delete(id);
     this.#bytes -= sizeOf(entry);
     const key = nameKey(entry.kind, entry.name);
     const ids = this.#ids.get(key)?.filter((other) => other !== id) ?? [];

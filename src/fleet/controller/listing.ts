@@ -3,7 +3,7 @@ import { decode, encode, type Method } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
 import { withoutSecrets } from '../../csi/without-secrets.ts';
 import { parseSnapshotId, parseVolumeId } from '../../volume/id.ts';
-import { routeById } from '../routing/by-id.ts';
+import type { Route } from '../routing/by-id.ts';
 import { mergePage, type PagePart, planPage } from '../routing/page.ts';
 import type { FleetState } from './fleet-state.ts';
 import { forward } from './forward.ts';
@@ -33,21 +33,24 @@ export function listVolumes(listing: Listing, request: wire.ListVolumesRequest):
   return list(listing, request, page, listing.state.ids('VOLUME'), idOf);
 }
 
-/**
- * Lists all snapshots, or those of one volume; a request for one snapshot goes to its node.
- * @param refuseGone throws if it has gone from that node, which has none, to another one
- */
+interface OneSnapshot {
+  /** @throws HoldfastError if it has gone from that node, which has none, to another one */
+  refuseGone(node: string): Promise<void>;
+  routeOf(id: string): Promise<Route>;
+}
+
+/** Lists all snapshots, or those of one volume; a request for one snapshot goes to its node. */
 export async function listSnapshots(
   listing: Listing,
   request: wire.ListSnapshotsRequest,
   bytes: Buffer,
-  refuseGone: (node: string) => Promise<void>,
+  { refuseGone, routeOf }: OneSnapshot,
 ): Promise<Buffer> {
   const { method, sessions, state } = listing;
   const page = parsePageRequest(request.starting_token, request.max_entries, parseSnapshotId);
   const { snapshot_id: id, source_volume_id: sourceId } = request;
   if (id !== '') {
-    const route = routeById(state, id);
+    const route = await routeOf(id);
     const call = { method, request: bytes, deadline: listing.deadline };
     if (route.to !== 'all') {
       const answer = await forward(sessions, route, call);

@@ -2,13 +2,28 @@ import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { describe, untold } from './missing.ts';
 import type { FleetView, NodeSight, Owner } from './view.ts';
 
+/** A node has an object that another one has made, and reports are missing: its PersistentVolumes may say that it is there. */
+export class OwnerInDoubt extends Unavailable {
+  readonly id: string;
+  readonly owner: Owner;
+
+  constructor(id: string, owner: Owner, missing: readonly NodeSight[]) {
+    const { node, volumeId } = owner;
+    const text = `${id} was made on another node than ${node}, which has it, and ${describe(missing)}.`;
+    const way = `Try again when all are there; at once, if the PersistentVolume of ${volumeId} names ${node}: kubectl holdfast move --resume CLAIM.`;
+    super(volumeId === undefined ? text : `${text} ${way}`);
+    this.id = id;
+    this.owner = owner;
+  }
+}
+
 /**
  * Finds the node that has the object, linked or not; undefined: no node claims it.
  *
  * An id derives from the name of the node that made it, so a claim of that node is true. A node that claims an id of
- * another one is trusted, as disks are moved, if all nodes have reported and no other claims the same: so a node that
- * lies draws no calls away from another.
- * @throws FailedPrecondition if several have it, Unavailable if reports are missing and it could belong to another node
+ * another one is trusted, as volumes and disks are moved, if no other claims the same, and all nodes have reported or the
+ * PersistentVolumes name it: so a node that lies draws no calls away from another.
+ * @throws FailedPrecondition if several have it, OwnerInDoubt if reports are missing and it could belong to another node
  */
 export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   const owners = view.owners(id);
@@ -20,10 +35,8 @@ export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   }
   const [owner] = believed;
   if (owner === undefined) return undefined;
-  const missing = owner.isNative ? [] : untoldFor(view, owner, id);
-  if (missing.length > 0) {
-    throw new Unavailable(`${id} was made on another node than ${owner.node}, which has it, and ${describe(missing)}.`);
-  }
+  const missing = owner.isNative || owner.isRecorded ? [] : untoldFor(view, owner, id);
+  if (missing.length > 0) throw new OwnerInDoubt(id, owner, missing);
   return view.node(owner.node);
 }
 

@@ -71,9 +71,45 @@ describe('a call for one object', () => {
     assert.deepEqual(routeById(fleet, volume('b', 'y')), { to: 'node', node: 'b' });
   });
 
+  test('for a volume that has moved from another node goes there while a node is away, if its PersistentVolumes say so', () => {
+    const moved = volume('a', 'x');
+    for (const away of ['a', 'c']) {
+      const fleet = fleetOf({ a: {}, b: { foreign: [moved] }, c: {} });
+      assert.deepEqual(routeById(fleet, moved), { to: 'node', node: 'b' });
+      fleet.away(away);
+      assert.throws(() => routeById(fleet, moved), {
+        name: 'OwnerInDoubt',
+        message: new RegExp(`made on another node than b, which has it, and ${away} is away since .*--resume CLAIM`),
+      });
+      fleet.noteRecorded(moved, 'b');
+      assert.deepEqual(routeById(fleet, moved), { to: 'node', node: 'b' });
+      // It counts for what that node has reported since its link began.
+      const inventory = fleet.linked('b');
+      const put = {
+        kind: 'VOLUME',
+        id: moved,
+        name: 'theirs',
+        pool: '',
+        source_id: '',
+        group_id: '',
+        adopted: false,
+      } as const;
+      inventory.apply({ revision: 1n, starts: true, complete: true, put: [put], gone: [], pools: [] });
+      fleet.told('b', inventory);
+      assert.throws(() => routeById(fleet, moved), { name: 'OwnerInDoubt' });
+    }
+  });
+
+  test('for a volume that two nodes have goes to none of them, also if a PersistentVolume names one', () => {
+    const moved = volume('a', 'x');
+    const fleet = fleetOf({ a: { state: 'away' }, b: { foreign: [moved] }, c: { foreign: [moved] } });
+    fleet.noteRecorded(moved, 'b');
+    assert.throws(() => routeById(fleet, moved), { name: 'FailedPrecondition', message: /is on b and c/ });
+  });
+
   test('for what nobody has it is UNAVAILABLE while a pool of a node has never been open', () => {
     const fleet = fleetOf({ a: { foreign: [volume('b', 'y')] }, b: { failed: ['fast'] } });
-    const reason = { name: 'Unavailable', message: /pool fast of b is not open/ };
+    const reason = { code: 'UNAVAILABLE', message: /pool fast of b is not open/ };
     assert.throws(() => routeById(fleet, volume('c', 'x')), reason);
     // A copy of the disk that b does not see now.
     assert.throws(() => routeById(fleet, volume('b', 'y')), reason);

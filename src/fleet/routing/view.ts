@@ -21,6 +21,10 @@ export interface Owner {
   readonly node: string;
   /** The id derives from the node's name, which is true only for ids that it made. */
   readonly isNative: boolean;
+  /** All PersistentVolumes of the object's volume name the node, as was seen once. No node writes them. */
+  readonly isRecorded: boolean;
+  /** The volume that has PersistentVolumes: the object, or the one that a snapshot was made of. */
+  readonly volumeId?: string | undefined;
 }
 
 /** An object with a name on a node. */

@@ -65,20 +65,21 @@ class Replica {
 
   constructor(api: KubernetesApi, material: Material, nodes: readonly string[]) {
     const { sessions, state } = this;
-    this.moves = new FleetMoves({ state, sessions, log, material: () => material });
+    const records = new VolumeRecords(() => persistentVolumes(api, driverName));
+    const recordsOf = (id: string) => records.of(id);
+    this.moves = new FleetMoves({ state, sessions, log, records: recordsOf, material: () => material });
     this.fleet = { api, place, state, sessions, driverName, moves: this.moves };
     // A minute has passed at each look.
     const now = () => Date.now() + takingBackMs + 1;
     this.takenBack = new TakenBackKeeper({ api, place, state, moves: this.moves, log, now });
     this.leftCopies = new LeftCopiesKeeper({ state, moves: this.moves, log });
-    const records = new VolumeRecords(() => persistentVolumes(api, driverName));
     this.calls = fleetCalls(
       {
         ...{ state, sessions, log, ended: new EndedIds(), attach: 'none', sendClaim: undefined },
         capacity: new FleetCapacity(sessions, state),
         movedTo: (id, from) => this.moves.movedTo(id, from),
         wentTo: (id, from) => this.moves.wentTo(from, id),
-        records: (id) => records.of(id),
+        records: recordsOf,
         isForgottenByClass: async () => false,
       },
       { log },

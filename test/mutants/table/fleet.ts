@@ -125,9 +125,23 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'the id of another node is believed only when all have told',
     file: 'src/fleet/routing/owner.ts',
-    text: 'owner.isNative ? [] : untoldFor(view, owner, id)',
+    text: 'owner.isNative || owner.isRecorded ? [] : untoldFor(view, owner, id)',
     replacement: '[]',
     killer: routes,
+  },
+  {
+    name: 'a PersistentVolume that names another node decides nothing',
+    file: 'src/fleet/controller/recorded-owner.ts',
+    text: 'found.length === 0 || found.some(({ node }) => node !== owner.node)',
+    replacement: 'found.length === 0',
+    killer: 'src/fleet/controller/recorded-owner.test.ts',
+  },
+  {
+    name: 'a volume is on the node of its PersistentVolume as long as that has the volume',
+    file: 'src/fleet/controller/inventory.ts',
+    text: '    this.#recorded.delete(id);\n',
+    replacement: '',
+    killer: 'src/fleet/controller/recorded-owner.test.ts',
   },
   {
     name: 'a node that made an id goes before one that says it has it',

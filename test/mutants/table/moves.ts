@@ -1379,8 +1379,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a volume that was taken back does not count on a node that has an earlier copy',
     file: 'src/fleet/controller/fleet-state.ts',
     killer: 'src/fleet/controller/other-copies.test.ts',
-    text: 'if (entry !== undefined && !this.#isDoubted(id, state))',
-    replacement: 'if (entry !== undefined)',
+    text: 'if (entry === undefined || this.#isDoubted(id, state)) continue;',
+    replacement: 'if (entry === undefined) continue;',
   },
   {
     name: 'a name in a tree that moves is a name of one entry',

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { snapshotIdFor, volumeIdFor } from '../../volume/id.ts';
+import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
+import { routeById } from '../routing/by-id.ts';
+import { FleetState } from './fleet-state.ts';
+import { routeRecorded } from './recorded-owner.ts';
+
+const id = volumeIdFor('a', 'data', 'x');
+const snapshotId = snapshotIdFor('a', 'snapshot');
+
+/** A volume of node a and a snapshot of it are on node b, and node c is away. */
+function fleet(): FleetState {
+  const state = new FleetState();
+  state.expect(['a', 'b', 'c']);
+  const entry = { name: 'x', pool: 'data', group_id: '', adopted: false };
+  const put = [
+    { ...entry, kind: 'VOLUME', id, source_id: '' },
+    { ...entry, kind: 'SNAPSHOT', id: snapshotId, name: 'snapshot', source_id: id },
+  ] as const;
+  for (const node of ['a', 'b']) {
+    const inventory = state.linked(node);
+    const has = node === 'b' ? [...put] : [];
+    inventory.apply({ revision: 1n, starts: true, complete: true, put: has, gone: [], pools: [] });
+    state.told(node, inventory);
+  }
+  return state;
+}
+
+/** @param nodes that the PersistentVolumes of the volume name */
+async function routed(object: string, ...nodes: readonly (string | undefined)[]): Promise<string> {
+  const state = fleet();
+  const asked: string[] = [];
+  const records = async (volumeId: string) => {
+    asked.push(volumeId);
+    return nodes.map((node) => ({ handle: volumeId, node }) as RecordedVolume);
+  };
+  const route = () => routeRecorded({ records, state }, () => routeById(state, object));
+  const found = await route();
+  assert.ok(found.to === 'node');
+  // It is known from then on.
+  assert.deepEqual(await route(), found);
+  assert.deepEqual(asked, [id]);
+  return found.node;
+}
+
+test('a volume that has moved, and its snapshot, are on the node that its PersistentVolumes name, while another node is away', async () => {
+  for (const object of [id, snapshotId]) {
+    assert.equal(await routed(object, 'b'), 'b');
+    assert.equal(await routed(object, 'b', 'b'), 'b');
+  }
+});
+
+test('it is in doubt while a PersistentVolume names another node, or none, or while there is no PersistentVolume', async () => {
+  for (const nodes of [[], ['c'], ['b', 'a'], ['b', undefined]]) {
+    for (const object of [id, snapshotId]) {
+      await assert.rejects(routed(object, ...nodes), { name: 'OwnerInDoubt', message: /and c is away since/ });
+    }
+  }
+});
+
+test('a volume that has left the node, and has come back without its PersistentVolume, is in doubt again', async () => {
+  const state = fleet();
+  const inventory = state.linked('b');
+  const entry = { kind: 'VOLUME', id, name: 'x', pool: 'data', source_id: '', group_id: '', adopted: false } as const;
+  const change = { starts: false, complete: false, put: [entry], gone: [], pools: [] };
+  inventory.apply({ ...change, revision: 1n, starts: true, complete: true });
+  state.told('b', inventory);
+  state.noteRecorded(id, 'b');
+  assert.deepEqual(routeById(state, id), { to: 'node', node: 'b' });
+  inventory.apply({ ...change, revision: 2n, put: [], gone: [id] });
+  inventory.apply({ ...change, revision: 3n });
+  assert.throws(() => routeById(state, id), { name: 'OwnerInDoubt' });
+});
