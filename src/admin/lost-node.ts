@@ -20,18 +20,15 @@ export function checkedByController(handlers: AdminHandlers, isLinked: () => Pro
     command: string,
   ) => {
     if ((lostNode === undefined && lostPool === undefined && !evenSo) || !(await isLinked())) return;
-    if (evenSo) {
-      throw new FailedPrecondition(
-        `the controller asks all nodes whether one has volume ${id}: kubectl holdfast ${command} ${id} --even-so, with this node as --node.`,
-      );
-    }
-    if (lostNode === undefined) {
-      throw new FailedPrecondition(
-        `the controller asks all nodes whether one has the volume: kubectl holdfast ${command} VOLUME --pool-is-lost ${lostPool}.`,
-      );
-    }
+    const asks =
+      lostNode === undefined
+        ? `asks all nodes whether one has volume ${id}`
+        : `checks whether node ${lostNode} is lost`;
+    const node = lostNode === undefined ? '' : ` --node-is-lost ${lostNode}`;
+    const pool = lostPool === undefined ? '' : ` --pool-is-lost ${lostPool}`;
+    const words = `${node}${pool}${evenSo ? ' --even-so' : ''}`;
     throw new FailedPrecondition(
-      `the controller checks whether node ${lostNode} is lost: kubectl holdfast ${command} VOLUME --node-is-lost ${lostNode}.`,
+      `the controller ${asks}: kubectl holdfast ${command} ${id}${words}, with this node as --node.`,
     );
   };
   return {
