@@ -45,11 +45,14 @@ export async function startMove(
 
 export async function cancelMove(
   mover: Mover | undefined,
-  { disclaimed, evenSo, id, isComing, laterThan, lostNode, words }: CancelOrder,
+  { disclaimed, evenSo, id, isComing, isTrial = false, laterThan, lostNode, words }: CancelOrder,
   call: AdminCall,
 ): Promise<Moving> {
   const deadline = deadlineOf(call.deadline);
   const lost = lostNode === undefined ? undefined : { lostNode, isComing, disclaimed, laterThan, words, deadline };
+  // A trial is for an order that makes a copy the volume again which went to another node.
+  const isTried = isTrial && lost !== undefined;
+  if (isTried) return showEnded(await requireMover(mover).requireCancellable(id, lost, evenSo));
   const job = await requireMover(mover).cancel(id, lost, deadline, evenSo);
   call.note({ pool: job.from, to: job.to });
   const { isUncommitted, isUnseen } = job;
@@ -59,7 +62,7 @@ export async function cancelMove(
 /** Makes the copy of a volume that is moving here the volume, as its source is lost. */
 export async function finishMove(
   mover: Mover | undefined,
-  { disclaimed, evenSo, id, laterThan, words, ...named }: FinishOrder,
+  { disclaimed, evenSo, id, isTrial, laterThan, words, ...named }: FinishOrder,
   call: AdminCall,
 ): Promise<Moving> {
   const lost = lostEndIn(named);
@@ -68,7 +71,7 @@ export async function finishMove(
   }
   const deadline = deadlineOf(call.deadline);
   const order = 'lostPool' in lost ? lost : { ...lost, disclaimed, laterThan, words, deadline };
-  const job = await requireMover(mover).finish(id, order, evenSo);
+  const job = await requireMover(mover).finish(id, order, evenSo, isTrial);
   call.note({ pool: job.from, to: job.to });
   return showEnded(job);
 }

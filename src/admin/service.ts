@@ -83,6 +83,8 @@ export interface VolumeOfLost extends VolumeOfLostNode {
 /** The word of the node that a volume was handed over to, which has nothing of it, as the controller brings it (`Mover.disclaim`). */
 interface Disclaimed {
   readonly disclaimed?: number | undefined;
+  /** Before that node gives its copies up: nothing is done, and only what can refuse the order is asked. Its answer is not shown. */
+  readonly isTrial?: boolean | undefined;
 }
 
 export interface RestoreOrder extends VolumeOfLost, Disclaimed {
@@ -148,10 +150,12 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
       };
     },
 
-    async restore({ disclaimed, evenSo = false, id, laterThan, lostNode, lostPool, words }, call) {
+    async restore({ disclaimed, evenSo = false, id, isTrial, laterThan, lostNode, lostPool, words }, call) {
       const deadline = deadlineOf(call.deadline);
       const word = { lostNode, disclaimed, laterThan, words, deadline };
       const order = { id, lostNode, lostPool, evenSo };
+      // An order that comes while a trial goes on is not carried out by that.
+      const turn = isTrial === true ? `trial ${id}` : id;
       const hasWord = lostNode !== undefined || lostPool !== undefined || evenSo;
       const latest = await latestTrashed(pools, id);
       const out = hasWord ? await outOfTrash({ mover, pools }, order, latest) : undefined;
@@ -159,11 +163,11 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
         await refuseWaiting({ mover, pools }, id, lostPool);
         call.note({ pool: out.pool.name });
         if (lostNode === undefined) await refuseOlderCopy({ mover, pools }, out, order);
-        await objects.run(volumeNameKey(out.name), 'restore', id, () =>
+        await objects.run(volumeNameKey(out.name), 'restore', turn, () =>
           objects.claim([{ object: id }], 'end of a restore', async () => {
             requireInTime(id, deadline);
             await mover?.copies.requireNotStaged(id);
-            await takeBack(out.pool, id, word);
+            if (isTrial !== true) await takeBack(out.pool, id, word);
           }),
         );
         return { id, name: out.name, pool: out.pool.name, problem: asOf(out) };
@@ -179,17 +183,19 @@ export function adminService({ mover, nodeId, pools, objects, volumes }: AdminSe
         throw earlierCopy({ id, lostNode }, `the trash of pool ${pool.name}`);
       }
       // Locks the name first, as CreateVolume does, which may be about to make a volume with that name.
-      await objects.run(volumeNameKey(name), 'restore', id, () =>
+      await objects.run(volumeNameKey(name), 'restore', turn, () =>
         objects.claim([{ object: id }], 'restore', async () => {
           await refuseTaken({ mover, pools }, { ...order, name }, latest);
           if (lostNode !== undefined) requireInTime(id, deadline);
           // A pod of this node may use the other one, in a pool that is no pool of it any more.
           if (left !== undefined) await mover?.copies.requireNotStaged(id);
+          if (isTrial === true) return pool.requireRestorable(id);
           await mover?.wanted(id);
           await pool.restore(id);
           await takeBack(pool, id, word);
         }),
       );
+      if (isTrial === true) return { id, name, pool: pool.name };
       const { abnormal, message } = await conditionIn(pool, id);
       const problems = [...(left === undefined ? [] : [asOf(left)]), ...(abnormal ? [message] : [])];
       return { id, name, pool: pool.name, ...(problems.length > 0 && { problem: problems.join(' ') }) };
@@ -273,7 +279,7 @@ async function takeBack(
     deadline,
     lostNode,
     ...word
-  }: Omit<RestoreOrder, 'evenSo' | 'id' | 'lostPool'> & { readonly deadline: Deadline | undefined },
+  }: Omit<RestoreOrder, 'evenSo' | 'id' | 'isTrial' | 'lostPool'> & { readonly deadline: Deadline | undefined },
 ): Promise<void> {
   const why = (await moves?.stateOf(id))?.why;
   if (why !== 'given' && why !== 'old') return;

@@ -14,13 +14,15 @@ export interface FinishOrder {
   readonly lost: LostOrder | undefined;
   /** Also a copy since which the volume could be used, and changed. */
   readonly isEvenSo: boolean;
+  /** Nothing becomes the volume: only what can refuse it is asked. */
+  readonly isTrial?: boolean | undefined;
 }
 
 /**
  * Makes the copy of a move the volume, without its source, which is lost. The caller has claimed the volume.
  * @throws FailedPrecondition, Unavailable, AlreadyExists: why not; nothing is changed
  */
-export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }: FinishOrder): Promise<void> {
+export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, isTrial, lost }: FinishOrder): Promise<void> {
   const { from, id, moveId, to, whole } = job;
   // Also the pool that it leaves, as long as that is in the configuration.
   requireOpen(pools, id);
@@ -55,7 +57,8 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, lost }:
   await using incoming = await moves.receive(arrival, moveId, true);
   // Not before that, which waits for a disk.
   requireInTime(id, lost?.deadline);
-  await incoming.finish(arrival, { moveId, readUnder, fenceId: whole.fenceId, generation }, lost);
+  const draft = { moveId, readUnder, fenceId: whole.fenceId, generation };
+  await (isTrial === true ? incoming.requireFinishable(id, draft, lost) : incoming.finish(arrival, draft, lost));
 }
 
 /**

@@ -458,6 +458,18 @@ export class Mover {
     throw notCancelled(id, this.#cancelling.get(id) ?? order)();
   }
 
+  /**
+   * Before another node gives its copies up, so that one which is left here becomes the volume by `cancel`. Nothing is changed.
+   * @throws what that would throw
+   */
+  async requireCancellable(id: VolumeId, lost: LostOrder, isEvenSo = false): Promise<MoveJob> {
+    this.#requireReady();
+    const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
+    if (job !== undefined && job.state !== 'done' && job.state !== 'cancelled') return job;
+    const { deadline = deadlineWithin(cancelMs) } = lost;
+    return this.#undo.free(id, { deadline, isEvenSo, lost, isTrial: true });
+  }
+
   async #cancel(id: VolumeId, order: Cancelling): Promise<MoveJob> {
     const { lost } = order;
     this.#requireReady();
@@ -509,8 +521,16 @@ export class Mover {
     });
   }
 
-  /** Ends a move that runs, or has failed, by the word of an operator. One that cannot be ended in this way goes on. */
-  async #endByHand(job: MoveJob, why: string, work: (job: MoveJob) => Promise<MoveJob>): Promise<MoveJob> {
+  /**
+   * Ends a move that runs, or has failed, by the word of an operator. One that cannot be ended in this way goes on, and so does each after a
+   * trial.
+   */
+  async #endByHand(
+    job: MoveJob,
+    why: string,
+    work: (job: MoveJob) => Promise<MoveJob>,
+    isTrial = false,
+  ): Promise<MoveJob> {
     const { id, moveId } = job;
     const run = this.#runs.get(id);
     run?.ending.abort(new Aborted(why));
@@ -518,12 +538,16 @@ export class Mover {
     const last = this.#ended.get(id);
     // It came to its end just now.
     if (run !== undefined && last?.moveId === moveId && last.state === 'done') throw arrived(job);
+    const goOn = () => {
+      if (!this.#runs.has(id)) this.#begin(run?.job ?? job);
+    };
     try {
-      return await work(run?.job ?? job);
+      const ended = await work(run?.job ?? job);
+      if (isTrial && run !== undefined) goOn();
+      return ended;
     } catch (error) {
       // Its source hears that the volume has gone on.
-      const isWorth = run !== undefined || error instanceof VolumeWentOn;
-      if (isWorth && !this.#runs.has(id)) this.#begin(run?.job ?? job);
+      if (run !== undefined || error instanceof VolumeWentOn) goOn();
       throw error;
     }
   }
@@ -532,20 +556,21 @@ export class Mover {
    * Makes the copy of a volume that is moving here the volume: the node, or the pool of this node, that it leaves is lost, as an
    * operator says.
    * @param isEvenSo although the volume could be used, and changed, since that copy was made
+   * @param isTrial only what can refuse it is asked: the move goes on, or is as it was
    * @throws NotFound, FailedPrecondition, Unavailable: why not; the move goes on, or is as it was
    */
-  finish(id: VolumeId, lost: LostOrder | LostPool, isEvenSo = false): Promise<MoveJob> {
+  finish(id: VolumeId, lost: LostOrder | LostPool, isEvenSo = false, isTrial = false): Promise<MoveJob> {
     const { objects } = this.#options;
     const named = 'lostPool' in lost ? `pool ${lost.lostPool}` : `node ${lost.lostNode}`;
-    return objects.run(turnOf(id), 'the end of a move', `${named} is lost ${isEvenSo}`, () =>
-      this.#finish(id, lost, { isEvenSo, named }),
+    return objects.run(turnOf(id), 'the end of a move', `${named} is lost ${isEvenSo} ${isTrial}`, () =>
+      this.#finish(id, lost, { isEvenSo, isTrial, named }),
     );
   }
 
   async #finish(
     id: VolumeId,
     lost: LostOrder | LostPool,
-    { isEvenSo, named }: { readonly isEvenSo: boolean; readonly named: string },
+    { isEvenSo, isTrial, named }: { readonly isEvenSo: boolean; readonly isTrial: boolean; readonly named: string },
   ): Promise<MoveJob> {
     const { objects, pools } = this.#options;
     this.#requireReady();
@@ -554,7 +579,7 @@ export class Mover {
     const hasEnded = found === undefined || found.state === 'done' || found.state === 'cancelled';
     const isMeant = found?.node === node && found?.from === pool;
     // An order before this one may have brought some of its snapshots, too.
-    const snapshots = hasEnded || !isMeant ? await this.#snapshots.finish(id, lost) : undefined;
+    const snapshots = !isTrial && (hasEnded || !isMeant) ? await this.#snapshots.finish(id, lost) : undefined;
     if (snapshots !== undefined) return snapshots;
     if (hasEnded) {
       throw new NotFound(
@@ -565,17 +590,19 @@ export class Mover {
       const from = found.node === undefined ? `pool ${found.from}` : `node ${found.node}`;
       throw new FailedPrecondition(`volume ${id} is moving here from ${from}, and not from ${named}.`);
     }
-    return this.#endByHand(found, 'an operator finishes the move.', async (job) => {
+    const finish = async (job: MoveJob) => {
       await objects.claim([{ object: id }], 'the end of a move', async () => {
         // A driver that was killed after the commit has it already.
         if (await hasArrived(pools.get(job.to), id)) return;
         await this.copies.requireNotStaged(id);
-        await finishCopy(pools, job, { lost: 'lostPool' in lost ? undefined : lost, isEvenSo });
+        await finishCopy(pools, job, { lost: 'lostPool' in lost ? undefined : lost, isEvenSo, isTrial });
       });
+      if (isTrial) return job;
       switched.publish({ volumeId: id });
       // Its snapshots are lost with their pool.
       return this.#end({ ...job, withSnapshots: undefined }, 'done', undefined, true);
-    });
+    };
+    return this.#endByHand(found, 'an operator finishes the move.', finish, isTrial);
   }
 
   /** The same at the source of a move to another node, or of one that this node knows nothing of. */

@@ -221,7 +221,8 @@ export function isSeen(seen: SourceAnswer): boolean {
   return state !== undefined && isVolume(state);
 }
 
-function stateIn(seen: SourceAnswer | CopyState | undefined): CopyState | undefined {
+/** The copy that the source of a move has; undefined: it has none, or has not said it. */
+export function stateIn(seen: SourceAnswer | CopyState | undefined): CopyState | undefined {
   if (seen === undefined || seen === 'unknown') return undefined;
   if (seen instanceof MoveEnded) return seen.left?.state;
   return 'state' in seen ? seen.state : seen;

@@ -2,14 +2,31 @@ import type { CopyState, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { type CopyMark, hasCome, isEarlier, isVolume, mayHaveCommitted } from '../volume/move/rule.ts';
-import { type Copies, copiesIn, hasArrived, hasVolume, latestOf, poolsWith, requireOpen } from './copies.ts';
+import {
+  type CopyMark,
+  hasCome,
+  isEarlier,
+  isVolume,
+  mayBeGivenUp,
+  mayHaveCommitted,
+  type Noted,
+} from '../volume/move/rule.ts';
+import {
+  type Copies,
+  type CopyIn,
+  copiesIn,
+  hasArrived,
+  hasVolume,
+  latestOf,
+  poolsWith,
+  requireOpen,
+} from './copies.ts';
 import { goneOn } from './finish.ts';
 import { type Deadline, deadlineWithin, endingBy, type LostOrder, requireInTime } from './in-time.ts';
 import { arrivalOf, type MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
-import { isSeen, isThere, type Rests, readUnderIn, type SourceAnswer } from './rests.ts';
+import { isSeen, isThere, type Rests, readUnderIn, type SourceAnswer, stateIn } from './rests.ts';
 import { movesOf, PoolAway, removeSnapshots } from './source.ts';
 import { isLaterTrashed, latestTrashed } from './trashed-copy.ts';
 
@@ -23,6 +40,12 @@ export interface Cancelling {
   waitsFor: string;
   isUncommitted?: true;
   isUnseen?: true;
+}
+
+/** The order to make a copy the volume again that a move has left, or to end its fence. */
+interface Freeing extends Pick<Cancelling, 'deadline' | 'isEvenSo' | 'lost'> {
+  /** Nothing is changed: only what can refuse it is asked. */
+  readonly isTrial?: boolean;
 }
 
 interface UndoOptions extends Pick<MoverOptions, 'objects' | 'peers' | 'pools'> {
@@ -50,15 +73,24 @@ export class Undo {
     const elsewhere = job.node === undefined ? (await this.#options.copies.noteOf(job.id))?.at : undefined;
     if (elsewhere !== undefined) throw goneOn(job, elsewhere);
     if (job.node === undefined) throw seen === undefined ? lastWithin(job) : laterCopy(job);
-    throw await this.#lastCopy(job, job.node, isNodeLost);
+    throw await this.#lastCopy(job, job.node, { isNodeLost, state: stateIn(seen) });
   }
 
   /** A second word removes the copy that has come: its source has lost the volume, or has an earlier copy. */
-  async #lastCopy({ from, id, to }: MoveJob, node: string, isNodeLost: boolean): Promise<FailedPrecondition> {
+  async #lastCopy(
+    { from, id, to }: MoveJob,
+    node: string,
+    { isNodeLost = false, state }: { readonly isNodeLost?: boolean; readonly state?: CopyState | undefined } = {},
+  ): Promise<FailedPrecondition> {
     const here = (await this.#options.copies.noteOf(id))?.node ?? 'THIS';
+    if (state !== undefined && !isNodeLost) {
+      return new FailedPrecondition(
+        `all of volume ${id} has come to pool ${to}, and node ${node} has an earlier copy of it, as its disk was put back, or one that was given up by an order which said that this disk is lost, and which was cut short. The one in pool ${to} may be the last copy, and stays. If a disk has a later one, put that back. To have the copy in pool ${to}: take pool ${from} of node ${node} out of the configuration, restart that driver, then kubectl holdfast move finish ${id} --node ${here} --pool-is-lost ${from}. To have the copy on node ${node}: kubectl holdfast move cancel ${id} --node ${here} --even-so, which removes the one in pool ${to}, then kubectl holdfast move cancel ${id} --node ${node} --even-so.`,
+      );
+    }
     const cancel = `kubectl holdfast move cancel ${id} --node ${here}${isNodeLost ? ` --node-is-lost ${node}` : ''} --even-so`;
     return new FailedPrecondition(
-      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, has an earlier copy, or has pool ${from} no more: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node ${here} --node-is-lost ${node}; or, if that node is there and the disk of its pool is lost, by --pool-is-lost ${from}. To remove it instead: ${cancel}.`,
+      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, or has pool ${from} no more: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node ${here} --node-is-lost ${node}; or, if that node is there and the disk of its pool is lost, by --pool-is-lost ${from}. To remove it instead: ${cancel}.`,
     );
   }
 
@@ -81,7 +113,7 @@ export class Undo {
       if (!isEvenSo) await this.requireNotLast(job, state);
       if (source !== undefined && isGiven) {
         await this.#requireNoneLater(source, id, state, rests.isTargetKnown(job) ? undefined : job.to);
-        if (!isEvenSo && isOld) throw earlierCopy(id, job.from);
+        if (!isEvenSo && isOld) throw earlierWithin(id, job.from);
         if (!isEvenSo && isHandedOver) await this.#requireWaiting(id, job.from, state.mark, job);
         await movesOf(source).takeBack(id);
       } else if (source !== undefined && isOurs) await movesOf(source).open(id, moveId);
@@ -184,7 +216,7 @@ export class Undo {
       const isPart = (await rests.readUnder(job)) === undefined;
       if (asking.isEvenSo && error instanceof Unavailable && (isPart || error instanceof PoolAway)) return 'unknown';
       // The second word is shown together with what it removes.
-      if (error instanceof PoolAway) throw isPart ? partOf(error, job) : await this.#lastCopy(job, node, false);
+      if (error instanceof PoolAway) throw isPart ? partOf(error, job) : await this.#lastCopy(job, node);
       throw error;
     }
   }
@@ -249,10 +281,7 @@ export class Undo {
    * again. A copy that was handed over is the volume again if no pool of the node has another one; else it goes to the trash.
    * @throws NotFound if there is none; FailedPrecondition if it is an earlier copy, unless the order says `isEvenSo`
    */
-  async free(
-    id: VolumeId,
-    { deadline, isEvenSo, lost }: Pick<Cancelling, 'deadline' | 'isEvenSo' | 'lost'>,
-  ): Promise<MoveJob> {
+  async free(id: VolumeId, { deadline, isEvenSo, isTrial = false, lost }: Freeing): Promise<MoveJob> {
     const { objects, peers, pools } = this.#options;
     requireOpen(pools, id);
     return objects.claim([{ object: id }], 'the end of a move', async () => {
@@ -260,7 +289,7 @@ export class Undo {
       const valid = copies.find(({ state }) => state.why === undefined);
       const left = latestOf(copies.filter(({ state }) => state.why !== undefined));
       if (left === undefined) {
-        const removed = await this.#removeUnknown(id, isEvenSo);
+        const removed = isTrial ? undefined : await this.#removeUnknown(id, isEvenSo);
         if (removed !== undefined) return removed;
         const { endedAt, state } = this.#options.endedJob(id) ?? {};
         const last = state === 'cancelled' ? `; its last move was cancelled at ${endedAt}` : '';
@@ -269,26 +298,44 @@ export class Undo {
       const { pool, state } = left;
       const { fence } = state.mark;
       const moveId = fence?.moveId ?? '';
-      if (valid !== undefined) {
-        await movesOf(pool).settle(id, { moveId, generation: valid.state.mark.generation });
-      } else if (state.why === 'closed') {
-        await movesOf(pool).open(id, moveId);
-      } else {
-        // A driver that was killed as it handed the volume over knows of that move.
-        await this.#requireNoneLater(pool, id, state);
-        const isOld = isEarlier(state, await movesOf(pool).noted(id));
-        if (isOld && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);
-        const isWithin = (await movesOf(pool).whereElse(id)) === undefined && lost === undefined;
-        if (isWithin && !isEvenSo) await this.#requireWaiting(id, pool.name, state.mark);
-        requireInTime(id, deadline);
-        await movesOf(pool).takeBack(id, lost);
-      }
-      if (moveId !== '') await removeSnapshots(pool, { id, moveId });
-      await peers?.takenBack(id);
       const startedAt = new Date().toISOString();
       const { name } = valid?.pool ?? pool;
-      return { moveId, id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt };
+      const freed = { moveId, id, from: name, to: name, startedAt, state: 'cancelled', endedAt: startedAt } as const;
+      const isLeft = valid === undefined && state.why !== 'closed';
+      if (isLeft) {
+        await this.#requireTakeable(left, id, { isEvenSo, isTrial, lost });
+        requireInTime(id, deadline);
+      }
+      if (isTrial) return freed;
+      if (valid !== undefined) await movesOf(pool).settle(id, { moveId, generation: valid.state.mark.generation });
+      else if (isLeft) await movesOf(pool).takeBack(id, lost);
+      else await movesOf(pool).open(id, moveId);
+      if (moveId !== '') await removeSnapshots(pool, { id, moveId });
+      await peers?.takenBack(id);
+      return freed;
     });
+  }
+
+  /** Before a copy that is left here becomes the volume. @throws FailedPrecondition */
+  async #requireTakeable(
+    { pool, state }: CopyIn,
+    id: VolumeId,
+    { isEvenSo, isTrial, lost }: Omit<Freeing, 'deadline'>,
+  ): Promise<void> {
+    const moves = movesOf(pool);
+    await this.#requireNoneLater(pool, id, state);
+    const noted = await moves.noted(id);
+    const elsewhere = await moves.whereElse(id);
+    // A driver that was killed as it handed the volume over knows of that move.
+    if (isEarlier(state, noted)) {
+      const copy = { mark: state.mark, noted, pool: pool.name };
+      if (elsewhere !== undefined && lost === undefined) throw waitsElsewhere(id, elsewhere, copy);
+      const isThere = isTrial === true || lost?.disclaimed !== undefined;
+      if (!isEvenSo) throw earlierCopy(id, copy, lost && { isThere, node: lost.lostNode });
+    }
+    if (elsewhere === undefined && lost === undefined && !isEvenSo) {
+      await this.#requireWaiting(id, pool.name, state.mark);
+    }
   }
 
   /**
@@ -334,12 +381,40 @@ function laterCopy({ from, id, to }: MoveJob): FailedPrecondition {
   );
 }
 
-function earlierCopy(id: VolumeId, pool: string, lostNode?: string): FailedPrecondition {
-  if (lostNode !== undefined) {
-    return new FailedPrecondition(
-      `pool ${pool} has an earlier copy of volume ${id} than the one that went to node ${lostNode}, as its disk was put back. Put the later disk back. If it is lost, the earlier copy becomes the volume: kubectl holdfast move cancel ${id} --node-is-lost ${lostNode} --even-so, with this node as --node.`,
-    );
-  }
+interface EarlierCopy {
+  readonly pool: string;
+  readonly mark: CopyMark;
+  /** By its node. */
+  readonly noted: Noted;
+}
+
+/** The reason why a copy is taken for an earlier one, as far as its node knows. */
+function whyEarlier({ mark, noted }: EarlierCopy): string {
+  return mayBeGivenUp(mark, noted)
+    ? 'as its disk was put back, or as the copy was given up by an order which said that this disk is lost, and which was cut short'
+    : 'as its disk was put back';
+}
+
+function earlierCopy(
+  id: VolumeId,
+  copy: EarlierCopy,
+  other: { readonly node: string; readonly isThere: boolean } | undefined,
+): FailedPrecondition {
+  if (other === undefined) return earlierWithin(id, copy.pool);
+  const lost = other.isThere ? '' : ` --node-is-lost ${other.node}`;
+  return new FailedPrecondition(
+    `pool ${copy.pool} has an earlier copy of volume ${id} than the one that went to node ${other.node}, ${whyEarlier(copy)}. If a disk has a later one, put that back. If none has, this one becomes the volume: kubectl holdfast move cancel ${id} --node ${copy.noted.node}${lost} --even-so.`,
+  );
+}
+
+function waitsElsewhere(id: VolumeId, elsewhere: string, copy: EarlierCopy): FailedPrecondition {
+  const { node } = copy.noted;
+  return new FailedPrecondition(
+    `pool ${copy.pool} has an earlier copy of volume ${id} than node ${elsewhere} has, or may have, ${whyEarlier(copy)}. If node ${elsewhere} is there, and has only what a move has brought there, kubectl holdfast move cancel ${id} --node ${elsewhere} --even-so removes that; then kubectl holdfast move cancel ${id} --node ${node} --even-so makes this copy the volume. If node ${elsewhere} will never come back: --node-is-lost ${elsewhere}.`,
+  );
+}
+
+function earlierWithin(id: VolumeId, pool: string): FailedPrecondition {
   return new FailedPrecondition(
     `pool ${pool} has an earlier copy of volume ${id}, which has moved from there to a pool that is not in the configuration, or has another disk. Put that pool and its disk back. If it is lost, the earlier copy becomes the volume: holdfast move cancel ${id} --even-so.`,
   );

@@ -289,6 +289,8 @@ interface IncomingVolume extends AsyncDisposable {
    * @throws FailedPrecondition
    */
   finish(record: VolumeRecord, draft: WholeDraft, lost: LostNode | undefined): Promise<void>;
+  /** Before that. @throws FailedPrecondition: what it would throw; nothing is changed */
+  requireFinishable(id: VolumeId, draft: WholeDraft, lost: LostNode | undefined): Promise<void>;
 }
 
 /** A volume that is the bytes of a device. */

@@ -460,6 +460,8 @@ export interface Pool {
   trash(): Promise<TrashedVolume[]>;
   /** Brings the volume deleted last under this id back, as it was. @throws NotFound, AlreadyExists, ResourceExhausted */
   restore(id: VolumeId): Promise<VolumeRecord>;
+  /** Before that. @throws what it would throw; nothing is changed */
+  requireRestorable(id: VolumeId): Promise<void>;
   /** Ends the time in the trash: of all that was deleted under this id, or of everything. Returns what went. */
   purge(id?: VolumeId): Promise<VolumeId[]>;
   /** Makes the volume, and its device where attached, at least this large; never smaller. @throws ResourceExhausted */

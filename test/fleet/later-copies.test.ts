@@ -67,13 +67,14 @@ describe('a copy of a first node, by the word that the later disk is lost', () =
   function restore(nodes: Readonly<Record<string, MovingNode>>, known: FleetState, changes: Partial<ChangeWishes>) {
     const nodeOf = (name: string) => nodes[name] ?? assert.fail(`there is no node ${name}`);
     const calls = (name: string) => ({
-      async call({ request }: { readonly request: Buffer }) {
+      async call({ method, request }: { readonly method: string; readonly request: Buffer }) {
         const { mover, objects, pools } = nodeOf(name);
         const order = decode<wire.ChangeRequest>(requestType, request);
         const result = await adminService({ nodeId: name, pools, objects, mover }).restore(
           {
             ...{
               id,
+              isTrial: method.endsWith('/CheckRestore'),
               words: order.words,
               lostNode: order.lost_node || undefined,
               lostPool: order.lost_pool || undefined,

@@ -55,6 +55,16 @@ function pvOn(node: string, volumeHandle: string = volumeId): object {
 }
 
 /** Node a takes the volume back from node b, and the controller has not heard of the end of that. */
+interface Asking {
+  readonly method: string;
+}
+
+/** The answer of a node to a call: it would do whatever it is asked, and fails when it does it. */
+async function checkedOr(method: string, failure: Error): Promise<Buffer> {
+  if (!method.includes('/Check')) throw failure;
+  return encode(contract.lookupType('holdfast.fleet.v1.ChangeAnswer'), { result: '{}' });
+}
+
 describe('a note that a volume may have been taken back', () => {
   const scratch = new Scratch('taken-back');
   let double: ApiDouble;
@@ -77,7 +87,13 @@ describe('a note that a volume may have been taken back', () => {
     });
   });
 
-  function keeperWith(moves: TakenBackKeeperOptions['moves']): TakenBackKeeper {
+  type Asked = TakenBackKeeperOptions['moves'];
+
+  function keeperWith({
+    noteAt = async () => ({ generation: 1 }),
+    ...asked
+  }: Omit<Asked, 'noteAt'> & Partial<Asked>): TakenBackKeeper {
+    const moves = { ...asked, noteAt };
     const state = {
       believe: () => undefined,
       doubted: () => ['b'],
@@ -90,10 +106,11 @@ describe('a note that a volume may have been taken back', () => {
   }
 
   /** A look by which node a says this of its copy. @returns what the nodes that were lost hear of */
-  async function look(copy: CopySight): Promise<object[]> {
+  async function look(copy: CopySight, generation = 1): Promise<object[]> {
     const heard: object[] = [];
     const keeper = keeperWith({
       copyAt: async () => copy,
+      noteAt: async () => ({ generation }),
       async outdate(_node, word) {
         heard.push(word);
         return { isOutdated: true };
@@ -290,6 +307,18 @@ describe('a note that a volume may have been taken back', () => {
     });
   }
 
+  test('settles once its node, with all pools open, has neither a copy nor a note of the volume', async () => {
+    await noteNow();
+    const none = { generation: 0, isVolume: false };
+    // A driver that is older does not say whether a pool has a copy. One that has a note may have taken the volume back, and lost it.
+    await look(none, 0);
+    await look({ ...none, isHere: true }, 0);
+    await look({ ...none, isHere: false }, 1);
+    assert.equal((await noted())?.node, 'a');
+    await look({ ...none, isHere: false }, 0);
+    assert.equal(await noted(), undefined);
+  });
+
   test('counts the words before it of which nothing is known', async () => {
     assert.equal((await noteNow()).words, undefined);
     assert.equal((await noteNow()).words, 1);
@@ -349,7 +378,7 @@ describe('a note that a volume may have been taken back', () => {
     let copy: CopySight = { generation: 1, isVolume: false, elsewhere: 'b', createdAt };
     let answer: Error = new LinkLost('The link to node a was lost; try again.');
     const calls = {
-      call: () => Promise.reject(answer),
+      call: ({ method }: Asking) => checkedOr(method, answer),
       async *stream() {
         yield Buffer.alloc(0);
       },
@@ -358,7 +387,10 @@ describe('a note that a volume may have been taken back', () => {
       changeFleet(
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
-          moves: { list: () => [], copyAt: async () => copy, disclaim: async () => 3 } as unknown as FleetMoves,
+          moves: {
+            ...{ list: () => [], copyAt: async () => copy, disclaim: async () => 3 },
+            noteAt: async () => ({ generation: 0 }),
+          } as unknown as FleetMoves,
           sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
         },
         { ...usual, change: 'cancel', node: 'a', volume: volumeId },
@@ -635,7 +667,7 @@ describe('a note that a volume may have been taken back', () => {
     let known = fleet();
     let trashed = { generation: 2, elsewhere: 'c', createdAt };
     const sent = new FailedPrecondition('it was sent.');
-    const call = () => Promise.reject(sent);
+    const call = ({ method }: Asking) => checkedOr(method, sent);
     const restore = (changes: Partial<ChangeWishes>) =>
       changeFleet(
         {

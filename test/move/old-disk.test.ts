@@ -137,7 +137,7 @@ describe('a copy that waits on another node', () => {
     await eventually(() =>
       assert.rejects(b.mover.cancel(id), {
         name: 'FailedPrecondition',
-        message: /node a is lost, knows nothing of it, has an earlier copy, .*: this may be the last copy, and stays/,
+        message: /node a has an earlier copy of it, .* may be the last copy, and stays/,
       }),
     );
     assert.ok(await isWhole(b.pool, id));

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { whyMovedOn } from '../../admin/left-copy.ts';
 import { type Moving, moving, purged, type Restored, restored } from '../../admin/protocol.ts';
 import { contract, decode, encode } from '../../csi/contract.ts';
@@ -12,9 +12,10 @@ import type { ChangeWishes } from '../../fleet/view/request.ts';
 import type { ChangedFleet } from '../../fleet/view/start.ts';
 import { whyNotLatest } from '../../move/finish.ts';
 import type { CopySight, TrashedCopy } from '../../move/peers.ts';
+import { requireSecondWord } from '../../move/second-word.ts';
 import { FailedPrecondition, HoldfastError, InvalidArgument, NotFound, Unavailable } from '../../volume/errors.ts';
 import { parseVolumeId } from '../../volume/id.ts';
-import { isPassedOver, isPast, type LostNode } from '../../volume/move/rule.ts';
+import { hasCome, isPassedOver, isPast, type LostNode } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
 import { printCancelled, printFinished, printResume } from '../move.ts';
@@ -78,13 +79,17 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   const { evenSo, lostNode } = wishes;
   const { id, node } = await movingVolume(fleet, wishes, signal);
   // Its node passes over more by the second word, which it has not shown while a PersistentVolume is wrong.
-  const order = async (lost?: LostNode, wrong?: string) => {
+  const counting = async <T>(wrong: string | undefined, work: () => Promise<T>): Promise<T> => {
     try {
-      return await send(fleet, { node, id, lost, evenSo: evenSo && wrong === undefined, rpc: 'CancelMove' }, moving);
+      return await work();
     } catch (error) {
       throw wrong === undefined || !(error instanceof HoldfastError) ? error : besides(error, { id, node, wrong });
     }
   };
+  const order = (lost?: LostNode, wrong?: string) =>
+    counting(wrong, () =>
+      send(fleet, { node, id, lost, evenSo: evenSo && wrong === undefined, rpc: 'CancelMove' }, moving),
+    );
   const word = { isEvenSo: evenSo };
   if (lostNode !== undefined) {
     const given = await giveUp(fleet, { id, node, lostNode, evenSo }, signal);
@@ -116,18 +121,55 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   if (other === undefined) return order();
   // A disk of the node that the PersistentVolume names may come back, too.
   const copy = { volumeId: id, node: source, lostNode: other, generation, createdAt };
-  const cancel = async ({ earlier, words }: TakenBack) => {
-    if (otherNode === undefined) return order(undefined, wrong);
-    if (otherNode !== node) {
-      const disclaimed = await fleet.moves.disclaim(otherNode, { volumeId: id, generation, source });
-      // It was installed again, and knows nothing of its time before: it may have moved the volume on, as a lost one may have.
-      return order({ lostNode: otherNode, disclaimed, laterThan: earlier?.generation, words }, wrong);
-    }
-    await fleet.moves.beforeCancel(node, id);
+  if (otherNode !== undefined && otherNode !== node) {
+    // It was installed again, and knows nothing of its time before: it may have moved the volume on, as a lost one may have.
+    const asked = { id, node, otherNode, generation, isEvenSo: evenSo && wrong === undefined };
+    const lostPool = await counting(wrong, () => askedBefore(fleet, asked));
+    const giving = { volumeId: id, generation, source, lostNode: otherNode, lostPool };
+    return takeBack(fleet, copy, async (note) => order(await disclaimed(fleet, giving, note), wrong));
+  }
+  const cancel = async () => {
+    if (otherNode !== undefined) await fleet.moves.beforeCancel(node, id);
     return order(undefined, wrong);
   };
   // All of the copy that its target could commit was still there: no disk has a later one.
   return takeBack(fleet, copy, cancel, (move) => otherNode === node && move.isUncommitted === true);
+}
+
+/**
+ * Asks a node whether it would take its copy back, before the one that the copy was handed over to gives it up.
+ * @returns the pool of that one which is lost, by the second word: the volume had come there
+ * @throws FailedPrecondition: all that this word passes over
+ */
+async function askedBefore(
+  fleet: ChangedFleet,
+  { generation, id, isEvenSo, node, otherNode }: Asked,
+): Promise<string | undefined> {
+  const asked = () => check(fleet, { node, id, lost: { lostNode: otherNode }, evenSo: isEvenSo, rpc: 'CheckCancel' });
+  const come = await whyCome(fleet, { id, node: otherNode, generation, source: node });
+  if (come !== undefined && !isEvenSo) {
+    const refusal = await asked().catch((error: unknown) => error);
+    requireSecondWord(false, [come, ...(refusal instanceof HoldfastError ? [refusal.message] : [])]);
+  }
+  await asked();
+  return come === undefined ? undefined : unnamedPool;
+}
+
+interface Asked extends Found {
+  readonly otherNode: string;
+  readonly generation: number;
+  readonly isEvenSo: boolean;
+}
+
+/** The reason against a copy that was handed over to a node which has noted, on another disk, that the volume has come, and has no copy of it. */
+async function whyCome(
+  { moves }: ChangedFleet,
+  { generation, id, node, source }: Found & { readonly generation: number; readonly source: string },
+): Promise<string | undefined> {
+  // An older driver says it itself.
+  const noted = await moves.noteAt(node, id).catch(() => undefined);
+  if (noted === undefined || !hasCome({ generation }, { ...noted, node })) return undefined;
+  return `volume ${id} has come to node ${node}, as that has noted, into a pool that is not in the configuration there, or whose disk is another one, or as it was before: the copy on node ${source} is as it was at the switch, and has nothing that was written later. Put that pool and its disk back.`;
 }
 
 /** The refusal of a node, which takes a second word that was given for a wrong PersistentVolume. */
@@ -248,6 +290,11 @@ async function finishWithoutPool(
     );
   }
   const { createdAt, generation } = copyOf;
+  if (await hasUnusable(fleet, { id, node: source })) {
+    throw new FailedPrecondition(
+      `${whyThere(id, source)} To have that one: kubectl holdfast move cancel ${id} --node ${node} --even-so, which removes the copy that waits there, and then kubectl holdfast move cancel ${id} --node ${source} --even-so.`,
+    );
+  }
   if ((await moves.copyAt(node, id)).isVolume) {
     throw new FailedPrecondition(
       `volume ${id} is on node ${node} by now: its move has arrived, or it is in another pool than the copy of that. kubectl holdfast move cancel ${id} --node ${node} --even-so ends the move, and removes that copy.`,
@@ -262,9 +309,10 @@ async function finishWithoutPool(
   const word = { isEvenSo: evenSo, against };
   await requireAlone(fleet, { volumeId: id, node, otherNode: source, createdAt, generation, word });
   const copy = { volumeId: id, node, lostNode: source, leftGeneration: generation, createdAt };
-  const finished = await takeBack(fleet, copy, async ({ earlier, words }) => {
-    const disclaimed = await moves.disclaim(source, { volumeId: id, generation, source: node, lostPool });
-    const lost = { lostNode: source, disclaimed, laterThan: earlier?.generation, words };
+  const giving = { volumeId: id, generation, source: node, lostNode: source, lostPool };
+  await check(fleet, { node, id, lost: { lostNode: source }, evenSo, rpc: 'CheckFinish' });
+  const finished = await takeBack(fleet, copy, async (note) => {
+    const lost = await disclaimed(fleet, giving, note);
     return send(fleet, { node, id, lost, evenSo, rpc: 'FinishMove' }, moving);
   });
   await endAtSource(fleet, { id, node, source });
@@ -275,6 +323,54 @@ interface ComingWithoutPool extends Found {
   readonly coming: Moving;
   readonly lostPool: string;
   readonly evenSo: boolean;
+}
+
+/** True if a pool of a node has a copy that is not the volume. One that is away says nothing, and gives nothing up. */
+async function hasUnusable({ moves }: ChangedFleet, { id, node }: Found): Promise<boolean> {
+  const seen = await moves.copyAt(node, id).catch(() => undefined);
+  return seen?.isHere === true && !seen.isVolume;
+}
+
+/** The reason against an order by which a node gives its copies up, although it has one in a pool that is not the volume. */
+function whyThere(id: string, node: string): string {
+  return `a pool of node ${node} has a copy of volume ${id}: one that was handed over, an earlier one, as its disk was put back, or one that was given up by an order like this, which was cut short. That one may be the latest one. To pass over it, take its pool out of the configuration there, restart that driver, and give this command again.`;
+}
+
+/**
+ * Asks a node whether it would carry an order out, before another one gives its copies up for it: that is durable, and each of those counts as an
+ * earlier copy from then on. @throws HoldfastError: why not; nothing is changed
+ */
+async function check(fleet: ChangedFleet, { node, ...asked }: Sent & { readonly rpc: Check }): Promise<void> {
+  try {
+    await send(fleet, { node, ...asked }, checked);
+  } catch (error) {
+    if (!(error instanceof OlderDriver)) throw error;
+    throw new OlderDriver(
+      `The driver of node ${node} is older, and cannot say whether it would do this before node ${asked.lost?.lostNode} gives its copies up: nothing was changed. Try again with that driver of this version.`,
+    );
+  }
+}
+
+const checked = z.unknown();
+
+/** A pool whose name its node alone knows. */
+const unnamedPool = 'unnamed';
+
+interface Giving extends Pick<LostNode, 'lostNode'> {
+  readonly volumeId: string;
+  readonly generation: number;
+  /** The node of the copy that becomes the volume. */
+  readonly source: string;
+  readonly lostPool: string | undefined;
+}
+
+/** Has a node give its copies up, durably. @returns that node, for the order by which another copy becomes the volume @throws HoldfastError */
+async function disclaimed(
+  { moves }: ChangedFleet,
+  { lostNode, ...copy }: Giving,
+  { earlier, words }: TakenBack,
+): Promise<LostNode> {
+  return { lostNode, disclaimed: await moves.disclaim(lostNode, copy), laterThan: earlier?.generation, words };
 }
 
 /** The reasons why a copy on its way to a node may not be the latest one, as that node knows. An older driver says them itself. */
@@ -376,11 +472,17 @@ async function restoreWithoutPool(
   fleet: ChangedFleet,
   { createdAt, elsewhere, generation, id, lostPool, node, word }: GoneElsewhere,
 ): Promise<Restored> {
+  if (await hasUnusable(fleet, { id, node: elsewhere })) {
+    throw new FailedPrecondition(
+      `${whyThere(id, elsewhere)} To have that one: kubectl holdfast move cancel ${id} --node ${elsewhere} --even-so.`,
+    );
+  }
   await requireAlone(fleet, { volumeId: id, node, otherNode: elsewhere, createdAt, generation, word });
   const copy = { volumeId: id, node, lostNode: elsewhere, leftGeneration: generation, createdAt };
-  return takeBack(fleet, copy, async ({ earlier, words }) => {
-    const disclaimed = await fleet.moves.disclaim(elsewhere, { volumeId: id, generation, source: node, lostPool });
-    const lost = { lostNode: elsewhere, disclaimed, laterThan: earlier?.generation, words };
+  const giving = { volumeId: id, generation, source: node, lostNode: elsewhere, lostPool };
+  await check(fleet, { node, id, lost: { lostNode: elsewhere }, evenSo: word.isEvenSo, rpc: 'CheckRestore' });
+  return takeBack(fleet, copy, async (note) => {
+    const lost = await disclaimed(fleet, giving, note);
     return send(fleet, { node, id, lost, evenSo: word.isEvenSo, rpc: 'RestoreTrashed' }, restored);
   });
 }
@@ -412,7 +514,8 @@ async function leftCopy(fleet: ChangedFleet, { id, node }: Found, signal: AbortS
   const copy = await moves.copyAt(node, id).catch(() => undefined);
   if (copy !== undefined && !isLeft(copy)) return undefined;
   const { createdAt, elsewhere, generation = 0 } = copy ?? {};
-  if (elsewhere !== undefined && !isReinstalled(fleet, id, elsewhere)) return undefined;
+  if (elsewhere !== undefined && !(await isReinstalled(fleet, { id, node: elsewhere, from: node }, signal)))
+    return undefined;
   return { source: node, otherNode: elsewhere, createdAt, elsewhere, generation };
 }
 
@@ -421,10 +524,15 @@ function isLeft({ isHere, isVolume }: CopySight): boolean {
   return !isVolume && isHere !== false;
 }
 
-/** True if a node that a volume was handed over to is there, and says nothing of that: it can give up what it could commit. */
-function isReinstalled({ moves, state }: ChangedFleet, id: string, node: string): boolean {
-  if (state.node(node)?.isLinked !== true) return false;
-  return !moves.list(id).some((told) => told.node === node && told.move.state !== 'cancelled');
+/** True if a node that a volume was handed over to is there, and says now that it knows nothing of that: it can give up what it could commit. */
+async function isReinstalled(
+  fleet: ChangedFleet,
+  { from, ...found }: Found & { readonly from: string },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const moves = await movesAt(fleet, found, signal).catch(() => undefined);
+  // It may have handed the volume over to that node before.
+  return moves?.every(({ state, toNode }) => state === 'cancelled' || toNode === from) === true;
 }
 
 /** The other node from which a volume is moving to this one, or has failed to, as this one says now. @throws Unavailable */
@@ -571,8 +679,10 @@ interface Sent {
   readonly lost?: LostNode | undefined;
   readonly lostPool?: string | undefined;
   readonly evenSo?: boolean;
-  readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove' | 'FinishMove' | 'GiveUpMove';
+  readonly rpc: 'RestoreTrashed' | 'PurgeTrashed' | 'CancelMove' | 'FinishMove' | 'GiveUpMove' | Check;
 }
+
+type Check = 'CheckRestore' | 'CheckCancel' | 'CheckFinish';
 
 /** @throws the node's error, Unavailable, TooLate */
 async function send<T>(

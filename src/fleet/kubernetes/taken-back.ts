@@ -238,6 +238,10 @@ type SeenGeneration = Pick<ConfirmedTakenBack, 'createdAt' | 'generation'>;
 export interface SeenCopy extends SeenGeneration {
   readonly isVolume: boolean;
   readonly elsewhere?: string | undefined;
+  /** False: all pools of the node are open, and none has a copy. */
+  readonly isHere?: boolean | undefined;
+  /** False: it has no note of the volume; undefined: it was not asked. */
+  readonly isNoted?: boolean | undefined;
 }
 
 /**
@@ -261,12 +265,12 @@ export async function settleTakenBack(
 /** @returns undefined: the copy does not show it */
 function wasTakenBack(
   { earlier, lostNode }: TakenBack,
-  { createdAt, elsewhere, generation, isVolume }: SeenCopy,
+  { createdAt, elsewhere, generation, isHere, isNoted, isVolume }: SeenCopy,
 ): boolean | undefined {
   // A copy that is taken back has a later generation than any that was handed over.
   if (isVolume) return generation > 0;
-  // Its node knows nothing of it.
-  if (elsewhere === undefined) return undefined;
+  // A node notes that it takes a volume back before it does.
+  if (elsewhere === undefined) return isHere === false && isNoted === false ? false : undefined;
   // It may have gone on from there since.
   const before = earlier !== undefined && isOfSameVolume(earlier, createdAt) ? earlier.generation : 0;
   return elsewhere !== lostNode && generation > before;

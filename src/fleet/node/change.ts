@@ -11,25 +11,41 @@ export type Changes = Pick<AdminHandlers, 'cancelMove' | 'finishMove' | 'purge' 
 
 /** The calls with which the controller has this node change something: the same handlers as those of the admin socket. */
 export function changeCalls(changes: Changes, options: CallOptions): ReadonlyMap<string, UnaryCall> {
+  const lostOrder = (request: wire.ChangeRequest) => ({
+    ...lostIn(request),
+    ...wordIn(request),
+    evenSo: request.even_so,
+  });
+  const cancelOrder = (request: wire.ChangeRequest) => ({
+    ...volumeIn(request),
+    ...wordIn(request),
+    evenSo: request.even_so,
+  });
   const handlers: ChangeHandlers = {
     async RestoreTrashed(request, call) {
-      const order = { ...lostIn(request), ...wordIn(request), evenSo: request.even_so };
-      return { result: JSON.stringify(await changes.restore(order, call)) };
+      return { result: JSON.stringify(await changes.restore(lostOrder(request), call)) };
     },
     async PurgeTrashed({ volume_id }, call) {
       return { result: JSON.stringify(await changes.purge({ id: idIn(volume_id) }, call)) };
     },
     async CancelMove(request, call) {
-      const order = { ...volumeIn(request), ...wordIn(request), evenSo: request.even_so };
-      return { result: JSON.stringify(await changes.cancelMove(order, call)) };
+      return { result: JSON.stringify(await changes.cancelMove(cancelOrder(request), call)) };
     },
     async FinishMove(request, call) {
-      const order = { ...lostIn(request), ...wordIn(request), evenSo: request.even_so };
-      return { result: JSON.stringify(await changes.finishMove(order, call)) };
+      return { result: JSON.stringify(await changes.finishMove(lostOrder(request), call)) };
     },
     async GiveUpMove(request, call) {
       const order = { ...volumeIn(request), isComing: true, evenSo: request.even_so };
       return { result: JSON.stringify(await changes.cancelMove(order, call)) };
+    },
+    async CheckRestore(request, call) {
+      return { result: JSON.stringify(await changes.restore({ ...lostOrder(request), isTrial: true }, call)) };
+    },
+    async CheckCancel(request, call) {
+      return { result: JSON.stringify(await changes.cancelMove({ ...cancelOrder(request), isTrial: true }, call)) };
+    },
+    async CheckFinish(request, call) {
+      return { result: JSON.stringify(await changes.finishMove({ ...lostOrder(request), isTrial: true }, call)) };
     },
   };
   const byName: Readonly<Record<string, ChangeHandlers[keyof ChangeHandlers]>> = handlers;

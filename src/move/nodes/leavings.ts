@@ -1,5 +1,6 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { PoolLog } from '../../pool/log.ts';
+import type { CopyState } from '../../pool/moves.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { LastReasons } from '../../volume/flow/last-reasons.ts';
@@ -406,7 +407,7 @@ export class Leavings {
     const back = await this.#endIfBack(job);
     if (back !== undefined) return back;
     const state = await this.#stateOf(job);
-    if (state === undefined || state.why === 'old') throw notHere(job);
+    if (state === undefined || state.why === 'old') throw notHere(job, state);
     await this.#shutOut(job);
     return this.#sourceOf(job).giveUp(() => this.#noteEnd(job, reason));
   }
@@ -478,9 +479,15 @@ export class Leavings {
   }
 }
 
-function notHere({ from, id, node }: MoveJob): FailedPrecondition {
+/** @param earlier the copy that is there */
+function notHere({ from, id, node }: MoveJob, earlier: CopyState | undefined): FailedPrecondition {
+  if (earlier !== undefined) {
+    return new FailedPrecondition(
+      `pool ${from} of this node has an earlier copy of volume ${id}, as its disk was put back, or one that was given up by an order which said that this disk is lost, and which was cut short: all of the volume may be on node ${node}. If a disk has a later copy, put that back. kubectl holdfast move cancel ${id} --node ${node} says if all of it has come there. To have the copy in pool ${from}: kubectl holdfast move cancel ${id} --node ${node} --even-so, which removes that, and then the same with this node as --node.`,
+    );
+  }
   return new FailedPrecondition(
-    `pool ${from} of this node has no copy of volume ${id}, or an earlier one, as its disk was put back: all of it may be on node ${node}, and be the last copy. Put the later disk of pool ${from} back. If it is lost: kubectl holdfast move cancel ${id} --node ${node} ends the move there, and says how the copy that has come there becomes the volume. If none has come there: the same with this node as --node, and --even-so.`,
+    `pool ${from} of this node has no copy of volume ${id}: all of it may be on node ${node}, and be the last copy. Put the later disk of pool ${from} back. If it is lost: kubectl holdfast move cancel ${id} --node ${node} ends the move there, and says how the copy that has come there becomes the volume. If none has come there: the same with this node as --node, and --even-so.`,
   );
 }
 

@@ -188,6 +188,11 @@ export class Catalog implements Pool {
     return this.#deletion.restore(id);
   }
 
+  async requireRestorable(id: VolumeId): Promise<void> {
+    await this.#parts.unsettled.settle(id);
+    return this.#deletion.requireRestorable(id);
+  }
+
   purge(id?: VolumeId): Promise<VolumeId[]> {
     return this.#deletion.purge(id);
   }

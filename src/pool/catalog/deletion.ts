@@ -84,10 +84,8 @@ export class Deletion {
 
   /** One commit, and it is as if it had never been deleted. */
   async restore(id: VolumeId): Promise<VolumeRecord> {
-    const { backend, index, name, space, trash, unsettled } = this.#parts;
-    if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists: there is nothing to restore.`);
-    const entry = trash.entries().find(({ record }) => record.id === id);
-    if (entry === undefined) throw new NotFound(`There is no volume ${id} in the trash of pool ${name}.`);
+    const { backend, index, space, trash, unsettled } = this.#parts;
+    const entry = this.#restorable(id);
     trash.forget(entry);
     try {
       using _space = await space.holdAgain(entry);
@@ -100,6 +98,19 @@ export class Deletion {
       throw error;
     }
     return entry.record;
+  }
+
+  /** Before a volume is restored: there is room for it. */
+  async requireRestorable(id: VolumeId): Promise<void> {
+    using _space = await this.#parts.space.holdAgain(this.#restorable(id));
+  }
+
+  #restorable(id: VolumeId): TrashEntry {
+    const { index, name, trash } = this.#parts;
+    if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists: there is nothing to restore.`);
+    const entry = trash.entries().find(({ record }) => record.id === id);
+    if (entry === undefined) throw new NotFound(`There is no volume ${id} in the trash of pool ${name}.`);
+    return entry;
   }
 
   /** The copies that it has left behind in other pools are old ones again. */

@@ -581,16 +581,21 @@ abstract class IncomingVolume {
   }
 
   async finish(record: VolumeRecord, draft: WholeDraft, lost: LostNode | undefined): Promise<void> {
+    await this.#become(record, await this.#finished(record.id, draft, lost), lost?.lostNode);
+  }
+
+  async requireFinishable(id: VolumeId, draft: WholeDraft, lost: LostNode | undefined): Promise<void> {
+    await this.#finished(id, draft, lost);
+  }
+
+  async #finished(id: VolumeId, draft: WholeDraft, lost: LostNode | undefined): Promise<CopyMark> {
     const { generations, name } = this.#parts;
-    const { id } = record;
     const noted = await generations.noted(id);
     const finished = finishDraft(draft, noted, lost);
-    if (finished === undefined) {
-      throw new FailedPrecondition(
-        `volume ${id} has been on this node, and has gone on to ${noted.at === undefined ? 'another pool' : `node ${noted.at}`}: the copy in pool ${name} is an earlier one, and does not become the volume.`,
-      );
-    }
-    await this.#become(record, finished, lost?.lostNode);
+    if (finished !== undefined) return finished;
+    throw new FailedPrecondition(
+      `volume ${id} has been on this node, and has gone on to ${noted.at === undefined ? 'another pool' : `node ${noted.at}`}: the copy in pool ${name} is an earlier one, and does not become the volume.`,
+    );
   }
 
   /** From the commit on it is the volume. */
@@ -674,10 +679,8 @@ function wentElsewhere(id: SnapshotId | VolumeId, poolName: string, node: string
 }
 
 function hasComeHere(id: VolumeId, source: string, lost: LostHere | undefined): VolumeHasCome {
-  const way =
-    lost === undefined
-      ? `kubectl holdfast move cancel ${id} --even-so`
-      : `kubectl holdfast trash restore ${id} --node ${source} --pool-is-lost POOL, with that pool`;
+  // The source has its copy still, which was handed over, and this node knows nothing of the move any more.
+  const way = `kubectl holdfast move cancel ${id}${lost === undefined ? '' : ` --node ${source}`} --even-so`;
   return new VolumeHasCome(
     `volume ${id} has come to this node, as it has noted on another disk, into a pool that is not in the configuration, or whose disk is another one, or as it was before. Put that pool and its disk back. If the disk is lost, the copy on node ${source}, of the time of the switch, becomes the volume: ${way}.`,
   );

@@ -96,6 +96,7 @@ export class SickPool implements Pool {
   readonly setPublication = this.#refuse;
   readonly trash = this.#refuse;
   readonly restore = this.#refuse;
+  readonly requireRestorable = this.#refuse;
   readonly purge = this.#refuse;
   readonly grow = this.#refuse;
   readonly takeSnapshots = this.#refuse;

@@ -99,6 +99,14 @@ export function isEarlier(
   return why === 'old' || (why === 'given' && (mark.fence?.isGiven !== true || isPassed));
 }
 
+/**
+ * True if a node may have given up a copy of its disk as that was said to be lost (`disclaimLost`), so that it counts as an earlier one; it may
+ * be one, too.
+ */
+export function mayBeGivenUp({ generation }: CopyMark, noted: Noted): boolean {
+  return noted.at !== undefined && noted.generation - generation >= movesOfLost;
+}
+
 /** True if that copy is the volume, or will be once its fence ends. */
 export function isVolume({ why }: { readonly why?: Unusable | undefined }): boolean {
   return why === undefined || why === 'closed';

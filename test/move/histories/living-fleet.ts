@@ -18,7 +18,7 @@ import { NodeSession } from '../../../src/fleet/controller/node-session.ts';
 import { Sessions } from '../../../src/fleet/controller/sessions.ts';
 import type { KubernetesApi } from '../../../src/fleet/kubernetes/api.ts';
 import { persistentVolumes } from '../../../src/fleet/kubernetes/persistent-volumes.ts';
-import { takingBackMs } from '../../../src/fleet/kubernetes/taken-back.ts';
+import { readTakenBack, type TakenBack, takingBackMs } from '../../../src/fleet/kubernetes/taken-back.ts';
 import { VolumeRecords } from '../../../src/fleet/kubernetes/volume-records.ts';
 import { changeCalls } from '../../../src/fleet/node/change.ts';
 import { viewStreams } from '../../../src/fleet/node/look.ts';
@@ -134,6 +134,11 @@ export class LivingFleet implements AsyncDisposable {
 
   get moves(): FleetMoves {
     return this.#replica.moves;
+  }
+
+  /** The note of the controller that a volume was taken back. */
+  async takenBack(volumeId: string): Promise<TakenBack | undefined> {
+    return (await readTakenBack(this.#api, place)).get(volumeId);
   }
 
   isLinked(name: string): boolean {

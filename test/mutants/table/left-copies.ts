@@ -182,8 +182,8 @@ export const leftCopyMutants: readonly Mutant[] = [
     name: 'a source whose copy is lost, or an earlier one, does not end a move alone',
     ...ended,
     file: 'src/move/nodes/leavings.ts',
-    text: "if (state === undefined || state.why === 'old') throw notHere(job);",
-    replacement: "if (state?.why === 'given') throw notHere(job);",
+    text: "if (state === undefined || state.why === 'old') throw notHere(job, state);",
+    replacement: "if (state?.why === 'given') throw notHere(job, state);",
     only: 'it does not cancel the move, and node b keeps the copy',
   },
   {
@@ -236,7 +236,7 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'a copy of an earlier hand-over than the last one is the volume by a second word alone',
     file: 'src/move/undo.ts',
-    text: 'isEarlier(state, await movesOf(pool).noted(id))',
+    text: 'isEarlier(state, noted)',
     replacement: 'isEarlier(state)',
     killer: 'test/move/earlier-than-last.test.ts',
     only: 'also if it was handed over itself before',
@@ -285,8 +285,8 @@ export const leftCopyMutants: readonly Mutant[] = [
     name: 'an earlier copy becomes the volume by a second word only, also if the other node is lost',
     ...ended,
     file: 'src/move/undo.ts',
-    text: 'if (isOld && !isEvenSo) throw',
-    replacement: 'if (isOld && lost === undefined && !isEvenSo) throw',
+    text: 'if (!isEvenSo) throw earlierCopy(id, copy, lost',
+    replacement: 'if (lost === undefined && !isEvenSo) throw earlierCopy(id, copy, lost',
     only: 'node a has the earlier copy as the volume',
   },
   {
@@ -373,8 +373,8 @@ export const leftCopyMutants: readonly Mutant[] = [
     name: 'so it does where the node knows of no move any more',
     ...come,
     file: 'src/move/undo.ts',
-    text: 'if (isWithin && !isEvenSo) await',
-    replacement: 'if (false) await',
+    text: 'if (elsewhere === undefined && lost === undefined && !isEvenSo) {',
+    replacement: 'if (elsewhere === id && lost === undefined && !isEvenSo) {',
     only: 'the disk of the driver was lost',
   },
   {

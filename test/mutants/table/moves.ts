@@ -1187,8 +1187,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a copy that was left is not taken back while another pool has the volume',
     file: 'src/move/undo.ts',
     killer: 'test/move/mover.test.ts',
-    text: 'if (valid !== undefined) {',
-    replacement: 'if (valid !== undefined && left === undefined) {',
+    text: "const isLeft = valid === undefined && state.why !== 'closed';",
+    replacement: "const isLeft = state.why !== 'closed';",
     only: 'knows nothing any more',
   },
   {
@@ -1325,8 +1325,8 @@ export const moveMutants: readonly Mutant[] = [
     name: 'a volume is taken back only while its caller waits',
     ...nodes,
     file: 'src/move/undo.ts',
-    text: '        requireInTime(id, deadline);\n        await movesOf(pool).takeBack(id, lost);\n',
-    replacement: '        await movesOf(pool).takeBack(id, lost);\n',
+    text: '        requireInTime(id, deadline);\n',
+    replacement: '',
     only: 'by the name of that node alone',
   },
   {
@@ -2169,8 +2169,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a note of a volume that was taken back stays while its copy is away',
     file: 'src/fleet/kubernetes/taken-back.ts',
-    text: 'if (elsewhere === undefined) return undefined;',
-    replacement: 'if (elsewhere === undefined) return false;',
+    text: 'isHere === false && isNoted === false ? false : undefined',
+    replacement: 'false',
     killer: 'test/fleet/taken-back.test.ts',
   },
   {

@@ -11,6 +11,8 @@ const cancel = { file: 'src/cli/fleet/change.ts', killer: 'test/fleet/cancel-kil
 
 const firstDisk = { file: 'src/cli/fleet/change.ts', killer: 'test/move/first-disk-lost.test.ts' } as const;
 
+const cutShort = { killer: 'test/move/cut-short-word.test.ts' } as const;
+
 /** A copy becomes the volume only if no other one can, and the controller notes that. */
 export const takenBackMutants: readonly Mutant[] = [
   {
@@ -137,9 +139,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy whose first disk is lost becomes later than all that its node has given up',
     file: 'src/fleet/node/change.ts',
-    text: 'const order = { ...lostIn(request), ...wordIn(request), evenSo: request.even_so };\n      return { result: JSON.stringify(await changes.finishMove',
-    replacement:
-      'const order = { ...lostIn(request), evenSo: request.even_so };\n      return { result: JSON.stringify(await changes.finishMove',
+    text: 'changes.finishMove(lostOrder(request), call)',
+    replacement: 'changes.finishMove({ ...lostOrder(request), disclaimed: undefined }, call)',
     killer: 'test/move/first-disk-lost.test.ts',
     only: 'in the trash of another pool',
   },
@@ -307,11 +308,67 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a copy that is restored without the disk of another node is noted',
     file: 'src/cli/fleet/change.ts',
-    text: 'return takeBack(fleet, copy, async ({ earlier, words }) => {\n    const disclaimed = await fleet.moves.disclaim(elsewhere',
+    text: "rpc: 'CheckRestore' });\n  return takeBack(fleet, copy, async (note) => {",
     replacement:
-      'return ((order: (note: Partial<TakenBack>) => Promise<Restored>) => order({}))(async ({ earlier, words }) => {\n    const disclaimed = await fleet.moves.disclaim(elsewhere',
+      "rpc: 'CheckRestore' });\n  return ((order: (note: Pick<TakenBack, 'earlier' | 'words'>) => Promise<Restored>) => order({}))(async (note) => {",
     killer: 'test/fleet/lost-node.test.ts',
     only: 'gives it up, so that it is restored',
+  },
+  {
+    name: 'a node is asked whether it would finish a move before the first one gives anything up',
+    file: 'src/cli/fleet/change.ts',
+    text: "  await check(fleet, { node, id, lost: { lostNode: source }, evenSo, rpc: 'CheckFinish' });\n",
+    replacement: '',
+    ...cutShort,
+    only: 'the target cannot finish it',
+  },
+  {
+    name: 'a node is asked whether it would restore a copy before the other one gives anything up',
+    file: 'src/cli/fleet/change.ts',
+    text: "  await check(fleet, { node, id, lost: { lostNode: elsewhere }, evenSo: word.isEvenSo, rpc: 'CheckRestore' });\n",
+    replacement: '',
+    ...cutShort,
+    only: 'has no room for it',
+  },
+  {
+    name: 'a node is asked whether it would take a copy back before the other one gives anything up',
+    file: 'src/cli/fleet/change.ts',
+    text: '  await asked();\n',
+    replacement: '',
+    ...cutShort,
+    only: 'to cancel has nothing given up',
+  },
+  {
+    name: 'a copy is taken back from a node that has noted its arrival by a second word alone',
+    file: 'src/cli/fleet/change.ts',
+    text: 'if (come !== undefined && !isEvenSo) {',
+    replacement: 'if (come === id && !isEvenSo) {',
+    ...cutShort,
+    only: 'not in the trash yet',
+  },
+  {
+    name: 'an order to restore a copy that is only tried leaves it in the trash',
+    file: 'src/admin/service.ts',
+    text: 'if (isTrial === true) return pool.requireRestorable(id);',
+    replacement: '',
+    ...cutShort,
+    only: 'has no room for it',
+  },
+  {
+    name: 'a move goes on after it was tried whether it could be finished',
+    file: 'src/move/mover.ts',
+    text: 'if (isTrial && run !== undefined) goOn();',
+    replacement: '',
+    ...cutShort,
+    only: 'a move that was tried',
+  },
+  {
+    name: 'a node that has a note of a volume may have taken it back',
+    file: 'src/fleet/kubernetes/taken-back.ts',
+    text: 'isHere === false && isNoted === false ? false',
+    replacement: 'isHere === false ? false',
+    killer: 'test/fleet/taken-back.test.ts',
+    only: 'with all pools open',
   },
   {
     name: 'a copy that came out of the trash too late is taken back by the same command',
@@ -378,8 +435,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'an earlier copy whose later one is in no pool becomes the volume by a second word only',
     file: 'src/move/undo.ts',
-    text: 'if (isOld && !isEvenSo) throw earlierCopy(id, pool.name, lost?.lostNode);',
-    replacement: '',
+    text: 'if (!isEvenSo) throw earlierCopy(id, copy,',
+    replacement: 'if (pool.name === id) throw earlierCopy(id, copy,',
     killer: 'test/move/snapshots-opening.test.ts',
     only: 'are the snapshots again after a cancel',
   },

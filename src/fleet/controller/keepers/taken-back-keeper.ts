@@ -20,7 +20,7 @@ export interface TakenBackKeeperOptions {
   readonly api: KubernetesApi;
   readonly place: ObjectPlace;
   readonly state: Pick<FleetState, 'believe' | 'doubted' | 'hasDoubted' | 'takenBack' | 'watch'>;
-  readonly moves: Pick<FleetMoves, 'copyAt' | 'outdate'>;
+  readonly moves: Pick<FleetMoves, 'copyAt' | 'noteAt' | 'outdate'>;
   readonly log: Logger;
   readonly now?: () => number;
 }
@@ -94,8 +94,10 @@ export class TakenBackKeeper {
     if (this.#now() - Date.parse(note.at) < takingBackMs || silent.has(note.node)) return note;
     try {
       const seen = await moves.copyAt(note.node, volumeId);
+      const isUnknown = seen.isHere === false && seen.elsewhere === undefined;
+      const isNoted = isUnknown ? (await moves.noteAt(note.node, volumeId)).generation > 0 : undefined;
       this.#late.delete(volumeId);
-      return await settleTakenBack(api, place, volumeId, { note, seen });
+      return await settleTakenBack(api, place, volumeId, { note, seen: { ...seen, isNoted } });
     } catch (error) {
       this.#failed(volumeId, note.node, error, silent);
       this.#warn(`${volumeId} at ${note.node}`, error, { volume_id: volumeId, node: note.node });

@@ -20,6 +20,41 @@ export interface ChangeClient extends grpc.Client {
   cancelMove(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   cancelMove(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
   
+  CheckCancel(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckCancel(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckCancel(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckCancel(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkCancel(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkCancel(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkCancel(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkCancel(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  
+  CheckFinish(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckFinish(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckFinish(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckFinish(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkFinish(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkFinish(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkFinish(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkFinish(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  
+  /**
+   * Whether RestoreTrashed, CancelMove and FinishMove would be done, with the same request but for disclaimed: asked before lost_node gives
+   * its copies up (DisclaimCopy), which is durable. Nothing changes. An older driver answers that it has no such call.
+   */
+  CheckRestore(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckRestore(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckRestore(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  CheckRestore(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  /**
+   * Whether RestoreTrashed, CancelMove and FinishMove would be done, with the same request but for disclaimed: asked before lost_node gives
+   * its copies up (DisclaimCopy), which is durable. Nothing changes. An older driver answers that it has no such call.
+   */
+  checkRestore(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkRestore(argument: _holdfast_fleet_v1_ChangeRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkRestore(argument: _holdfast_fleet_v1_ChangeRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  checkRestore(argument: _holdfast_fleet_v1_ChangeRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_ChangeAnswer>): grpc.ClientUnaryCall;
+  
   /**
    * To the target of a move whose source is lost: its copy becomes the volume.
    */
@@ -77,6 +112,16 @@ export interface ChangeClient extends grpc.Client {
 export interface ChangeHandlers extends grpc.UntypedServiceImplementation {
   CancelMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
   
+  CheckCancel: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
+  
+  CheckFinish: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
+  
+  /**
+   * Whether RestoreTrashed, CancelMove and FinishMove would be done, with the same request but for disclaimed: asked before lost_node gives
+   * its copies up (DisclaimCopy), which is durable. Nothing changes. An older driver answers that it has no such call.
+   */
+  CheckRestore: grpc.handleUnaryCall<_holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswerInput>;
+  
   /**
    * To the target of a move whose source is lost: its copy becomes the volume.
    */
@@ -95,6 +140,9 @@ export interface ChangeHandlers extends grpc.UntypedServiceImplementation {
 
 export interface ChangeDefinition extends grpc.ServiceDefinition {
   CancelMove: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
+  CheckCancel: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
+  CheckFinish: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
+  CheckRestore: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
   FinishMove: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
   GiveUpMove: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
   PurgeTrashed: MethodDefinition<_holdfast_fleet_v1_ChangeRequestInput, _holdfast_fleet_v1_ChangeAnswerInput, _holdfast_fleet_v1_ChangeRequest, _holdfast_fleet_v1_ChangeAnswer>
