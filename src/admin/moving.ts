@@ -1,5 +1,5 @@
 import { deadlineOf } from '../move/in-time.ts';
-import type { MoveJob } from '../move/job.ts';
+import { arrivalOf, type MoveJob } from '../move/job.ts';
 import { type Mover, type MoveSight, sightWithout } from '../move/mover.ts';
 import type { MovePlan } from '../move/planner.ts';
 import { isOfSnapshots, type SnapshotsSight } from '../move/snapshots/snapshot-mover.ts';
@@ -140,7 +140,7 @@ function showSnapshots({ job, progress, trouble }: SnapshotsSight): MovingSnapsh
 }
 
 export function showMove({ job, progress, snapshots, trouble }: MoveSight): Moving {
-  const { endedAt, from, id, node, reason = trouble, startedAt, state, to, whole } = job;
+  const { arrived, endedAt, from, id, node, reason = trouble, startedAt, state, to, whole } = job;
   const other = node === undefined ? {} : to === '' ? { toNode: node } : { fromNode: node };
   const followed = snapshots === undefined ? {} : { snapshots: showSnapshots(snapshots) };
   const copy = whole && {
@@ -148,7 +148,10 @@ export function showMove({ job, progress, snapshots, trouble }: MoveSight): Movi
     ...{ asOf: whole.at, usableSince: whole.fenceEndedAt },
     copyOf: { generation: whole.generation, createdAt: whole.record.createdAt },
   };
-  const ended = { endedAt, ...copy, ...(reason !== undefined && { reason }), ...other, ...followed };
+  // Another copy may have been handed over since.
+  const hasArrived = whole === undefined ? arrived !== undefined : arrivalOf(job, whole) !== undefined;
+  const come = hasArrived && state !== 'done' ? { arrived } : {};
+  const ended = { endedAt, ...copy, ...come, ...(reason !== undefined && { reason }), ...other, ...followed };
   if (progress === undefined) return { id, from, to, state, startedAt, ...ended };
   const { copiedBytes, doneBytes, phase, round, roundStartedMs, totalBytes } = progress;
   const seconds = (performance.now() - roundStartedMs) / 1000;

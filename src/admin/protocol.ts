@@ -195,6 +195,15 @@ export const moving = z.object({
     })
     .optional()
     .describe('of the volume that all of it was read from: it is no later one than that'),
+  arrived: z
+    .object({
+      at: z.string().describe('RFC 3339, UTC'),
+      generation: z.int().nonnegative().describe('how often the volume had moved then'),
+    })
+    .optional()
+    .describe(
+      'within a node, before its end: the volume was seen where it goes, and may have been used there; nothing that was written there is in another copy',
+    ),
   usableSince: z
     .string()
     .optional()

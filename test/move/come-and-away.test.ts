@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
+import { moveRow } from '../../src/cli/output/tables/moves.ts';
 import { Moves } from '../../src/pool/catalog/moves.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
@@ -57,6 +58,12 @@ describe('the copy that was handed over becomes the volume by a second word alon
     using scratch = new Scratch('come');
     const { handedOver } = await come(scratch);
     await using node = await Node.open(scratch, [small('one')]);
+    const admin = adminService({ nodeId: 'node', ...node });
+    const [move] = (await admin.listMoves({}, call)).moves;
+    assert.match(
+      moveRow(move ?? assert.fail()).at(-1) ?? '',
+      /; it has come to pool two at 20\S+Z, and may have been used there$/,
+    );
     await assert.rejects(node.mover.cancel(id), {
       name: 'FailedPrecondition',
       message: /has come to pool two at 20.*Z, and may have been used there.* holdfast move cancel .* --even-so\.$/,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import { Moves } from '../../src/pool/catalog/moves.ts';
 import { DataLoss, Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -57,6 +58,46 @@ describe('a copy that more than one thing is against', () => {
       assert.deepEqual(await versions(world), [['b', 1]]);
     });
   }
+
+  test('shows also that it has come before, within a node', async () => {
+    using scratch = new Scratch('second-word');
+    await using world = await World.start(scratch);
+    const [data, other] = [{ node: 'a', pool: 'data' } as const, { node: 'a', pool: 'other' } as const];
+    world.refuseCommits(other);
+    await world.node('a').mover.start(id, 'other', undefined);
+    const state = () => movesOf(world.node('a').pools.get('data')).stateOf(id);
+    await eventually(async () => assert.equal((await state()).why, 'given'));
+    let saved = '';
+    const settle = mock.method(Moves.prototype, 'settle', async () => {
+      throw new Unavailable('pool data does not answer.');
+    });
+    try {
+      await world.whileDown('a', () => {
+        saved = world.disks.save(other.node, other.pool);
+      });
+      await eventually(() => assert.equal(world.node('a').sight(id).trouble, 'pool data does not answer.'));
+      await world.fleet.told();
+      await world.startPod();
+      world.writePod();
+      await world.stopPod();
+    } finally {
+      settle.mock.restore();
+    }
+    await world.whileDown('a', () => {
+      world.disks.bringBack(other.node, other.pool, saved);
+      world.configured.get('a')?.delete('data');
+      world.disks.takeOut(data.node, data.pool);
+    });
+    await world.fleet.told();
+    world.record('c');
+    const finish = (evenSo: boolean) =>
+      world.fleet.command({ change: 'finish', volume: id, node: 'a', lostPool: 'data', evenSo });
+    await assert.rejects(finish(false), {
+      message: /may be on node c, .* Also: .* has come to pool other at 20.* all of that is so: --even-so\.$/,
+    });
+    await finish(true);
+    assert.deepEqual(await versions(world), [['a', 1]]);
+  });
 
   test('shows also that its first node has had a later one since, and that its own node had it before', async () => {
     using scratch = new Scratch('second-word');

@@ -380,11 +380,11 @@ async function whyNotLatestAt(
   move: Moving | undefined,
 ): Promise<string[]> {
   if (move?.copyOf === undefined) return [];
-  const { asOf: at, copyOf, from, fromNode, to, usableSince: fenceEndedAt } = move;
+  const { arrived, asOf: at, copyOf, from, fromNode, to, usableSince: fenceEndedAt } = move;
   // Within a node the hand-over itself is noted.
   const noted = fromNode === undefined ? { generation: 0 } : await moves.noteAt(node, id);
   const whole = { at, fenceEndedAt, generation: copyOf.generation };
-  return whyNotLatest({ id, from, node: fromNode, to }, whole, { ...noted, node });
+  return whyNotLatest({ arrived, id, from, node: fromNode, to }, whole, { ...noted, node });
 }
 
 /** The reason against a copy whose source has had the volume again since, as the controller knows: the notes of both nodes may be lost. */

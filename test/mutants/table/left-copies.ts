@@ -425,4 +425,12 @@ export const leftCopyMutants: readonly Mutant[] = [
     killer: 'test/move/second-word.test.ts',
     only: 'has lost its note',
   },
+  {
+    name: 'the controller shows that a volume has come to the other pool of its node before',
+    file: 'src/cli/fleet/change.ts',
+    text: 'return whyNotLatest({ arrived, id, from,',
+    replacement: 'return whyNotLatest({ id, from,',
+    killer: 'test/move/second-word.test.ts',
+    only: 'come before, within',
+  },
 ];

@@ -40,6 +40,9 @@ export function moveRow(move: Moving): string[] {
     [
       reason === '' && phase === 'waiting' ? 'until the volume is not in use' : printable(reason),
       copyText(move),
+      move.arrived === undefined
+        ? ''
+        : `it has come to pool ${move.to} at ${move.arrived.at}, and may have been used there`,
       leftBytes === undefined
         ? ''
         : `${formatBytes(BigInt(leftBytes))} of it stay in pool ${move.to} until it is cancelled or ordered again`,
