@@ -243,8 +243,17 @@ export class Pools {
   /** Like `find`, for calls that need the volume. @throws NotFound, Unavailable */
   async require(id: VolumeId): Promise<FoundVolume> {
     const found = await this.find(id);
-    if (found === undefined) throw new NotFound(`There is no volume ${id} on this node.`);
+    if (found === undefined) throw new NotFound(`There is no volume ${id} on this node${await this.#whereElse(id)}.`);
     return found;
+  }
+
+  /** The rest of a sentence about a volume that has left this node: its pod may wait here for ever. */
+  async #whereElse(id: VolumeId): Promise<string> {
+    const moving = this.known().find(({ moves }) => moves !== undefined);
+    // The answer does not depend on it.
+    const { at } = (await moving?.moves?.noted(id).catch(() => undefined)) ?? {};
+    if (at === undefined) return '';
+    return `: node ${at} has it, as this node has noted. If its pod waits here: kubectl holdfast move --resume CLAIM makes the PersistentVolume name node ${at}; then delete the pod`;
   }
 
   /** The same as `find`, for snapshots. @throws Unavailable also while it is being handed over to another pool */

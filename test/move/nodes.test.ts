@@ -57,6 +57,11 @@ describe('a move between two nodes', () => {
         const { job } = await target.ended(id);
         assert.deepEqual([job.state, job.reason, job.node], ['done', undefined, source.name]);
         assert.equal(await source.pools.find(id), undefined);
+        // A pod that waits there hears of it.
+        const elsewhere = new RegExp(
+          `There is no volume ${id} on this node: node ${target.name} has it, as .* --resume`,
+        );
+        await assert.rejects(source.pools.require(id), { name: 'NotFound', message: elsewhere });
         assert.equal(await digest(target), before);
         const [left] = await source.pool.trash();
         assert.ok(Date.parse(left?.purgeAt ?? '') > Date.now() + 6.9 * 86_400_000, 'a week in the trash');
