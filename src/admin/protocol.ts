@@ -217,7 +217,9 @@ export const moving = z.object({
   isUnseen: z
     .literal(true)
     .optional()
-    .describe('of a cancel: the copy that had come is removed, and the volume was not seen where it came from'),
+    .describe(
+      'of a cancel: the copy that had come is removed, or the volume was leaving for another node, and it was not seen where it came from',
+    ),
   snapshots: movingSnapshots.optional().describe('its snapshots, if they follow it'),
 });
 

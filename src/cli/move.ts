@@ -134,6 +134,9 @@ function cancelledLine({ from, fromNode, id, isUnseen, state, to, toNode }: Movi
   if (isUnseen === true && fromNode !== undefined) {
     return `The copy of ${id} that had come to pool ${to} is removed. Node ${fromNode}, which it came from, has not shown that it has the volume: kubectl holdfast volumes shows where it is.`;
   }
+  if (isUnseen === true && toNode !== undefined) {
+    return `The move of ${id} to node ${toNode} is cancelled. Pool ${from}, which it leaves, was not looked at: if that comes back, and the volume had not been handed over, it can be used there.`;
+  }
   if (fromNode !== undefined) return `${id} stays on node ${fromNode}, in pool ${from}: its move is cancelled.`;
   if (toNode !== undefined) return `${id} stays in pool ${from}: the move to node ${toNode} is cancelled.`;
   return from === to

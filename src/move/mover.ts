@@ -89,7 +89,7 @@ interface Order {
 export interface CancelledMove extends MoveJob {
   /** It has never become the volume at its target, on no disk. */
   readonly isUncommitted?: true | undefined;
-  /** The copy that had come was removed, and its source has not shown that it has the volume. */
+  /** The copy that had come was removed, or the volume was leaving this node, and its source has not shown that it has the volume. */
   readonly isUnseen?: true | undefined;
 }
 
@@ -609,6 +609,7 @@ export class Mover {
   async #cancelLeaving(id: VolumeId, order: Cancelling): Promise<MoveJob> {
     const { peers } = this.#options;
     const left = order.lost === undefined ? await peers?.cancelLeaving(id, order.isEvenSo) : undefined;
+    if (left?.isUnseen === true) order.isUnseen = true;
     if (left !== undefined) return left;
     const freed = await this.#undo.free(id, order);
     void this.#leftVolumes.remove();

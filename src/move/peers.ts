@@ -18,7 +18,7 @@ export interface Peers {
   /** The moves to other nodes, running and ended. */
   leaving(): readonly MoveJob[];
   /** @returns undefined if it is moving to no other node. @throws FailedPrecondition once it was handed over */
-  cancelLeaving(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined>;
+  cancelLeaving(id: VolumeId, isEvenSo: boolean): Promise<CancelledLeaving | undefined>;
   /** The node that it was handed over to is lost, and the copy was taken back. */
   takenBack(id: VolumeId): Promise<void>;
   /** Before a volume that was deleted is there again. */
@@ -27,6 +27,12 @@ export interface Peers {
   arrived(id: VolumeId, node: string): Promise<void>;
   /** Ends the move of a volume that was deleted here. */
   forgetDeleted(id: VolumeId): Promise<void>;
+}
+
+/** A move to another node that was given up. */
+export interface CancelledLeaving extends MoveJob {
+  /** The pool that the volume leaves was away. */
+  readonly isUnseen?: true | undefined;
 }
 
 /** A move from another node. */

@@ -8,6 +8,7 @@ import type { MoverOptions } from './mover.ts';
 import { readUnderBy } from './moving.ts';
 import { planMs, requirePeers } from './peers.ts';
 import {
+  leaveNothing,
   leftPool,
   MoveEnded,
   MoveForgotten,
@@ -180,13 +181,7 @@ export class Rests {
     const { log, objects, pools } = this.#options;
     if (node !== undefined || !pools.isOpen(from)) return;
     try {
-      await objects.claim([{ object: id }], 'the end of a move', async () => {
-        const source = pools.get(from);
-        if ((await source.find(id)) === undefined) return;
-        const { mark, why } = await movesOf(source).stateOf(id);
-        if (why === 'closed' && mark.fence?.moveId === moveId) await movesOf(source).open(id, moveId);
-        await removeSnapshots(source, { id, moveId });
-      });
+      await objects.claim([{ object: id }], 'the end of a move', () => leaveNothing(pools.get(from), { id, moveId }));
     } catch (error) {
       log.warn({ volume_id: id, pool: from, err: error }, 'the rest of the move of a volume is left');
     }

@@ -138,6 +138,21 @@ export async function removeSnapshots(
   }
 }
 
+/**
+ * Ends the fence of a move that was given up while the pool which the volume leaves was away, and removes the snapshots that it has taken. A copy
+ * that was handed over stays so. The caller has claimed the volume.
+ */
+export async function leaveNothing(
+  pool: Pool,
+  { id, moveId }: { readonly id: VolumeId; readonly moveId: string },
+): Promise<void> {
+  if ((await pool.find(id)) === undefined) return;
+  const moves = movesOf(pool);
+  const { mark, why } = await moves.stateOf(id);
+  if (why === 'closed' && mark.fence?.moveId === moveId) await moves.open(id, moveId);
+  await removeSnapshots(pool, { id, moveId });
+}
+
 /** The pool that a volume leaves is no pool of its node any more, or its disk is not there. */
 export class PoolAway extends Unavailable {}
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { leaveNothing } from '../../src/move/source.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { id, type NodeName, type PoolName } from './histories/place.ts';
@@ -84,5 +85,33 @@ describe('the move of a volume that leaves a pool which is not in the configurat
     await cancel(world, 'a', true);
     assert.equal(stateAt(world), 'cancelled');
     await assert.rejects(cancel(world, 'b', false), { message: /all of volume .* may be the last copy, and stays/ });
+  });
+
+  test('leaves nothing in that pool once it is there again, if the volume was not handed over', async () => {
+    using scratch = new Scratch('leaving');
+    await using world = await World.start(scratch);
+    world.refuseGiving({ node: 'a', pool: 'data' });
+    await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
+    const stateIn = () => movesOf(world.node('a').pools.get('data')).stateOf(id);
+    await eventually(async () => assert.equal((await stateIn()).why, 'closed'));
+    await world.whileDown('a', () => takeOut(world));
+    await world.fleet.told();
+    assert.match(await cancel(world, 'a', true), /move of \S+ to node b is cancelled\. Pool data, .* not looked at/);
+    assert.equal(stateAt(world), 'cancelled');
+    await world.whileDown('a', () => {
+      world.configured.get('a')?.add('data');
+      world.disks.putIn('a', 'data');
+    });
+    await eventually(async () => assert.deepEqual(await usable(world), [['a', 'data']]));
+  });
+
+  test('leaves a copy as it is that was handed over', async () => {
+    using scratch = new Scratch('leaving');
+    await using world = await World.start(scratch);
+    await handedOver(world);
+    const pool = world.node('a').pools.get('data');
+    const [{ moveId } = assert.fail()] = world.node('a').leavings.jobs();
+    await leaveNothing(pool, { id, moveId });
+    assert.equal((await movesOf(pool).stateOf(id)).why, 'given');
   });
 });

@@ -7,13 +7,14 @@ import { LastReasons } from '../../volume/flow/last-reasons.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import { TurnsByKey } from '../../volume/flow/turns.ts';
+import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { isVolume } from '../../volume/move/rule.ts';
 import { step } from '../../volume/step.ts';
 import { copiesIn } from '../copies.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs } from '../job.ts';
-import type { PeerMove } from '../peers.ts';
-import { leftPool, MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
+import type { CancelledLeaving, PeerMove } from '../peers.ts';
+import { leaveNothing, leftPool, MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
 import { Reads } from './reads.ts';
 import { NotAdmitted, type Operation } from './wire.ts';
 
@@ -81,6 +82,8 @@ export class Leavings {
   /** When the target came last, since this process started. */
   readonly #cameMs = new Map<VolumeId, number>();
   readonly #reads = new Reads();
+  /** Moves that were given up here, and may have left something in a pool that was away then. */
+  readonly #unended = new Set<VolumeId>();
   readonly #warned = new LastReasons();
   readonly #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
@@ -98,6 +101,7 @@ export class Leavings {
     for (const job of jobs) {
       this.#jobsById.set(job.id, job);
       this.#heardMs.set(job.id, performance.now());
+      if (job.state === 'cancelled' || job.state === 'failed') this.#unended.add(job.id);
     }
     this.#isKnown = true;
     await this.#forgetEnded();
@@ -327,14 +331,17 @@ export class Leavings {
    * @returns undefined if there is none, or an earlier copy is left, which is the volume again by that word
    * @throws FailedPrecondition once it was handed over, or if the volume is not here
    */
-  async cancel(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined> {
+  async cancel(id: VolumeId, isEvenSo: boolean): Promise<CancelledLeaving | undefined> {
     const job = this.#known.get(id);
     if (job?.state !== 'running') return undefined;
     const back = await this.#endIfBack(job);
     if (back !== undefined) return back;
     if (this.#isPoolAway(job) && !isEvenSo) throw poolAway(job);
     const state = this.#isPoolAway(job) ? undefined : await this.#stateOf(job);
-    if (isEvenSo && state === undefined) return this.#endWithoutVolume(job, undefined);
+    if (isEvenSo && state === undefined) {
+      const isUnseen = this.#isPoolAway(job) || undefined;
+      return { ...(await this.#endWithoutVolume(job, undefined)), ...(isUnseen && { isUnseen }) };
+    }
     if (isEvenSo && state?.why === 'old') return undefined;
     if (state?.why === 'given') {
       throw new FailedPrecondition(
@@ -355,6 +362,7 @@ export class Leavings {
   async #watch(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      await this.#endInPools();
       await pause(lookMs, signal);
       await this.#forgetEnded();
       for (const job of this.#known.values()) {
@@ -379,6 +387,31 @@ export class Leavings {
       });
       await forgotten.catch((error: unknown) => this.#warn(job, error, 'the end of a move cannot be forgotten'));
     }
+  }
+
+  /** Within a node, each start does the same (`Rests.removeAtSource`). Never rejects. */
+  async #endInPools(): Promise<void> {
+    for (const id of this.#unended) {
+      const job = this.#known.get(id);
+      if (job === undefined || job.state === 'running' || job.state === 'done') this.#unended.delete(id);
+      else if (this.#options.pools.isOpen(job.from)) {
+        await this.#endInPool(job).catch((error: unknown) =>
+          this.#warn(job, error, 'the rest of the move of a volume is left'),
+        );
+      }
+    }
+  }
+
+  async #endInPool(job: MoveJob): Promise<void> {
+    const { objects, pools } = this.#options;
+    const { from, id } = job;
+    // Asked before the volume is claimed: a disk that hangs must keep no call for it back.
+    if ((await withTimeout(lookMs, this.#stateOf(job))) === 'late') return;
+    await objects.claim([{ object: id }], 'the end of a move', async () => {
+      // It may have been ordered again.
+      if (this.#known.get(id) === job) await leaveNothing(pools.get(from), job);
+      this.#unended.delete(id);
+    });
   }
 
   #warn({ id }: MoveJob, error: unknown, what = 'a volume stays fenced whose move is silent'): void {
@@ -433,8 +466,8 @@ export class Leavings {
 
   async #endWithoutVolume(job: MoveJob, reason: string | undefined): Promise<MoveJob> {
     await this.#shutOut(job);
-    // A disk that comes back has the snapshots still that the move has taken.
-    if (!this.#isPoolAway(job)) await this.#sourceOf(job).removeSnapshots();
+    if (this.#isPoolAway(job)) this.#unended.add(job.id);
+    else await this.#sourceOf(job).removeSnapshots();
     return this.#noteEnd(job, reason);
   }
 

@@ -4,7 +4,7 @@ import type { PoolLog } from '../../pool/log.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { MoveJob } from '../job.ts';
-import type { PeerMove, Peers } from '../peers.ts';
+import type { CancelledLeaving, PeerMove, Peers } from '../peers.ts';
 import type { OtherNode } from '../snapshots/held.ts';
 import { NotConnected } from '../source.ts';
 import { QueuedSource } from '../turns/queued-source.ts';
@@ -115,7 +115,7 @@ export class Nodes implements Peers {
     return this.#options.leavings.jobs();
   }
 
-  cancelLeaving(id: VolumeId, isEvenSo: boolean): Promise<MoveJob | undefined> {
+  cancelLeaving(id: VolumeId, isEvenSo: boolean): Promise<CancelledLeaving | undefined> {
     return this.#options.leavings.cancel(id, isEvenSo);
   }
 

@@ -19,6 +19,14 @@ test('a cancel that has not seen the volume where it came from does not say that
   );
 });
 
+test('a cancel without the pool that the volume leaves does not say that it stays there', () => {
+  const move = { id: 'vol-1', from: 'one', to: '', toNode: 'b', startedAt: '2026-11-26T00:00:00Z' } as const;
+  assert.match(
+    cancelOutcome('shop/data', { ...move, state: 'cancelled', isUnseen: true }),
+    /^The move of shop\/data to node b is cancelled\. Pool one was not looked at/,
+  );
+});
+
 test('a volume that is back says what is wrong with it', () => {
   assert.equal(restoreOutcome('shop/data', 'one', {}), 'shop/data is back in pool one.');
   const problem = 'This copy is as the volume was when it moved out of pool one.';

@@ -3,6 +3,9 @@ import type { Move } from './types.ts';
 
 /** The end of a move by its cancel: it may have arrived before, and its first node or pool may be lost. */
 export function cancelOutcome(title: string, { from, isUnseen, state, to, toNode }: Omit<Move, 'node'>): string {
+  if (isUnseen === true && toNode !== undefined) {
+    return `The move of ${title} to node ${nameText(toNode)} is cancelled. Pool ${nameText(from)} was not looked at: if that comes back, and the volume had not been handed over, it can be used there.`;
+  }
   if (isUnseen === true)
     return `The copy of ${title} that had come to pool ${nameText(to)} is removed: where the volume is was not seen.`;
   if (state !== 'done') return `${title} stays in pool ${nameText(from)}.`;

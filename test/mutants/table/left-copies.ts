@@ -173,10 +173,26 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'a deletion does not wait for a pool that its volume has left, and which is away',
     file: 'src/move/nodes/leavings.ts',
-    text: 'if (!this.#isPoolAway(job)) await this.#sourceOf',
-    replacement: 'await this.#sourceOf',
+    text: 'if (this.#isPoolAway(job)) this.#unended.add(job.id);\n    else await',
+    replacement: 'this.#unended.add(job.id);\n    await',
     killer: 'test/move/leaving-without-pool.test.ts',
     only: 'keeps no volume back that has come to another pool of that node: deletion',
+  },
+  {
+    name: 'a move that was given up without its pool keeps no volume fenced there',
+    file: 'src/move/nodes/leavings.ts',
+    text: 'if (this.#known.get(id) === job) await leaveNothing(pools.get(from), job);',
+    replacement: '',
+    killer: 'test/move/leaving-without-pool.test.ts',
+    only: 'leaves nothing in that pool',
+  },
+  {
+    name: 'a cancel without the pool that a volume leaves does not say that it stays there',
+    file: 'src/move/mover.ts',
+    text: 'if (left?.isUnseen === true) order.isUnseen = true;',
+    replacement: '',
+    killer: 'test/move/leaving-without-pool.test.ts',
+    only: 'leaves nothing in that pool',
   },
   {
     name: 'a source whose copy is lost, or an earlier one, does not end a move alone',
