@@ -359,6 +359,29 @@ describe('kubectl holdfast move', () => {
     );
   });
 
+  test('that failed after its pod was deleted has the next pod made again, which waits on the other node', async () => {
+    await created('return');
+    await usedBy('returning', 'return', 'StatefulSet');
+    plays('node-a', ...Array<string>(8).fill('running waiting node-b'), 'failed - node-b');
+    const typing = type(['default/return', '--to', 'node-b', '--yes']);
+    const deletedAt = (pod: string) =>
+      server.kubectl.run(['get', 'pod', pod, '-o', 'jsonpath=[{.metadata.deletionTimestamp}]']);
+    await eventually(async () => assert.notEqual(await deletedAt('returning'), '[]'), 30_000);
+    await releases('return');
+    await usedBy('waiting-there', 'return', 'StatefulSet', 'node-b');
+    await eventually(async () => assert.notEqual(await deletedAt('waiting-there'), '[]'), 60_000);
+    await usedBy('back-already', 'return', 'StatefulSet', 'node-a');
+    await releases('return');
+    const { status, stderr } = await typing;
+    assert.equal(status, 1, stderr);
+    assert.match(stderr, /default\/return is on node-a: a line for people/);
+    assert.equal(await deletedAt('back-already'), '[]');
+    assert.deepEqual(
+      (await placesOf('return')).map(({ name, node, policy }) => [name, node, policy]),
+      [['pv-return-moved-2', 'node-a', 'Delete']],
+    );
+  });
+
   test('that no node has told yet is asked for again', async () => {
     await created('late');
     plays('node-a', ...Array<string>(8).fill('none - -'), 'cancelled - node-b');
