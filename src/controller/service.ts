@@ -1,6 +1,6 @@
 import type { ControllerHandlers } from '../csi/generated/types.ts';
 import { parseCapacityRange } from '../csi/parse.ts';
-import { deleteMoved } from '../move/removal.ts';
+import { deleteMoved, findDeleted } from '../move/removal.ts';
 import { sizeMultiple } from '../pool/pool.ts';
 import { fingerprint } from '../volume/flow/object-queue.ts';
 import { parseVolumeId } from '../volume/id.ts';
@@ -36,7 +36,7 @@ export function controllerService(controller: ControllerContext): ControllerHand
       if (id === undefined) return {};
       return objects.run(id, 'DeleteVolume', '', async () => {
         await moves?.requireNotComing(id);
-        const found = await pools.find(id);
+        const found = await findDeleted(pools, moves, id);
         if (found === undefined) {
           // Removes a copy for this volume that an interrupted first try left for the next one (T02).
           for (const pool of pools.all()) await pool.remove(id);

@@ -1,3 +1,4 @@
+import type { FoundVolume, Pools } from '../pool/pools.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { Mover } from './mover.ts';
 
@@ -24,10 +25,33 @@ export async function deleteMoved(
   id: VolumeId,
   remove: () => Promise<void>,
 ): Promise<void> {
+  await unlessSettled(moves, id, () => removeMoved(moves, id, remove));
+}
+
+/**
+ * Finds a volume for its deletion; undefined: there is none, or it was deleted while the pools with copies of it were away, and those are in the
+ * trash now. The caller has claimed it.
+ * @throws the same errors as `Pools.find`
+ */
+export function findDeleted(
+  pools: Pools,
+  moves: Deletions | undefined,
+  id: VolumeId,
+): Promise<FoundVolume | undefined> {
+  return unlessSettled(moves, id, () => pools.find(id));
+}
+
+/** Where the work fails for copies that a deleted volume has left, they go to the trash instead. */
+async function unlessSettled<T>(
+  moves: Deletions | undefined,
+  id: VolumeId,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
   try {
-    await removeMoved(moves, id, remove);
+    return await work();
   } catch (error) {
     if (moves === undefined || !(await moves.settleDeleted(id))) throw error;
     await moves.forgetDeleted(id);
+    return undefined;
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { showMove } from '../../src/admin/moving.ts';
 import type { Moving } from '../../src/admin/protocol.ts';
@@ -163,6 +163,46 @@ describe('a move whose first pool is away', () => {
     assert.deepEqual(
       (await one.trash()).map(({ isLeft, record }) => [record.id, isLeft]),
       [[id, true]],
+    );
+    await deleted(node);
+  });
+
+  test('and two are back once the volume was deleted: the copies that were left go to the trash with the next deletion', async () => {
+    using scratch = new Scratch('away');
+    const all = [sized('one'), sized('two'), sized('three')];
+    const [one, two] = [scratch.join('one.img'), scratch.join('two.img')];
+    /** The volume moves on, and its pool is as it was before that has heard of it. */
+    const movedOn = async (from: string, to: string) => {
+      {
+        await using node = await Node.open(scratch, all);
+        if (from === 'one') await withVolume(node);
+        mock.method(movesOf(node.pools.get(from)), 'settle', async () => {
+          throw new Unavailable('no answer.');
+        });
+        await node.mover.start(id, to, undefined);
+        await eventually(() => assert.equal(node.sight().trouble, 'no answer.'));
+      }
+      copyFileSync(scratch.join(`${from}.img`), scratch.join(`${from}.old`));
+      await using node = await Node.open(scratch, all);
+      await eventually(() => assert.equal(node.sight().job.state, 'done'));
+    };
+    await movedOn('one', 'two');
+    await movedOn('two', 'three');
+    {
+      await using node = await Node.open(scratch, all);
+      await deleted(node);
+    }
+    for (const image of [one, two]) copyFileSync(image.replace(/img$/, 'old'), image);
+    await using node = await Node.open(scratch, all);
+    await deleted(node);
+    assert.deepEqual(await listed(node), []);
+    const trashed = await Promise.all(['one', 'two'].map((name) => node.pools.get(name).trash()));
+    assert.deepEqual(
+      trashed.map(([entry]) => [entry?.record.id, entry?.isLeft]),
+      [
+        [id, true],
+        [id, true],
+      ],
     );
     await deleted(node);
   });

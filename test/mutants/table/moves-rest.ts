@@ -333,6 +333,14 @@ export const moveRestMutants: readonly Mutant[] = [
     only: 'and is back once the volume was deleted',
   },
   {
+    name: 'two copies that a deleted volume has left go to the trash by its next deletion',
+    ...deletedAway,
+    file: 'src/controller/service.ts',
+    text: 'findDeleted(pools, moves, id)',
+    replacement: 'pools.find(id)',
+    only: 'and two are back once the volume was deleted',
+  },
+  {
     name: 'a copy that was handed over is not deleted while all of the volume waits, although nothing is noted of it',
     ...deletedAway,
     text: '    for (const { moves } of pools.all()) if ((await moves?.arriving())?.includes(id) === true) return false;\n',
