@@ -324,7 +324,9 @@ export class FleetMoves {
     kind: 'order' | 'plan',
   ): Promise<{ readonly moveId: string; readonly source: string }> {
     const { records, state } = this.#options;
-    const route = await routeRecorded({ records, state }, () => routeById(state, volumeId));
+    const route = await routeRecorded({ movedTo: (id, from) => this.movedTo(id, from), records, state }, () =>
+      routeById(state, volumeId),
+    );
     if (route.to !== 'node') throw new NotFound(`There is no volume ${volumeId} on any node.`);
     if (state.node(toNode) === undefined) throw new NotFound(`There is no node ${toNode} with the driver.`);
     const isThere = route.node === toNode;

@@ -35,7 +35,7 @@ async function routed(object: string, ...nodes: readonly (string | undefined)[])
     asked.push(volumeId);
     return nodes.map((node) => ({ handle: volumeId, node }) as RecordedVolume);
   };
-  const route = () => routeRecorded({ records, state }, () => routeById(state, object));
+  const route = () => routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, object));
   const found = await route();
   assert.ok(found.to === 'node');
   // It is known from then on.
@@ -71,4 +71,30 @@ test('a volume that has left the node, and has come back without its PersistentV
   inventory.apply({ ...change, revision: 2n, put: [], gone: [id] });
   inventory.apply({ ...change, revision: 3n });
   assert.throws(() => routeById(state, id), { name: 'OwnerInDoubt' });
+});
+
+test('a volume that two nodes report is moving if a node tells so, and is on two nodes otherwise', async () => {
+  const state = fleet();
+  const inventory = state.linked('c');
+  const entry = { kind: 'VOLUME', id, name: 'x', pool: 'data', source_id: '', group_id: '', adopted: false } as const;
+  inventory.apply({ revision: 1n, starts: true, complete: true, put: [entry], gone: [], pools: [] });
+  state.told('c', inventory);
+  const routedFrom = (from: string, to: string) =>
+    routeRecorded({ movedTo: (_id, node) => (node === from ? to : undefined), records: async () => [], state }, () =>
+      routeById(state, id),
+    );
+  await assert.rejects(routedFrom('b', 'c'), {
+    name: 'Unavailable',
+    message: `${id} has just moved from b to c; try again.`,
+  });
+  for (const [from, to] of [
+    ['a', 'b'],
+    ['b', 'a'],
+    ['b', 'd'],
+  ] as const) {
+    await assert.rejects(routedFrom(from, to), {
+      name: 'SeveralOwners',
+      message: /is on b and c: one of them must not/,
+    });
+  }
 });

@@ -17,21 +17,35 @@ export class OwnerInDoubt extends Unavailable {
   }
 }
 
+/** Several nodes have an object, and each may be the one: a fault, or the moment in which a volume moves. */
+export class SeveralOwners extends FailedPrecondition {
+  readonly id: string;
+  readonly nodes: readonly string[];
+
+  constructor(id: string, nodes: readonly string[]) {
+    super(`${id} is on ${nodes.join(' and ')}: one of them must not have it. Look at both; nothing is done.`);
+    this.id = id;
+    this.nodes = nodes;
+  }
+}
+
 /**
  * Finds the node that has the object, linked or not; undefined: no node claims it.
  *
  * An id derives from the name of the node that made it, so a claim of that node is true. A node that claims an id of
  * another one is trusted, as volumes and disks are moved, if no other claims the same, and all nodes have reported or the
  * PersistentVolumes name it: so a node that lies draws no calls away from another.
- * @throws FailedPrecondition if several have it, OwnerInDoubt if reports are missing and it could belong to another node
+ * @throws SeveralOwners if several have it, OwnerInDoubt if reports are missing and it could belong to another node
  */
 export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   const owners = view.owners(id);
   const native = owners.filter(({ isNative }) => isNative);
   const believed = native.length > 0 ? native : owners;
   if (believed.length > 1) {
-    const names = believed.map(({ node }) => node).join(' and ');
-    throw new FailedPrecondition(`${id} is on ${names}: one of them must not have it. Look at both; nothing is done.`);
+    throw new SeveralOwners(
+      id,
+      believed.map(({ node }) => node),
+    );
   }
   const [owner] = believed;
   if (owner === undefined) return undefined;

@@ -104,7 +104,7 @@ describe('a call for one object', () => {
     const moved = volume('a', 'x');
     const fleet = fleetOf({ a: { state: 'away' }, b: { foreign: [moved] }, c: { foreign: [moved] } });
     fleet.noteRecorded(moved, 'b');
-    assert.throws(() => routeById(fleet, moved), { name: 'FailedPrecondition', message: /is on b and c/ });
+    assert.throws(() => routeById(fleet, moved), { name: 'SeveralOwners', message: /is on b and c/ });
   });
 
   test('for what nobody has it is UNAVAILABLE while a pool of a node has never been open', () => {
