@@ -160,7 +160,9 @@ export class Copies {
         return is;
       });
       if (!isOutdated) {
-        requireOpen(pools, id);
+        // The volume has come here since: an earlier copy in a pool that is not open is one by the note of this node.
+        const isLater = copies.some(({ state }) => isVolume(state) && state.mark.generation > by.generation);
+        if (!isLater) requireOpen(pools, id);
         return false;
       }
       // The other node of its move has it, and may never tell this one of that.

@@ -419,7 +419,7 @@ describe('a move between two nodes', () => {
     assert.equal(trashed?.record.id, id);
   });
 
-  test('that a node had made which was lost: its copy there is outdated, and a move that comes again is not', async () => {
+  test('that a node had made which was lost: its copy there is outdated, and a move that comes again is not', async (t) => {
     using scratch = new Scratch('nodes');
     const broker = new Broker();
     await using a = await MovingNode.open(scratch, broker, 'a');
@@ -439,6 +439,11 @@ describe('a move between two nodes', () => {
     await b.mover.copies.outdate(id, by);
     assert.equal((await b.ended(id)).job.state, 'done');
     assert.equal(await b.mover.copies.outdate(id, by), false);
+    // A pool that is not open there can have no later one; on a node without the volume it can.
+    const closed = [b, a].map((node) => t.mock.method(node.pools, 'firstClosed', () => 'second'));
+    assert.equal(await b.mover.copies.outdate(id, by), false);
+    await assert.rejects(a.mover.copies.outdate(id, { ...by, node: 'b' }), { name: 'Unavailable' });
+    for (const each of closed) each.mock.restore();
     assert.notEqual(await b.pools.find(id), undefined);
     assert.equal(b.sight(id).job.state, 'done');
   });

@@ -1120,6 +1120,14 @@ export const moveMutants: readonly Mutant[] = [
     only: 'that cannot move, as something is mounted in it',
   },
   {
+    name: 'a volume that has come back to a node is no earlier copy there while another pool is not open',
+    file: 'src/move/copies.ts',
+    killer: 'test/move/nodes.test.ts',
+    text: 'if (!isLater) requireOpen(pools, id);',
+    replacement: 'requireOpen(pools, id);',
+    only: 'that a node had made which was lost',
+  },
+  {
     name: 'a volume that was deleted leaves nothing of its move',
     file: 'src/move/mover.ts',
     killer: 'test/move/mover.test.ts',
