@@ -1,7 +1,9 @@
 import { findHolders } from '../kernel/process/holders.ts';
 import { type Deadline, deadlineOf, isLate, requireInTime } from '../move/in-time.ts';
 import type { Mover } from '../move/mover.ts';
+import { poolWithWhole } from '../move/rests.ts';
 import { isEarlierInTrash, isLaterTrashed, latestTrashed, type TrashedHere } from '../move/trashed-copy.ts';
+import { unknownPart } from '../move/undo.ts';
 import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn, conditionsIn, silentAfterMs } from '../pool/condition.ts';
 import type { VolumeSource } from '../pool/node-side.ts';
@@ -354,7 +356,13 @@ async function refuseWaiting(
   lostPool?: string,
 ): Promise<boolean> {
   const move = await mover?.wholeMove(id);
-  if (move === undefined) return mover?.isMoving(id) === true;
+  if (move === undefined) {
+    if (mover?.isMoving(id) === true) return true;
+    // Its node has lost what it had noted of that move.
+    const whole = await poolWithWhole(pools, id);
+    if (whole !== undefined) throw unknownPart(id, whole);
+    return false;
+  }
   const { from, node, to } = move;
   const isAway = !pools.names().includes(to);
   if (isAway && lostPool === to) return false;

@@ -59,8 +59,9 @@ export async function moveCommand(config: Config, output: Output, options: MoveO
   }
   if (json) output.line(toJson<'move'>({ plan, move: last }));
   if (last.state === 'failed' || last.state === 'cancelled') {
-    const why = last.reason === undefined ? 'it was cancelled' : last.reason;
-    output.problem('ABORTED', `volume ${id} is where it was, in pool ${last.from}: ${why}`);
+    // Where it is after a failure, the reason says: the disk with it may be away.
+    const why = last.reason ?? `it was cancelled, and the volume stays in pool ${last.from}`;
+    output.problem('ABORTED', `volume ${id} has not moved to pool ${last.to}: ${why}`);
     return exitCodes.failed;
   }
   if (!json && last.state === 'done') output.line(`${id} is in pool ${last.to}.`);
@@ -144,14 +145,20 @@ function cancelledLine({ from, fromNode, id, isUnseen, state, to, toNode }: Movi
     : `${id} stays in pool ${from}: the move to ${to} is cancelled.`;
 }
 
-/** After the copy that a lost node had is given up: its PersistentVolume has the pod wait for that node. */
+/**
+ * After the copy that another node had, or was getting, is given up: its PersistentVolume may have the pod wait for that node.
+ * @param cancelled the move that is given up
+ */
 export function printResume(
   output: Output,
   { json, lostNode }: { readonly json: boolean; readonly lostNode: string | undefined },
+  cancelled?: Moving,
 ): void {
-  if (json || lostNode === undefined) return;
+  const isBetween = cancelled?.fromNode !== undefined || cancelled?.toNode !== undefined;
+  if (json || (lostNode === undefined && !isBetween)) return;
+  const other = lostNode === undefined ? 'another node' : `node ${lostNode}`;
   output.line(
-    `If its PersistentVolume names node ${lostNode}: kubectl holdfast move --resume CLAIM makes it name the node of the volume.`,
+    `If its PersistentVolume names ${other}: kubectl holdfast move --resume CLAIM makes it name the node of the volume.`,
   );
 }
 

@@ -1,4 +1,5 @@
 import type { CopyState, PoolMoves } from '../pool/moves.ts';
+import type { Pools } from '../pool/pools.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { isVolume, mayBeLast } from '../volume/move/rule.ts';
@@ -226,4 +227,12 @@ export function stateIn(seen: SourceAnswer | CopyState | undefined): CopyState |
 /** The fence under which all of a copy on its way was read; undefined: not all of it has come. */
 export async function readUnderIn(moves: PoolMoves, id: VolumeId): Promise<string | undefined> {
   return readUnderBy(await moves.comingNote(id));
+}
+
+/** The open pool to which all of a copy has come that is not the volume, also if nothing is known of its move; undefined: there is none. */
+export async function poolWithWhole(pools: Pools, id: VolumeId): Promise<string | undefined> {
+  for (const { moves, name } of pools.all()) {
+    if (moves !== undefined && (await readUnderIn(moves, id)) !== undefined) return name;
+  }
+  return undefined;
 }

@@ -365,7 +365,7 @@ export function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable
 
 function lastWithin({ from, id, to }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(
-    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} and its disk back; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}.`,
+    `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} and its disk back; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}. To remove it instead: holdfast move cancel ${id} --even-so.`,
   );
 }
 
@@ -458,7 +458,7 @@ function laterTrashed(id: VolumeId, pool: string, { later, lostPool, place }: La
   );
 }
 
-function unknownPart(id: VolumeId, pool: string): FailedPrecondition {
+export function unknownPart(id: VolumeId, pool: string): FailedPrecondition {
   return new FailedPrecondition(
     `pool ${pool} has all of volume ${id}, or a part of it, from a move that this node knows nothing of, as its own disk was lost. If another node has the volume, or has handed it over, this part is not needed: kubectl holdfast move cancel ${id} --even-so, with this node as --node, removes it. Then kubectl holdfast move cancel ${id}, with that node as --node, makes the volume usable there again.`,
   );

@@ -610,7 +610,7 @@ describe('kubectl holdfast move', () => {
     assert.equal(status, 1);
     assert.match(
       stderr,
-      /nothing was changed: you lack these rights: patch persistentvolumes, delete pods -n default, create persistentvolumes/,
+      /holdfast: default\/denied does not move, and this command has changed nothing of it: you lack these rights: patch persistentvolumes, delete pods -n default, create persistentvolumes/,
     );
     assert.deepEqual(
       (await placesOf('denied')).map(({ node, policy }) => [node, policy]),

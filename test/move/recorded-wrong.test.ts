@@ -77,9 +77,11 @@ describe('a cancel by which a copy becomes the volume, though a PersistentVolume
         await world.fleet.told();
       }
       const where = isLost ? ({ node: 'a', lostNode: 'b' } as const) : ({ node: 'b' } as const);
-      const cancel = (evenSo: boolean) => world.fleet.command({ change: 'cancel', volume: id, ...where, evenSo });
+      const wishes = { change: 'cancel', volume: id, json: false, ...where } as const;
+      const cancel = (evenSo: boolean) => world.fleet.command({ ...wishes, evenSo });
       await assert.rejects(cancel(false), mayBeOnC);
-      await cancel(true);
+      // The pod waits where it says.
+      assert.match(await cancel(true), /If its PersistentVolume names .* move --resume CLAIM/);
       assert.deepEqual(await usable(world), [from]);
     });
   }

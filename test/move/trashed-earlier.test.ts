@@ -183,6 +183,25 @@ describe('an earlier copy in the trash, while all of a later one waits', () => {
     });
   }
 
+  test('in another pool, by a move that its node knows nothing of any more: it is restored once that is cancelled by a second word', async () => {
+    using scratch = new Scratch('trashed');
+    const { first } = await waitingInPool(scratch);
+    for (const notes of ['moves', 'moved']) rmSync(scratch.join('data', notes), { recursive: true });
+    await using node = await Node.open(scratch, [sized('two'), sized('three')]);
+    const restore = (evenSo: boolean) => adminOf(node).restore({ id, lostPool: 'one', evenSo }, call);
+    for (const evenSo of [false, true]) {
+      await assert.rejects(restore(evenSo), {
+        name: 'FailedPrecondition',
+        message: /pool two has all of volume .* that this node knows nothing of.* move cancel \S+ --even-so/,
+      });
+    }
+    assert.ok(await isWhole(node.pools.get('two')));
+    await node.mover.cancel(id, undefined, undefined, true);
+    await restore(true);
+    await using shown = await deviceOf(node, id);
+    assert.equal(await digestOf(shown.devicePath), first);
+  });
+
   test('in another pool, which has an empty disk by now: it is restored, as nothing waits any more', async () => {
     using scratch = new Scratch('trashed');
     const { first } = await waitingInPool(scratch);

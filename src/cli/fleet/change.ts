@@ -58,8 +58,9 @@ export async function changeFleet(
   if (change === 'forget') return forgetNode(fleet, wishes, output);
   if (change === 'move') return moveVolume(fleet, wishes, output, signal);
   if (change === 'cancel') {
-    printCancelled(output, await cancelMove(fleet, wishes, signal), json);
-    printResume(output, wishes);
+    const cancelled = await cancelMove(fleet, wishes, signal);
+    printCancelled(output, cancelled, json);
+    printResume(output, wishes, cancelled);
     return exitCodes.ok;
   }
   if (change === 'finish') {
@@ -252,9 +253,9 @@ async function finishMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   return order();
 }
 
-/** Not of its snapshots alone. */
-function isOfVolume({ snapshots }: Moving): boolean {
-  return snapshots === undefined;
+/** Not of its snapshots alone: those of an earlier order may be on their way beside it. */
+function isOfVolume({ copyOf, phase, snapshots }: Moving): boolean {
+  return snapshots === undefined || phase !== undefined || copyOf !== undefined;
 }
 
 /** True if a copy of a snapshot of the volume waits, by the moves of its node, of which all has come from there. */

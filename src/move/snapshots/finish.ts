@@ -25,13 +25,16 @@ export async function finishSnapshot(
   { id, to, whole }: WaitingSnapshot,
 ): Promise<void> {
   const target = movesOf(pools.get(to)).snapshots;
+  const record = parseSnapshot(whole.record, `of snapshot ${id}, which was coming to pool ${to}`);
   await patiently({ objects, signal }, [id], async () => {
     requireOpen(pools, id);
     for (const { moves, name } of pools.all()) {
       if ((await moves?.snapshots.settled(id)) !== undefined) {
         // A driver that was killed after the commit has it already.
         if (name === to && !target.isLeft(id)) return target.noteArrival(id);
-        throw new AlreadyExists(`snapshot ${id} is not finished: pool ${name} of this node has a copy of it.`);
+        throw new AlreadyExists(
+          `snapshot ${id} is not finished: pool ${name} of this node has a copy of it, with the same bytes. If that is not the snapshot: holdfast move cancel ${record.sourceId} makes it that.`,
+        );
       }
     }
     if (wholeUnder(await target.notedOf(id)) !== whole.fenceId) {
@@ -40,7 +43,6 @@ export async function finishSnapshot(
       );
     }
     const { fenceId, generation, moveId } = whole;
-    const record = parseSnapshot(whole.record, `of snapshot ${id}, which was coming to pool ${to}`);
     target.requireRoomFor(record);
     const alone = <T>(_of: unknown, work: () => Promise<T>) => work();
     await using incoming = await target.receive(record, { moveId, newBytes: 0n, isGiven: true, alone });

@@ -459,10 +459,17 @@ export class SnapshotMover {
       const there = await stillWaiting(pools, meant);
       const signal = AbortSignal.timeout(undoneMs);
       // A driver that was killed after the commit may have left a note of one that has become the snapshot.
+      const failures: unknown[] = [];
       for (const each of there.length > 0 ? there : meant) {
-        await finishSnapshot({ pools, objects, signal, lost: 'lostPool' in lost ? undefined : lost }, each);
-        job = job && (await this.#noteFinished(job, each, isEnded));
+        try {
+          await finishSnapshot({ pools, objects, signal, lost: 'lostPool' in lost ? undefined : lost }, each);
+          job = job && (await this.#noteFinished(job, each, isEnded));
+        } catch (error) {
+          // It keeps none of the others.
+          failures.push(error);
+        }
       }
+      if (failures.length > 0) throw failures[0];
       return job;
     } finally {
       if (job !== undefined && !isEnded && !this.#runs.has(id) && !this.#isStopping) this.#begin(job);

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import type { ChangeName } from '../messages.ts';
 import { ask } from './client.ts';
 import { bytesText, claimOr, nameText, numberOf, spanText } from './format.ts';
-import { cancelOutcome, restoreOutcome } from './outcome.ts';
+import { cancelOutcome, restoreOutcome, restoreSentence } from './outcome.ts';
 import { Command, Modal } from './parts.tsx';
 import type { Store } from './store.ts';
 import type { Move, Node, Trashed } from './types.ts';
@@ -66,7 +66,7 @@ function wordsOf(action: Action, scope: 'fleet' | 'node', nowMs: number): Words 
     return {
       command,
       title: `Bring ${name} back?`,
-      sentence: `The volume is again in pool ${nameText(pool)} of node ${nameText(node)}, with its id, name and data as they were. Its PersistentVolume and its claim are not made: holdfast export prints them.`,
+      sentence: restoreSentence(volume),
       button: 'Bring back',
       run: async () => restoreOutcome(name, pool, await change('trash/restore', { node, volume: id })),
     };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cancelOutcome, restoreOutcome } from './outcome.ts';
+import { cancelOutcome, restoreOutcome, restoreSentence } from './outcome.ts';
 
 test('a move that has arrived before its cancel is not called one whose volume stays', () => {
   const move = { id: 'vol-1', from: 'one', to: 'two', startedAt: '2026-11-26T00:00:00Z' } as const;
@@ -31,4 +31,13 @@ test('a volume that is back says what is wrong with it', () => {
   assert.equal(restoreOutcome('shop/data', 'one', {}), 'shop/data is back in pool one.');
   const problem = 'This copy is as the volume was when it moved out of pool one.';
   assert.equal(restoreOutcome('shop/data', 'one', { problem }), `shop/data is back in pool one. ${problem}`);
+});
+
+test('a copy that its volume has left by a move is not promised to have the data of the volume', () => {
+  const place = { node: 'a', pool: 'one' };
+  assert.match(restoreSentence(place), /^The volume is again in pool one of node a, with its id, name and data/);
+  assert.match(
+    restoreSentence({ ...place, left: true }),
+    /^The volume has left this copy .* nothing that was written later/,
+  );
 });

@@ -1,5 +1,5 @@
 import { nameText } from './format.ts';
-import type { Move } from './types.ts';
+import type { Move, Trashed } from './types.ts';
 
 /** The end of a move by its cancel: it may have arrived before, and its first node or pool may be lost. */
 export function cancelOutcome(title: string, { from, isUnseen, state, to, toNode }: Omit<Move, 'node'>): string {
@@ -11,6 +11,15 @@ export function cancelOutcome(title: string, { from, isUnseen, state, to, toNode
   if (state !== 'done') return `${title} stays in pool ${nameText(from)}.`;
   const place = toNode === undefined ? `in pool ${nameText(to)}` : `on node ${nameText(toNode)}`;
   return `${title} is ${place}: it has arrived there, and its move has ended.`;
+}
+
+/** The promise of a restore, before it is ordered. A copy that its volume has left by a move takes a word that the page does not have. */
+export function restoreSentence({ left, node, pool }: Pick<Trashed, 'left' | 'node' | 'pool'>): string {
+  const place = `pool ${nameText(pool)} of node ${nameText(node)}`;
+  const later = `The volume has left this copy in ${place} by a move: it has nothing that was written later. So it is refused as a rule, and the answer names the command by which it is the volume again, if all later ones are lost.`;
+  return left === true
+    ? later
+    : `The volume is again in ${place}, with its id, name and data as they were. Its PersistentVolume and its claim are not made: holdfast export prints them.`;
 }
 
 /** A volume that is back, with the problem that its command warns of. */
