@@ -48,7 +48,9 @@ export async function requireWord(
     );
   }
   const against = whyMovedOn(id, mark ?? unmarked, { generation });
-  if (against.length === 0 && !mayBeElsewhere && (lostPool === undefined || !isAway(lostPool))) {
+  // A pool that the volume did not move to last has nothing to do with it.
+  const isSaid = lostPool !== undefined && to === undefined && isAway(lostPool);
+  if (against.length === 0 && !mayBeElsewhere && !isSaid) {
     against.push(
       `volume ${id} has moved since this copy of it in pool ${pool.name}, and was deleted then: no pool that is in the configuration has a later one.`,
     );

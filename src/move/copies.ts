@@ -256,7 +256,11 @@ async function requireNothing(pools: Pools, id: VolumeId, generation: number): P
       (await pool.moves?.arriving())?.includes(id) === true ||
       ((await pool.trash()).some(({ record }) => record.id === id) &&
         ((await pool.moves?.trashedMark(id)) ?? unmarked).generation >= generation);
-    if (isHere) throw new FailedPrecondition(`pool ${pool.name} of this node has volume ${id}, or a part of it.`);
+    if (isHere) {
+      throw new FailedPrecondition(
+        `pool ${pool.name} of this node has volume ${id}, or a part of it, or a copy in its trash that is no earlier one. kubectl holdfast move cancel ${id}, with this node as --node, says more if it is a part.`,
+      );
+    }
   }
 }
 

@@ -51,7 +51,7 @@ export async function finishCopy(pools: Pools, job: MoveJob, { isEvenSo, isTrial
   }
   const { generation, record } = whole;
   const noted = await moves.noted(id);
-  if (lost === undefined && noted.at !== undefined) throw goneOn(job, noted.at);
+  if (lost === undefined && noted.at !== undefined) throw goneOn(job, { here: noted.node, elsewhere: noted.at });
   requireSecondWord(isEvenSo, whyNotLatest(job, whole, noted));
   const arrival = await moves.recordFor(record);
   await using incoming = await moves.receive(arrival, moveId, true);
@@ -94,8 +94,11 @@ export function whyNotLatest(
 }
 
 /** The part that has come within the node is of a move before the volume went to another one, which may be lost. */
-export function goneOn({ id, to }: MoveJob, node: string): FailedPrecondition {
+export function goneOn(
+  { id, to }: MoveJob,
+  { elsewhere, here }: { readonly elsewhere: string; readonly here: string },
+): FailedPrecondition {
   return new FailedPrecondition(
-    `volume ${id} has gone on to node ${node} since: what pool ${to} has of it is of a failed move before that, and an earlier state. It stays, as the copy there may be lost. To remove it: holdfast move cancel ${id} --even-so.`,
+    `volume ${id} has gone on to node ${elsewhere} since: what pool ${to} has of it is of a failed move before that, and an earlier state, which never becomes the volume. To remove it: kubectl holdfast move cancel ${id} --node ${here} --even-so. If node ${elsewhere} is lost, kubectl holdfast trash restore ${id} --node ${here} --node-is-lost ${elsewhere} has the copy of the time of the switch back after that.`,
   );
 }

@@ -70,8 +70,8 @@ export class Undo {
    */
   async requireNotLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined, isNodeLost = false): Promise<void> {
     if (!(await this.#options.rests.mayBeLast(job, seen))) return;
-    const elsewhere = job.node === undefined ? (await this.#options.copies.noteOf(job.id))?.at : undefined;
-    if (elsewhere !== undefined) throw goneOn(job, elsewhere);
+    const noted = job.node === undefined ? await this.#options.copies.noteOf(job.id) : undefined;
+    if (noted?.at !== undefined) throw goneOn(job, { here: noted.node, elsewhere: noted.at });
     if (job.node === undefined) throw seen === undefined ? lastWithin(job) : laterCopy(job);
     throw await this.#lastCopy(job, job.node, { isNodeLost, state: stateIn(seen) });
   }
@@ -346,7 +346,11 @@ export class Undo {
     for (const pool of this.#options.pools.all()) {
       const { moves, name } = pool;
       if (moves === undefined || !(await moves.arriving()).includes(id)) continue;
-      if (!isEvenSo) throw unknownPart(id, name);
+      if (!isEvenSo) {
+        const job = this.#options.endedJob(id);
+        const here = (await moves.noted(id)).node;
+        throw job?.state === 'done' && job.to === name ? partOfOldDisk(job, here) : unknownPart(id, name);
+      }
       await moves.discard(id);
       const startedAt = new Date().toISOString();
       return { moveId: '', id, from: '', to: name, startedAt, state: 'cancelled', endedAt: startedAt };
@@ -461,6 +465,12 @@ function laterTrashed(id: VolumeId, pool: string, { later, lostPool, place }: La
 export function unknownPart(id: VolumeId, pool: string): FailedPrecondition {
   return new FailedPrecondition(
     `pool ${pool} has all of volume ${id}, or a part of it, from a move that this node knows nothing of, as its own disk was lost. If another node has the volume, or has handed it over, this part is not needed: kubectl holdfast move cancel ${id} --even-so, with this node as --node, removes it. Then kubectl holdfast move cancel ${id}, with that node as --node, makes the volume usable there again.`,
+  );
+}
+
+function partOfOldDisk({ id, node, to }: MoveJob, here: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${to} has all of volume ${id}, or a part of it, and no volume of it: the volume had come to this pool, whose disk is as it was before. Put the later disk back. If it is lost: kubectl holdfast move cancel ${id} --node ${here} --even-so removes that part; then kubectl holdfast trash restore ${id} --node ${node ?? here} --pool-is-lost ${to} makes the copy of the time of the switch the volume.`,
   );
 }
 

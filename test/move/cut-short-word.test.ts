@@ -164,6 +164,34 @@ describe('an order that says that a disk is lost', () => {
   });
 });
 
+describe('a disk that is as it was before the volume came to it', () => {
+  test('has a part that goes by a second word, and then the copy of the switch is restored', async () => {
+    using scratch = new Scratch('cut-short-word');
+    await using world = await World.start(scratch);
+    world.refuseCommits({ node: 'b', pool: 'data' });
+    await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
+    const given = async () => (await movesOf(world.node('a').pools.get('data')).stateOf(id)).why;
+    await eventually(async () => assert.equal(await given(), 'given'));
+    let saved = '';
+    await world.whileDown('b', () => {
+      saved = world.disks.save('b', 'data');
+    });
+    await world.rest(15_000);
+    await world.fleet.told();
+    world.record('b');
+    await write(world);
+    await world.whileDown('b', () => world.disks.bringBack('b', 'data', saved));
+    await world.fleet.told();
+    await assert.rejects(restore(world), { message: /pool data of this node has volume \S+, or a part of it/ });
+    await assert.rejects(cancel(world, 'b'), {
+      message: /had come to this pool.* --node b --even-so removes.* trash restore \S+ --node a --pool-is-lost data /,
+    });
+    await cancel(world, 'b', true);
+    await restore(world);
+    assert.deepEqual(await usable(world), [['a', 'data', 1]]);
+  });
+});
+
 describe('an order that was cut short behind the word of the node whose disk was said to be lost, and that disk is back', () => {
   test('of a finish: the words say so, and lead to the later copy', async () => {
     using scratch = new Scratch('cut-short-word');

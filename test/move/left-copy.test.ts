@@ -59,6 +59,8 @@ describe('a volume that has moved, and was deleted', () => {
         `has moved since this copy of it in pool one, and was deleted then.* when it moved out of pool one, by ${entry.deletedAt}: .* --even-so\\.$`,
       ),
     });
+    // Another pool that is away has nothing to do with it.
+    await assert.rejects(admin.restore({ id, lostPool: 'far' }, call), { message: /was deleted then.* --even-so\.$/ });
     const { pool, problem } = await admin.restore({ id, evenSo: true }, call);
     assert.equal(pool, 'one');
     assert.match(problem ?? '', /^This copy is as the volume was when it moved out of pool one, by /);

@@ -42,7 +42,7 @@ describe('the copy of a failed move goes by a second word, wherever the volume i
     await failing(world, () => world.node('a').mover.start(id, 'other', undefined), 'a');
     await moved(world, 'b');
     const cancel = { change: 'cancel', volume: id, node: 'a' } as const;
-    await assert.rejects(moved(world, 'a'), /holdfast move cancel \S+ --even-so/);
+    await assert.rejects(moved(world, 'a'), /holdfast move cancel \S+ --node a --even-so/);
     await world.fleet.command({ ...cancel, evenSo: true });
     assert.deepEqual(await placesOf(world), ['b/data']);
     await moved(world, 'a');

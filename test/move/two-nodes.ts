@@ -126,6 +126,7 @@ export class MovingNode implements AsyncDisposable {
     const other = (poolName: string) => (queue: DiskQueue) =>
       openTestPool(scratch, {
         ...{ dataDirectory, name: poolName, queue },
+        ...(options.nodeName !== undefined && { nodeName: options.nodeName }),
         location: { type: 'directory', path: scratch.join(`${name}-${poolName}`) },
       });
     const openers = poolNames.map((each) => [each, each === 'data' ? opener : other(each)] as const);

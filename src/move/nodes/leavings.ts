@@ -516,7 +516,7 @@ export class Leavings {
 function notHere({ from, id, node }: MoveJob, earlier: CopyState | undefined): FailedPrecondition {
   if (earlier !== undefined) {
     return new FailedPrecondition(
-      `pool ${from} of this node has an earlier copy of volume ${id}, as its disk was put back, or one that was given up by an order which said that this disk is lost, and which was cut short: all of the volume may be on node ${node}. If a disk has a later copy, put that back. kubectl holdfast move cancel ${id} --node ${node} says if all of it has come there. To have the copy in pool ${from}: kubectl holdfast move cancel ${id} --node ${node} --even-so, which removes that, and then the same with this node as --node.`,
+      `pool ${from} of this node has an earlier copy of volume ${id}, as its disk was put back, or one that was given up by an order which said that this disk is lost, and which was cut short: all of it may be on node ${node}, and be the last copy. If a disk has a later copy, put that back. kubectl holdfast move cancel ${id} --node ${node} says if all of it has come there. To have the copy in pool ${from}: kubectl holdfast move cancel ${id} --node ${node} --even-so, which removes that, and then the same with this node as --node.`,
     );
   }
   return new FailedPrecondition(

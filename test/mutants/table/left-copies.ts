@@ -245,9 +245,17 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'a part of a move that its node knows nothing of goes by a second word only',
     file: 'src/move/undo.ts',
-    text: 'if (!isEvenSo) throw unknownPart(id, name);',
-    replacement: '',
+    text: '      if (!isEvenSo) {\n        const job = this.#options.endedJob(id);',
+    replacement: '      if (name === id) {\n        const job = this.#options.endedJob(id);',
     killer: 'test/move/own-disk-lost.test.ts',
+  },
+  {
+    name: 'a pool that is called lost, and has nothing to do with a volume, is no second word',
+    file: 'src/admin/left-copy.ts',
+    text: 'lostPool !== undefined && to === undefined && isAway(lostPool)',
+    replacement: 'lostPool !== undefined && isAway(lostPool)',
+    killer: 'test/move/left-copy.test.ts',
+    only: 'is restored as it was at the switch by a second word alone',
   },
   {
     name: 'a copy of an earlier hand-over than the last one is the volume by a second word alone',

@@ -252,7 +252,7 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy that its volume has left is not restored without a word, although the volume was deleted',
     ...leftCopy,
-    text: '  if (against.length === 0 && !mayBeElsewhere && (lostPool === undefined || !isAway(lostPool))) {\n',
+    text: '  if (against.length === 0 && !mayBeElsewhere && !isSaid) {\n',
     replacement: "  if (lostPool === '') {\n",
     only: 'for good, is restored',
   },
@@ -313,14 +313,14 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a copy from within a node does not become the volume once that has gone to another node',
     ...finish,
-    text: '  if (lost === undefined && noted.at !== undefined) throw goneOn(job, noted.at);\n',
+    text: '  if (lost === undefined && noted.at !== undefined) throw goneOn(job, { here: noted.node, elsewhere: noted.at });\n',
     replacement: '',
     killer: 'test/move/gone-on.test.ts',
   },
   {
     name: 'a copy from within a node that waits is not called the last one once the volume has gone to another node',
     file: 'src/move/undo.ts',
-    text: '    if (elsewhere !== undefined) throw goneOn(job, elsewhere);\n',
+    text: '    if (noted?.at !== undefined) throw goneOn(job, { here: noted.node, elsewhere: noted.at });\n',
     replacement: '',
     killer: 'test/move/gone-on.test.ts',
   },
@@ -703,8 +703,8 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'a node that was installed again gives a hand-over up only if it has nothing of the volume',
     file: 'src/move/copies.ts',
-    text: 'if (isHere) throw',
-    replacement: 'if (!isHere) continue;\n    if (pool.name === id) throw',
+    text: '    if (isHere) {\n      throw new FailedPrecondition(',
+    replacement: '    if (isHere && pool.name === id) {\n      throw new FailedPrecondition(',
     ...emptied,
     only: 'does not while one of its pools',
   },
