@@ -142,9 +142,9 @@ export class FleetState implements FleetView, StrayView {
     return found;
   }
 
-  /** The PersistentVolumes of the object's volume name that node. */
+  /** The PersistentVolumes of the object's volume name that node, and no other one. */
   noteRecorded(id: string, node: string): void {
-    this.#states.get(node)?.inventory.noteRecorded(id);
+    for (const [name, { inventory }] of this.#states) inventory.noteRecorded(id, name === node);
   }
 
   /**

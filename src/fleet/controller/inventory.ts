@@ -104,9 +104,10 @@ export class NodeInventory {
     return this.#recorded.has(id);
   }
 
-  /** Its PersistentVolumes name this node. It counts until the object is gone from here, or is reported again. */
-  noteRecorded(id: string): void {
-    if (this.#entries.has(id)) this.#recorded.add(id);
+  /** Its PersistentVolumes name this node, or another one. It counts until the object is gone from here, or is reported again. */
+  noteRecorded(id: string, isHere: boolean): void {
+    if (isHere && this.#entries.has(id)) this.#recorded.add(id);
+    else this.#recorded.delete(id);
   }
 
   #put(told: wire.InventoryEntry): void {

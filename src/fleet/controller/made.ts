@@ -46,7 +46,10 @@ export function requireOwn(view: FleetView, { method, node, request, response }:
 /** A node reports an object before it answers. @throws InternalError */
 export function requireOn(view: FleetView, node: string, id: string): void {
   const owners = view.owners(id);
-  if (owners.some((owner) => owner.node === node) && ownerOf(view, id)?.name === node) return;
+  const own = owners.find((owner) => owner.node === node);
+  // Its id says so.
+  if (own?.isNative === true) return;
+  if (own !== undefined && ownerOf(view, id)?.name === node) return;
   if (owners.length === 0 && view.isTelling(node, id)) return;
   throw refused(node, `${JSON.stringify(id.slice(0, 64))}, which it does not have`);
 }

@@ -98,3 +98,23 @@ test('a volume that two nodes report is moving if a node tells so, and is on two
     });
   }
 });
+
+test('a volume that the node which has made it has, too, is where its PersistentVolumes say, and there without any', async () => {
+  for (const [nodes, expected] of [
+    [[], 'a'],
+    [['a'], 'a'],
+    [['b'], 'b'],
+    [['b', 'a'], undefined],
+    [['c'], undefined],
+  ] as const) {
+    const state = fleet();
+    const inventory = state.linked('a');
+    const entry = { kind: 'VOLUME', id, name: 'x', pool: 'data', source_id: '', group_id: '', adopted: false } as const;
+    inventory.apply({ revision: 1n, starts: true, complete: true, put: [entry], gone: [], pools: [] });
+    state.told('a', inventory);
+    const records = async () => nodes.map((node: string) => ({ handle: `${id}`, node }) as RecordedVolume);
+    const routed = routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, id));
+    if (expected === undefined) await assert.rejects(routed, { name: 'SeveralOwners', message: /is on a and b/ });
+    else assert.deepEqual(await routed, { to: 'node', node: expected });
+  }
+});

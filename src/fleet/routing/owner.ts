@@ -5,7 +5,7 @@ import type { FleetView, NodeSight, Owner } from './view.ts';
 /** A node has an object that another one has made, and reports are missing: its PersistentVolumes may say that it is there. */
 export class OwnerInDoubt extends Unavailable {
   readonly id: string;
-  readonly owner: Owner;
+  readonly owners: readonly Owner[];
 
   constructor(id: string, owner: Owner, missing: readonly NodeSight[]) {
     const { node, volumeId } = owner;
@@ -13,40 +13,44 @@ export class OwnerInDoubt extends Unavailable {
     const way = `Try again when all are there; at once, if the PersistentVolume of ${volumeId} names ${node}: kubectl holdfast move --resume CLAIM.`;
     super(volumeId === undefined ? text : `${text} ${way}`);
     this.id = id;
-    this.owner = owner;
+    this.owners = [owner];
   }
 }
 
-/** Several nodes have an object, and each may be the one: a fault, or the moment in which a volume moves. */
+/**
+ * Several nodes have an object, and each may be the one: in the moment in which a volume moves; or one of them, which may have made it,
+ * has an earlier state of it, as all its disks were put back. Its PersistentVolumes may say which one has it.
+ */
 export class SeveralOwners extends FailedPrecondition {
   readonly id: string;
-  readonly nodes: readonly string[];
+  readonly owners: readonly Owner[];
 
-  constructor(id: string, nodes: readonly string[]) {
-    super(`${id} is on ${nodes.join(' and ')}: one of them must not have it. Look at both; nothing is done.`);
+  constructor(id: string, owners: readonly Owner[]) {
+    const nodes = owners.map(({ node }) => node).join(' and ');
+    super(
+      `${id} is on ${nodes}: one of them must not have it, and its PersistentVolumes do not name one of them alone. Look at both; nothing is done.`,
+    );
     this.id = id;
-    this.nodes = nodes;
+    this.owners = owners;
   }
 }
 
 /**
  * Finds the node that has the object, linked or not; undefined: no node claims it.
  *
- * An id derives from the name of the node that made it, so a claim of that node is true. A node that claims an id of
- * another one is trusted, as volumes and disks are moved, if no other claims the same, and all nodes have reported or the
- * PersistentVolumes name it: so a node that lies draws no calls away from another.
+ * An id derives from the name of the node that made it, so a claim of that node is true, if no other one claims the same. A node that
+ * claims an id of another one is trusted, as volumes and disks are moved, if all nodes have reported or the PersistentVolumes name it:
+ * so a node that lies draws no calls away from another. Of several nodes with a volume the one counts that the PersistentVolumes name.
  * @throws SeveralOwners if several have it, OwnerInDoubt if reports are missing and it could belong to another node
  */
 export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   const owners = view.owners(id);
+  const recorded = owners.filter(({ isRecorded }) => isRecorded);
   const native = owners.filter(({ isNative }) => isNative);
-  const believed = native.length > 0 ? native : owners;
-  if (believed.length > 1) {
-    throw new SeveralOwners(
-      id,
-      believed.map(({ node }) => node),
-    );
-  }
+  // A snapshot has the same bytes on each of them.
+  const isVolume = owners.some(({ volumeId }) => volumeId === id);
+  const believed = recorded.length > 0 ? recorded : native.length > 0 && !isVolume ? native : owners;
+  if (believed.length > 1) throw new SeveralOwners(id, believed);
   const [owner] = believed;
   if (owner === undefined) return undefined;
   const missing = owner.isNative || owner.isRecorded ? [] : untoldFor(view, owner, id);

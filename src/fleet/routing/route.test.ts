@@ -100,11 +100,24 @@ describe('a call for one object', () => {
     }
   });
 
-  test('for a volume that two nodes have goes to none of them, also if a PersistentVolume names one', () => {
+  test('for a volume that two nodes have goes to the one that its PersistentVolumes name, whichever of them has made it', () => {
     const moved = volume('a', 'x');
-    const fleet = fleetOf({ a: { state: 'away' }, b: { foreign: [moved] }, c: { foreign: [moved] } });
-    fleet.noteRecorded(moved, 'b');
-    assert.throws(() => routeById(fleet, moved), { name: 'SeveralOwners', message: /is on b and c/ });
+    for (const nodes of [
+      { a: { volumes: ['x'] }, b: { foreign: [moved] } },
+      { a: { state: 'away' }, b: { foreign: [moved] }, c: { foreign: [moved] } },
+    ] as const) {
+      const fleet = fleetOf(nodes);
+      assert.throws(() => routeById(fleet, moved), {
+        name: 'SeveralOwners',
+        message: /is on [ab] and [bc]: one of them/,
+      });
+      fleet.noteRecorded(moved, 'b');
+      assert.deepEqual(routeById(fleet, moved), { to: 'node', node: 'b' });
+      // The PersistentVolume was changed.
+      const other = 'volumes' in nodes.a ? 'a' : 'c';
+      fleet.noteRecorded(moved, other);
+      assert.deepEqual(routeById(fleet, moved), { to: 'node', node: other });
+    }
   });
 
   test('for what nobody has it is UNAVAILABLE while a pool of a node has never been open', () => {
@@ -166,10 +179,9 @@ describe('a call for one object', () => {
 
   test('hostile: a node that says it has the id of another draws no call away', () => {
     const id = volume('a', 'x');
-    assert.deepEqual(routeById(fleetOf({ a: { volumes: ['x'] }, liar: { foreign: [id] } }), id), {
-      to: 'node',
-      node: 'a',
-    });
+    // Kubernetes is asked: `routeRecorded`.
+    const both = fleetOf({ a: { volumes: ['x'] }, liar: { foreign: [id] } });
+    assert.throws(() => routeById(both, id), { name: 'SeveralOwners' });
     const away = fleetOf({ a: { state: 'away' }, liar: { foreign: [id] } });
     assert.throws(() => routeById(away, id), Unavailable);
   });
@@ -184,6 +196,11 @@ describe('a call for one object', () => {
       source_id: volume('a', 'x'),
     };
     assert.throws(() => routeById(fleetOf({ a: { state: 'away' }, liar: { entries: [lie] } }), id), Unavailable);
+    const own = { ...lie, group_id: '' };
+    assert.deepEqual(routeById(fleetOf({ a: { entries: [own] }, liar: { entries: [lie] } }), id), {
+      to: 'node',
+      node: 'a',
+    });
   });
 
   test('a disk that was moved is believed, once all have told', () => {

@@ -130,10 +130,17 @@ export const fleetMutants: readonly Mutant[] = [
     killer: routes,
   },
   {
+    name: 'of two nodes with a volume the one that made it is not believed without its PersistentVolumes',
+    file: 'src/fleet/routing/owner.ts',
+    text: 'native.length > 0 && !isVolume ? native : owners',
+    replacement: 'native.length > 0 ? native : owners',
+    killer: 'test/move/rolled-back.test.ts',
+  },
+  {
     name: 'a PersistentVolume that names another node decides nothing',
     file: 'src/fleet/controller/recorded-owner.ts',
-    text: 'found.length === 0 || found.some(({ node }) => node !== owner.node)',
-    replacement: 'found.length === 0',
+    text: 'const isOne = found.every(({ node }) => node === first.node);',
+    replacement: 'const isOne = true;',
     killer: 'src/fleet/controller/recorded-owner.test.ts',
   },
   {
@@ -146,7 +153,7 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'a node that made an id goes before one that says it has it',
     file: 'src/fleet/routing/owner.ts',
-    text: 'native.length > 0 ? native : owners',
+    text: 'native.length > 0 && !isVolume ? native : owners',
     replacement: 'owners',
     killer: routes,
   },

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { cpSync, rmSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import type * as wire from '../../src/csi/generated/types.ts';
+import { Scratch } from '../support/scratch.ts';
+import { id } from './histories/place.ts';
+import { World } from './histories/world.ts';
+
+/* A node is a virtual machine with one disk, and is put back to its state of last night: the pool and the driver's notes together. */
+
+/** The volume has moved from node a to node b and was written to there; node a is as it was before. */
+async function putBack(world: World): Promise<void> {
+  const root = world.disks.pathOf('a', 'data').replace(/\/a$/, '');
+  const parts = ['a', 'a-other', 'data-a'];
+  await world.whileDown('a', () => {
+    for (const part of parts) cpSync(`${root}/${part}`, `${root}/night-${part}`, { recursive: true });
+  });
+  await world.fleet.command({ change: 'move', volume: id, node: 'b' });
+  await world.rest(10_000);
+  world.record('b');
+  await world.startPod();
+  world.writePod();
+  await world.stopPod();
+  await world.whileDown('a', () => {
+    for (const part of parts) {
+      rmSync(`${root}/${part}`, { recursive: true });
+      cpSync(`${root}/night-${part}`, `${root}/${part}`, { recursive: true });
+    }
+  });
+  await world.fleet.told();
+  const usable = (await world.usable()).map(({ node }) => node);
+  assert.deepEqual(usable.sort(), ['a', 'b']);
+}
+
+describe('a node that is put back to a state from before a move, all its disks together', () => {
+  test('gets no call for the volume: its snapshots and its deletion are of the copy that its PersistentVolume names', async () => {
+    using scratch = new Scratch('rolled-back');
+    await using world = await World.start(scratch, { sharesBlocks: true });
+    await putBack(world);
+    const request = { source_volume_id: id, name: 'backup', parameters: {}, secrets: {} };
+    const { snapshot } = await world.fleet.call<wire.CreateSnapshotResponse>('CreateSnapshot', request);
+    const snapshotId = snapshot?.snapshot_id ?? assert.fail();
+    const copies = ['a', 'b'].flatMap((node) =>
+      world.disks.copiesOn(node, 'data', snapshotId).map(({ version }) => [node, version]),
+    );
+    assert.deepEqual(copies, [['b', world.written]]);
+    await world.fleet.call('DeleteSnapshot', { snapshot_id: snapshotId, secrets: {} });
+    await world.fleet.call('DeleteVolume', { volume_id: id, secrets: {} });
+    const usable = (await world.usable()).map(({ node }) => node);
+    assert.deepEqual(usable, ['a']);
+  });
+
+  test('gives no copy for a move: the one that the PersistentVolume names moves on', async () => {
+    using scratch = new Scratch('rolled-back');
+    await using world = await World.start(scratch);
+    await putBack(world);
+    await world.fleet.command({ change: 'move', volume: id, node: 'c' });
+    await world.rest(10_000);
+    const usable = (await world.usable()).map(({ node, version }) => [node, version]);
+    assert.deepEqual(usable.sort(), [
+      ['a', 1],
+      ['c', world.written],
+    ]);
+  });
+});
