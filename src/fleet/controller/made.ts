@@ -47,9 +47,10 @@ export function requireOwn(view: FleetView, { method, node, request, response }:
 export function requireOn(view: FleetView, node: string, id: string): void {
   const owners = view.owners(id);
   const own = owners.find((owner) => owner.node === node);
-  // Its id says so.
-  if (own?.isNative === true) return;
-  if (own !== undefined && ownerOf(view, id)?.name === node) return;
+  // Its id says so, or the PersistentVolumes.
+  if (own?.isNative === true || own?.isRecorded === true) return;
+  const isMadeElsewhere = owners.some(({ isNative }) => isNative);
+  if (own !== undefined && !isMadeElsewhere && ownerOf(view, id)?.name === node) return;
   if (owners.length === 0 && view.isTelling(node, id)) return;
   throw refused(node, `${JSON.stringify(id.slice(0, 64))}, which it does not have`);
 }
