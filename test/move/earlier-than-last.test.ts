@@ -14,7 +14,8 @@ async function write(world: World): Promise<void> {
 }
 
 async function move(world: World, node: NodeName, toPool: PoolName): Promise<void> {
-  await world.fleet.command({ change: 'move', volume: id, node, toPool });
+  // A node that has just started may not have told all yet.
+  await eventually(async () => void (await world.fleet.command({ change: 'move', volume: id, node, toPool })));
   await world.rest(10_000);
   await world.fleet.told();
   world.record(node);

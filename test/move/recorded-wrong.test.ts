@@ -12,7 +12,10 @@ describe('a copy in the trash, by a second word although a PersistentVolume name
     using scratch = new Scratch('recorded-wrong');
     await using world = await World.start(scratch);
     const move = async (node: 'a' | 'b') => {
-      await world.fleet.command({ change: 'move', volume: id, node, toPool: 'data' });
+      // A node that has just started may not have told all yet.
+      await eventually(
+        async () => void (await world.fleet.command({ change: 'move', volume: id, node, toPool: 'data' })),
+      );
       await world.rest(10_000);
       await world.fleet.told();
     };
@@ -43,8 +46,10 @@ describe('a copy in the trash, by a second word although a PersistentVolume name
       rmSync(scratch.join('data-b'), { recursive: true });
       world.disks.bringBack('b', 'data', saved);
     });
-    await world.fleet.keep();
-    assert.deepEqual(await nodes(), ['a']);
+    await eventually(async () => {
+      await world.fleet.keep();
+      assert.deepEqual(await nodes(), ['a']);
+    });
   });
 });
 
@@ -102,8 +107,10 @@ describe('a cancel by which a copy becomes the volume, though a PersistentVolume
       world.disks.bringBack('c', 'data', saved);
       world.disks.forgetId('c', 'data');
     });
-    await world.fleet.keep();
-    assert.deepEqual(await usable(world), [from]);
+    await eventually(async () => {
+      await world.fleet.keep();
+      assert.deepEqual(await usable(world), [from]);
+    });
   });
 
   test('passes over nothing else by that word', async () => {
