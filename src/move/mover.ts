@@ -609,8 +609,11 @@ export class Mover {
   async #cancelLeaving(id: VolumeId, order: Cancelling): Promise<MoveJob> {
     const { peers } = this.#options;
     const left = order.lost === undefined ? await peers?.cancelLeaving(id, order.isEvenSo) : undefined;
-    if (left?.isUnseen === true) order.isUnseen = true;
-    if (left !== undefined) return left;
+    if (left !== undefined) {
+      const { isUnseen, ...ended } = left;
+      if (isUnseen === true) order.isUnseen = true;
+      return ended;
+    }
     const freed = await this.#undo.free(id, order);
     void this.#leftVolumes.remove();
     return freed;

@@ -181,7 +181,7 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'a move that was given up without its pool keeps no volume fenced there',
     file: 'src/move/nodes/leavings.ts',
-    text: 'if (this.#known.get(id) === job) await leaveNothing(pools.get(from), job);',
+    text: '      await this.#endInPools();\n',
     replacement: '',
     killer: 'test/move/leaving-without-pool.test.ts',
     only: 'leaves nothing in that pool',
@@ -189,7 +189,7 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'a cancel without the pool that a volume leaves does not say that it stays there',
     file: 'src/move/mover.ts',
-    text: 'if (left?.isUnseen === true) order.isUnseen = true;',
+    text: 'if (isUnseen === true) order.isUnseen = true;',
     replacement: '',
     killer: 'test/move/leaving-without-pool.test.ts',
     only: 'leaves nothing in that pool',
