@@ -115,6 +115,7 @@ export const metadataStepNames = [
 export const moveStepNames = [
   'move/note',
   'move/draft',
+  'move/zeros',
   'move/progress',
   'move/whole',
   'move/arrived',

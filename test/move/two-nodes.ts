@@ -8,6 +8,7 @@ import { type AdmissionKind, Leavings } from '../../src/move/nodes/leavings.ts';
 import { type NodeIdentity, peerName } from '../../src/move/nodes/names.ts';
 import { Nodes } from '../../src/move/nodes/nodes.ts';
 import { SnapshotLeavings } from '../../src/move/nodes/snapshot-leavings.ts';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/flow/object-queue.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
@@ -17,6 +18,7 @@ import { type ImageTestOptions, openTestPool, volumeSpec } from '../support/imag
 import { type LoopDisk, openLoopDisk } from '../support/loop-disk-pool.ts';
 import { quiet } from '../support/pool-log.ts';
 import type { Scratch } from '../support/scratch.ts';
+import type { TestPoolOptions } from '../support/test-pool.ts';
 import { deviceOf, write } from './devices.ts';
 
 /** The controller's part: its authority, and what it tells nodes of each other. */
@@ -51,6 +53,8 @@ export interface MovingNodeOptions extends ImageTestOptions, NodeTimes {
   readonly directories?: boolean;
   /** Its pool is this disk. */
   readonly disk?: LoopDisk;
+  /** Opens its pool `data`, where that is of another kind. */
+  readonly openData?: (options: Pick<TestPoolOptions<object>, 'dataDirectory' | 'name' | 'queue'>) => Promise<Catalog>;
   /** Its pools, the default one first; all but `data` are directories of images. */
   readonly poolNames?: readonly string[];
   /** Its driver is starting: it has not read its notes, or waits for another pool. */
@@ -104,6 +108,7 @@ export class MovingNode implements AsyncDisposable {
       fenceTimeoutMs,
       forgetEveryMs,
       movesSnapshots,
+      openData,
       poolNames = ['data'],
       readsAtOnce,
       staged,
@@ -118,6 +123,7 @@ export class MovingNode implements AsyncDisposable {
     const dataDirectory = scratch.join(`data-${name}`);
     const opener = (queue: DiskQueue) => {
       const common = { dataDirectory, name: 'data', queue };
+      if (openData !== undefined) return openData(common);
       if (disk !== undefined) return openLoopDisk(scratch, disk, common);
       return directories
         ? openTestDirectories(scratch, { ...common, path: scratch.join(name) })

@@ -12,6 +12,7 @@ const programs = [
   'lvm-in-guest',
   'move-in-guest',
   'named-in-guest',
+  'nodes-in-guest',
   'power-in-guest',
 ];
 const sizeBytes = 4 * 2 ** 30;

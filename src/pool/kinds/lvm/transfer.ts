@@ -6,7 +6,9 @@ import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
+import { smaller } from '../../../volume/size.ts';
 import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import { step } from '../../../volume/step.ts';
 import type { IncomingBytesDraft, IncomingRoom, IncomingSnapshotDraft, Recorded, Transfer } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { LvSnapshotDraft } from './drafts.ts';
@@ -19,6 +21,11 @@ import { documentTags, moveDocument, readDocument, stateTag, tagsOfDocument } fr
 
 /** The document in the tags of a draft that comes from another pool: the mover's note. Other drafts go at the next start. */
 const incomingDocument = 'incoming';
+
+/** The document of such a draft that grows: the offset from which it may still hold what lay there before. */
+const grownDocument = 'grown';
+/** The number of bytes that are made zeros at a time. */
+const zeroedAtOnce = 1n << 30n;
 
 /** True if the next start must leave the draft: its move resumes it. */
 export function isIncoming({ tags }: Pick<OwnLv, 'tags'>): boolean {
@@ -90,9 +97,20 @@ export function markIn(lv: OwnLv | undefined): string | undefined {
   return text === null ? '' : text;
 }
 
-function withDocument(tags: readonly string[], name: string, text: string): string[] {
+/** @param text undefined: without that document */
+function withDocument(tags: readonly string[], name: string, text: string | undefined): string[] {
   const before = tagsOfDocument(name, tags);
-  return [...tags.filter((tag) => !before.includes(tag)), ...documentTags(name, text)];
+  return [...tags.filter((tag) => !before.includes(tag)), ...(text === undefined ? [] : documentTags(name, text))];
+}
+
+/** undefined: all of it holds what the move has written. @throws DataLoss */
+function grownFrom({ name, tags }: OwnLv): bigint | undefined {
+  const text = readDocument(grownDocument, tags);
+  if (text === undefined) return undefined;
+  if (text === null || !/^[0-9]+$/.test(text)) {
+    throw new DataLoss(`The tags of the logical volume ${name} do not say how much of it has come. Cancel its move.`);
+  }
+  return BigInt(text);
 }
 
 /** A logical volume on its way from another pool: a draft with a note in its tags. */
@@ -199,11 +217,28 @@ class IncomingLv extends IncomingDraftLv<VolumeRecord> implements IncomingBytesD
   async resize(sizeBytes: bigint): Promise<void> {
     const { group } = this.parts;
     const before = this.require();
+    const grows = group.roundUp(sizeBytes) > before.sizeBytes;
+    if (this.isBlank) return group.extend(before.name, sizeBytes);
+    // A driver that is killed before the end of the zeros finds it larger: without this note it would take them for made.
+    if (grows && grownFrom(before) === undefined) await this.#noteGrown(before.name, before.sizeBytes);
     await group.extend(before.name, sizeBytes);
-    const after = this.require();
-    if (this.isBlank || after.sizeBytes <= before.sizeBytes) return;
+    const fromBytes = grownFrom(this.require());
+    if (fromBytes === undefined) return;
+    await step('move/zeros', () => this.#zeroFrom(fromBytes));
+    await this.#noteGrown(before.name, undefined);
+  }
+
+  async #zeroFrom(fromBytes: bigint): Promise<void> {
+    const { sizeBytes } = this.require();
     await using data = await this.open();
-    await this.zero(data, { offsetBytes: before.sizeBytes, lengthBytes: after.sizeBytes - before.sizeBytes });
+    for (let offsetBytes = fromBytes; offsetBytes < sizeBytes; offsetBytes += zeroedAtOnce) {
+      await this.zero(data, { offsetBytes, lengthBytes: smaller(zeroedAtOnce, sizeBytes - offsetBytes) });
+    }
+    await syncFile(this.parts.calls, data);
+  }
+
+  async #noteGrown(lvName: string, fromBytes: bigint | undefined): Promise<void> {
+    await this.parts.group.edit(lvName, (tags) => withDocument(tags, grownDocument, fromBytes?.toString()));
   }
 
   protected tagsOf(record: VolumeRecord): string[] {
