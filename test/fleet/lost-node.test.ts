@@ -232,8 +232,8 @@ describe('a node that is lost between the hand-over of a volume and its commit',
     // Its record is lost with node a.
     fleet.api.known.volumes.set(id, 'node-a');
     const claim = encodeURIComponent(`default/claim-of-${id}`);
-    const finish = () =>
-      viewer.post(controller, `/v1/moves/finish?output=json&volume=${claim}&node=node-b&node-is-lost=node-a`);
+    const finish = (word = '') =>
+      viewer.post(controller, `/v1/moves/finish?output=json&volume=${claim}&node=node-b&node-is-lost=node-a${word}`);
     const needless = await viewer.post(controller, `/v1/moves/finish?output=json&volume=${id}&node=node-b`);
     assert.match(needless.problems, /move finish needs one that is lost/);
     const poolIsLost = `/v1/moves/finish?output=json&volume=${id}&node=node-b&pool-is-lost=default`;
@@ -247,14 +247,17 @@ describe('a node that is lost between the hand-over of a volume and its commit',
     const before = { node: 'node-a', lostNode: 'node-b', at: new Date().toISOString(), generation: 5_000_000 };
     const takenBack = new SecretNotes({ api, place, key: 'taken-back', schema: z.unknown() });
     await takenBack.change((notes) => notes.set(id, before) !== undefined);
+    await eventually(async () =>
+      assert.match((await finish()).problems, /was taken back by node node-a at .* --even-so/),
+    );
     // The driver is killed once the copy is the volume, and the controller does not hear of that.
     await eventually(async () => {
-      const { problems } = await finish();
+      const { problems } = await finish('&even-so=true');
       assert.ok(fleet.node('node-b').driver.hasEnded, problems);
     }, 30_000);
     await fleet.startNode('node-b');
     await eventually(async () => {
-      const { problems, status } = await finish();
+      const { problems, status } = await finish('&even-so=true');
       assert.equal(status, 200, problems);
     }, 30_000);
     assert.equal(await use(fleet, 'node-b', id, false), digest);
