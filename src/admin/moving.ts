@@ -50,9 +50,11 @@ export async function cancelMove(
 ): Promise<Moving> {
   const deadline = deadlineOf(call.deadline);
   const lost = lostNode === undefined ? undefined : { lostNode, isComing, disclaimed, laterThan, words, deadline };
-  // A trial is for an order that makes a copy the volume again which went to another node.
-  const isTried = isTrial && lost !== undefined;
-  if (isTried) return showEnded(await requireMover(mover).requireCancellable(id, lost, evenSo));
+  if (isTrial) {
+    // A trial is for an order that makes a copy the volume again which went to another node.
+    if (lost === undefined) throw new InvalidArgument('A cancel is tried only for a node that gives its copies up.');
+    return showEnded(await requireMover(mover).requireCancellable(id, lost, evenSo));
+  }
   const job = await requireMover(mover).cancel(id, lost, deadline, evenSo);
   call.note({ pool: job.from, to: job.to });
   const { isUncommitted, isUnseen } = job;

@@ -253,7 +253,7 @@ export class Pools {
     // The answer does not depend on it.
     const { at } = (await moving?.moves?.noted(id).catch(() => undefined)) ?? {};
     if (at === undefined) return '';
-    return `: node ${at} has it, as this node has noted. If its pod waits here: kubectl holdfast move --resume CLAIM makes the PersistentVolume name node ${at}; then delete the pod`;
+    return `: it went to node ${at}. If its pod waits here: kubectl holdfast move --resume CLAIM makes the PersistentVolume name the node that has it; then delete the pod`;
   }
 
   /** The same as `find`, for snapshots. @throws Unavailable also while it is being handed over to another pool */

@@ -59,7 +59,7 @@ describe('a move between two nodes', () => {
         assert.equal(await source.pools.find(id), undefined);
         // A pod that waits there hears of it.
         const elsewhere = new RegExp(
-          `There is no volume ${id} on this node: node ${target.name} has it, as .* --resume`,
+          `There is no volume ${id} on this node: it went to node ${target.name}\\. .* --resume`,
         );
         await assert.rejects(source.pools.require(id), { name: 'NotFound', message: elsewhere });
         assert.equal(await digest(target), before);

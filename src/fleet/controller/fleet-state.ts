@@ -135,16 +135,20 @@ export class FleetState implements FleetView, StrayView {
     for (const [node, state] of this.#states) {
       const entry = state.inventory.entries.get(id);
       if (entry === undefined || this.#isDoubted(id, state)) continue;
-      const { isNative, kind, sourceId } = entry;
-      const volumeId = kind === 'VOLUME' ? id : kind === 'SNAPSHOT' ? sourceId : undefined;
-      found.push({ node, isNative, isRecorded: state.inventory.isRecorded(id), volumeId });
+      const { isNative, kind } = entry;
+      found.push({
+        node,
+        isNative,
+        isVolume: kind === 'VOLUME',
+        isRecorded: state.inventory.isRecorded(id, this.#now()),
+      });
     }
     return found;
   }
 
-  /** The PersistentVolumes of the object's volume name that node, and no other one. */
+  /** The PersistentVolumes of the volume name that node, and no other one. It counts for a minute: they may be changed. */
   noteRecorded(id: string, node: string): void {
-    for (const [name, { inventory }] of this.#states) inventory.noteRecorded(id, name === node);
+    for (const [name, { inventory }] of this.#states) inventory.noteRecorded(id, name === node, this.#now());
   }
 
   /**

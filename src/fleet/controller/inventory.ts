@@ -33,6 +33,8 @@ const maxEntries = 200_000;
 const longestNameBytes = 512;
 const longestReason = 1_024;
 const maxPools = 1_000;
+/** The time for which PersistentVolumes count as they were seen. */
+const recordedMs = 60_000;
 /** Limit for one node together: a replica has a few hundred MiB for all of them. */
 const maxBytes = 32 << 20;
 
@@ -41,8 +43,8 @@ export class NodeInventory {
   readonly #node: string;
   readonly #changed: () => void;
   #entries = new Map<string, Entry>();
-  /** The ids of objects that are on this node by their PersistentVolumes, as was seen once. */
-  readonly #recorded = new Set<string>();
+  /** The volumes that are on this node by their PersistentVolumes, with the time when that was seen. */
+  readonly #recorded = new Map<string, number>();
   #ids = new Map<string, readonly string[]>();
   #pools: readonly wire.PoolTold[] = [];
   #revision = 0n;
@@ -100,13 +102,14 @@ export class NodeInventory {
     this.#changed();
   }
 
-  isRecorded(id: string): boolean {
-    return this.#recorded.has(id);
+  isRecorded(id: string, nowMs: number): boolean {
+    const seenMs = this.#recorded.get(id);
+    return seenMs !== undefined && nowMs - seenMs < recordedMs;
   }
 
-  /** Its PersistentVolumes name this node, or another one. It counts until the object is gone from here, or is reported again. */
-  noteRecorded(id: string, isHere: boolean): void {
-    if (isHere && this.#entries.has(id)) this.#recorded.add(id);
+  /** Its PersistentVolumes name this node, or another one. It counts until the volume is gone from here, or is reported again. */
+  noteRecorded(id: string, isHere: boolean, nowMs: number): void {
+    if (isHere && this.#entries.has(id)) this.#recorded.set(id, nowMs);
     else this.#recorded.delete(id);
   }
 

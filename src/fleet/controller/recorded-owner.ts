@@ -27,8 +27,9 @@ export async function routeRecorded<T>({ movedTo, records, state }: Recorded, ro
       if (!(error instanceof OwnerInDoubt || error instanceof SeveralOwners) || asked.has(error.id)) throw error;
       const { id, owners } = error;
       asked.add(id);
-      const [{ volumeId } = {}] = owners;
-      const node = nodeByRecords(owners, volumeId === undefined ? [] : await records(volumeId));
+      // The volume of a snapshot is what its node says.
+      if (!owners.some(({ isVolume }) => isVolume)) throw error;
+      const node = nodeByRecords(owners, await records(id));
       refuseMoving(error, movedTo, node);
       if (node === undefined) throw error;
       state.noteRecorded(id, node);

@@ -2,16 +2,16 @@ import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { describe, untold } from './missing.ts';
 import type { FleetView, NodeSight, Owner } from './view.ts';
 
-/** A node has an object that another one has made, and reports are missing: its PersistentVolumes may say that it is there. */
+/** A node has an object that another one has made, and reports are missing: the PersistentVolumes of a volume may say that it is there. */
 export class OwnerInDoubt extends Unavailable {
   readonly id: string;
   readonly owners: readonly Owner[];
 
   constructor(id: string, owner: Owner, missing: readonly NodeSight[]) {
-    const { node, volumeId } = owner;
+    const { isVolume, node } = owner;
     const text = `${id} was made on another node than ${node}, which has it, and ${describe(missing)}.`;
-    const way = `Try again when all are there; at once, if the PersistentVolume of ${volumeId} names ${node}: kubectl holdfast move --resume CLAIM.`;
-    super(volumeId === undefined ? text : `${text} ${way}`);
+    const way = `Try again when all are there; at once, if its PersistentVolume names ${node}: kubectl holdfast move --resume CLAIM.`;
+    super(isVolume ? `${text} ${way}` : text);
     this.id = id;
     this.owners = [owner];
   }
@@ -48,7 +48,7 @@ export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   const recorded = owners.filter(({ isRecorded }) => isRecorded);
   const native = owners.filter(({ isNative }) => isNative);
   // A snapshot has the same bytes on each of them.
-  const isVolume = owners.some(({ volumeId }) => volumeId === id);
+  const isVolume = owners.some((owner) => owner.isVolume);
   const believed = recorded.length > 0 ? recorded : native.length > 0 && !isVolume ? native : owners;
   if (believed.length > 1) throw new SeveralOwners(id, believed);
   const [owner] = believed;

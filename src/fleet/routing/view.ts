@@ -21,10 +21,10 @@ export interface Owner {
   readonly node: string;
   /** The id derives from the node's name, which is true only for ids that it made. */
   readonly isNative: boolean;
-  /** All PersistentVolumes of the object's volume name the node, as was seen once. No node writes them. */
+  /** The object is a volume: it has PersistentVolumes, which no node writes. What else it says of the object is the node's word alone. */
+  readonly isVolume: boolean;
+  /** All PersistentVolumes of the volume name the node, as was seen just now. */
   readonly isRecorded: boolean;
-  /** The volume that has PersistentVolumes: the object, or the one that a snapshot was made of. */
-  readonly volumeId?: string | undefined;
 }
 
 /** An object with a name on a node. */
