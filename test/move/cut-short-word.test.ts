@@ -79,6 +79,20 @@ function goAwayBehindWord(world: World, node: NodeName): void {
   });
 }
 
+/** Node a has given its copies up, and node b, whose copy was to become the volume, is away. */
+async function cutFinishShort(world: World): Promise<void> {
+  await usedAgain(world);
+  goAwayBehindWord(world, 'b');
+  await assert.rejects(finish(world), { message: /Node b is away/ });
+}
+
+/** Node b has given its copies up, and node a, whose copy was to be restored, is away. */
+async function cutRestoreShort(world: World): Promise<void> {
+  await movedOn(world);
+  goAwayBehindWord(world, 'a');
+  await assert.rejects(restore(world), { message: /Node a is away/ });
+}
+
 describe('an order that says that a disk is lost', () => {
   test('to finish a move has nothing given up if the target cannot finish it', async () => {
     using scratch = new Scratch('cut-short-word');
@@ -152,9 +166,7 @@ describe('an order that says that a disk is lost', () => {
   test('to cancel has nothing given up if the node of the copy refuses it', async () => {
     using scratch = new Scratch('cut-short-word');
     await using world = await World.start(scratch);
-    await movedOn(world);
-    goAwayBehindWord(world, 'a');
-    await assert.rejects(restore(world), { message: /Node a is away/ });
+    await cutRestoreShort(world);
     await putBack(world, 'b');
     await world.up('a');
     await world.fleet.told();
@@ -196,9 +208,7 @@ describe('an order that was cut short behind the word of the node whose disk was
   test('of a finish: the words say so, and lead to the later copy', async () => {
     using scratch = new Scratch('cut-short-word');
     await using world = await World.start(scratch);
-    await usedAgain(world);
-    goAwayBehindWord(world, 'b');
-    await assert.rejects(finish(world), { message: /Node b is away/ });
+    await cutFinishShort(world);
     assert.equal((await noteOf(world, 'a'))?.at, 'b');
     await world.up('b');
     await putBack(world, 'a');
@@ -222,9 +232,7 @@ describe('an order that was cut short behind the word of the node whose disk was
   test('of a finish: without that disk the same command goes on', async () => {
     using scratch = new Scratch('cut-short-word');
     await using world = await World.start(scratch);
-    await usedAgain(world);
-    goAwayBehindWord(world, 'b');
-    await assert.rejects(finish(world), { message: /Node b is away/ });
+    await cutFinishShort(world);
     await world.up('b');
     await world.fleet.told();
     await finish(world);
@@ -237,9 +245,7 @@ describe('an order that was cut short behind the word of the node whose disk was
   test('of a restore: the words say so, and lead to the later copy', async () => {
     using scratch = new Scratch('cut-short-word');
     await using world = await World.start(scratch);
-    await movedOn(world);
-    goAwayBehindWord(world, 'a');
-    await assert.rejects(restore(world), { message: /Node a is away/ });
+    await cutRestoreShort(world);
     await world.up('a');
     await putBack(world, 'b');
     await world.fleet.told();

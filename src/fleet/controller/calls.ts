@@ -139,6 +139,11 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
   };
 }
 
+/** Routes a call for one object. @throws Unavailable, FailedPrecondition */
+function routeObject(parts: FleetParts, id: string): Promise<Route> {
+  return routeRecorded(parts, () => routeById(parts.state, id));
+}
+
 /** A node that the volume has just left knows nothing of it, and would say that it is deleted. */
 function alsoToTarget({ movedTo }: FleetParts, [id = '']: readonly string[], route: RouteToNode): Route {
   const target = movedTo(id, route.node);
@@ -286,7 +291,7 @@ function ownWork(parts: FleetParts): OwnWork {
     }),
     ListSnapshots: work<wire.ListSnapshotsRequest>((method) => (request, { deadline }, bytes) => {
       const refuse = (node: string) => refuseGone(parts, snapshotIn(request), node);
-      const routeOf = (id: string) => routeRecorded(parts, () => routeById(state, id));
+      const routeOf = (id: string) => routeObject(parts, id);
       return listSnapshots({ state, sessions, method, deadline }, request, bytes, { refuseGone: refuse, routeOf });
     }),
     GetCapacity: work<wire.GetCapacityRequest>((method) => async (request) => {
@@ -341,7 +346,7 @@ async function seek(parts: FleetParts, id: string, deadline: Date | undefined): 
   const isVolume = parseVolumeId(id) !== undefined;
   const method = controllerMethod(isVolume ? 'ControllerGetVolume' : 'GetSnapshot');
   const request = encode(method.requestType, isVolume ? { volume_id: id } : { snapshot_id: id });
-  const route = await routeRecorded(parts, () => routeById(parts.state, id));
+  const route = await routeObject(parts, id);
   const ask = isVolume || route.to !== 'all' ? forward : forwardTwice;
   await ask(parts.sessions, route, { method, request, deadline }).catch((error) => {
     if (!isNotFound(error)) throw error;
@@ -397,9 +402,9 @@ async function* streamed(
   { deadline, note, signal }: CallContext & { readonly signal: AbortSignal },
   bytes: Buffer,
 ): AsyncGenerator<Buffer, void, void> {
-  const { sessions, state } = parts;
+  const { sessions } = parts;
   const id = snapshot_id ?? target_snapshot_id ?? '';
-  const route = await routeRecorded(parts, () => routeById(state, id));
+  const route = await routeObject(parts, id);
   if (route.to === 'node') {
     note({ node: route.node });
     try {

@@ -1,43 +1,41 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type * as wire from '../../csi/generated/types.ts';
 import { snapshotIdFor, volumeIdFor } from '../../volume/id.ts';
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import { routeById } from '../routing/by-id.ts';
 import { FleetState } from './fleet-state.ts';
+import type { NodeInventory } from './inventory.ts';
 import { routeRecorded } from './recorded-owner.ts';
 
 const id = volumeIdFor('a', 'data', 'x');
 const snapshotId = snapshotIdFor('a', 'snapshot');
 
+const common = { name: 'x', pool: 'data', group_id: '', adopted: false };
+const volume = { ...common, kind: 'VOLUME', id, source_id: '' } as const;
+const snapshot = { ...common, kind: 'SNAPSHOT', id: snapshotId, name: 'snapshot', source_id: id } as const;
+
+/** A node reports all that it has. */
+function report(state: FleetState, node: string, ...put: wire.InventoryEntry[]): NodeInventory {
+  const inventory = state.linked(node);
+  inventory.apply({ revision: 1n, starts: true, complete: true, put, gone: [], pools: [] });
+  state.told(node, inventory);
+  return inventory;
+}
+
 /** A volume of node a and a snapshot of it are on node b, and node c is away. */
 function fleet(now?: () => number): FleetState {
   const state = new FleetState(now);
   state.expect(['a', 'b', 'c']);
-  const entry = { name: 'x', pool: 'data', group_id: '', adopted: false };
-  const put = [
-    { ...entry, kind: 'VOLUME', id, source_id: '' },
-    { ...entry, kind: 'SNAPSHOT', id: snapshotId, name: 'snapshot', source_id: id },
-  ] as const;
-  for (const node of ['a', 'b']) {
-    const inventory = state.linked(node);
-    const has = node === 'b' ? [...put] : [];
-    inventory.apply({ revision: 1n, starts: true, complete: true, put: has, gone: [], pools: [] });
-    state.told(node, inventory);
-  }
+  report(state, 'a');
+  report(state, 'b', volume, snapshot);
   return state;
 }
 
 /** Node a has both, too. */
 function bothReport(now?: () => number): FleetState {
   const state = fleet(now);
-  const inventory = state.linked('a');
-  const entry = { name: 'x', pool: 'data', group_id: '', adopted: false };
-  const put = [
-    { ...entry, kind: 'VOLUME', id, source_id: '' },
-    { ...entry, kind: 'SNAPSHOT', id: snapshotId, name: 'snapshot', source_id: id },
-  ] as const;
-  inventory.apply({ revision: 1n, starts: true, complete: true, put: [...put], gone: [], pools: [] });
-  state.told('a', inventory);
+  report(state, 'a', volume, snapshot);
   return state;
 }
 
@@ -93,24 +91,18 @@ test('it is in doubt while a PersistentVolume names another node, or none, or wh
 
 test('a volume that has left the node, and has come back without its PersistentVolume, is in doubt again', async () => {
   const state = fleet();
-  const inventory = state.linked('b');
-  const entry = { kind: 'VOLUME', id, name: 'x', pool: 'data', source_id: '', group_id: '', adopted: false } as const;
-  const change = { starts: false, complete: false, put: [entry], gone: [], pools: [] };
-  inventory.apply({ ...change, revision: 1n, starts: true, complete: true });
-  state.told('b', inventory);
+  const inventory = report(state, 'b', volume);
   state.noteRecorded(id, 'b');
   assert.deepEqual(routeById(state, id), { to: 'node', node: 'b' });
+  const change = { starts: false, complete: false, pools: [] };
   inventory.apply({ ...change, revision: 2n, put: [], gone: [id] });
-  inventory.apply({ ...change, revision: 3n });
+  inventory.apply({ ...change, revision: 3n, put: [volume], gone: [] });
   assert.throws(() => routeById(state, id), { name: 'OwnerInDoubt' });
 });
 
 test('a volume that two nodes report is moving if a node tells so, and is on two nodes otherwise', async () => {
   const state = fleet();
-  const inventory = state.linked('c');
-  const entry = { kind: 'VOLUME', id, name: 'x', pool: 'data', source_id: '', group_id: '', adopted: false } as const;
-  inventory.apply({ revision: 1n, starts: true, complete: true, put: [entry], gone: [], pools: [] });
-  state.told('c', inventory);
+  report(state, 'c', volume);
   const routedFrom = (from: string, to: string) =>
     routeRecorded({ movedTo: (_id, node) => (node === from ? to : undefined), records: async () => [], state }, () =>
       routeById(state, id),
@@ -139,11 +131,7 @@ test('a volume that the node which has made it has, too, is where its Persistent
     [['b', 'a'], undefined],
     [['c'], undefined],
   ] as const) {
-    const state = fleet();
-    const inventory = state.linked('a');
-    const entry = { kind: 'VOLUME', id, name: 'x', pool: 'data', source_id: '', group_id: '', adopted: false } as const;
-    inventory.apply({ revision: 1n, starts: true, complete: true, put: [entry], gone: [], pools: [] });
-    state.told('a', inventory);
+    const state = bothReport();
     const records = async () => nodes.map((node: string) => ({ handle: `${id}`, node }) as RecordedVolume);
     const routed = routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, id));
     if (expected === undefined) await assert.rejects(routed, { name: 'SeveralOwners', message: /is on a and b/ });

@@ -1125,7 +1125,6 @@ describe('one copy at a time, and it is whole', () => {
   const beside = { ...usual, isOneNode: true, isThree: true, takesBack: true, maxWrites: 0, maxFences: 3 };
   const out = { id: 'm5', from: 0, to: 2 } as const;
   const home = { id: 'm6', from: 2, to: 0 } as const;
-  const lostBeside = { ...beside, finishes: true, moves: [there, out] };
 
   for (const [where, moves] of [
     ['from a pool of it to another one, and from either to another node', [there, out, on]],
@@ -1145,7 +1144,7 @@ describe('one copy at a time, and it is whole', () => {
 
   test('a node with two pools beside another node: a copy of a failed move within it would be a second volume without the note', () => {
     assert.throws(
-      () => search({ ...lostBeside, asksNoNote: true }, requireFinished),
+      () => search({ ...beside, moves: [there, out], finishes: true, asksNoNote: true }, requireFinished),
       /two copies can be used.*\nopen m1\n(.*\n)*give m5\n(.*\n)*finish m1\n/s,
     );
   });

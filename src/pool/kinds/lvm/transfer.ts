@@ -217,8 +217,8 @@ class IncomingLv extends IncomingDraftLv<VolumeRecord> implements IncomingBytesD
   async resize(sizeBytes: bigint): Promise<void> {
     const { group } = this.parts;
     const before = this.require();
-    const grows = group.roundUp(sizeBytes) > before.sizeBytes;
     if (this.isBlank) return group.extend(before.name, sizeBytes);
+    const grows = group.roundUp(sizeBytes) > before.sizeBytes;
     // A driver that is killed before the end of the zeros finds it larger: without this note it would take them for made.
     if (grows && grownFrom(before) === undefined) await this.#noteGrown(before.name, before.sizeBytes);
     await group.extend(before.name, sizeBytes);
