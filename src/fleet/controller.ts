@@ -62,8 +62,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const capacity = new FleetCapacity(sessions, state);
   let known: Material | undefined;
   const records = new VolumeRecords(() => persistentVolumes(api, driverName));
-  const recordsOf = (id: string) => records.of(id);
-  const moves = new FleetMoves({ state, sessions, log, records: recordsOf, material: () => known });
+  const moves = new FleetMoves({ state, sessions, log, records, material: () => known });
   const gone = new GoneNodes({ api, place, state, log, driverName });
   const calls = fleetCalls(
     {
@@ -75,7 +74,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       movedTo: (id, from) => moves.movedTo(id, from),
       wentTo: (id, from) => moves.wentTo(from, id),
       log,
-      records: recordsOf,
+      records,
       sendClaim: config.sendsCopies ? (claim, node) => sendClaim(api, claim, node) : undefined,
       isForgottenByClass: (records) => gone.mayForget(records),
     },

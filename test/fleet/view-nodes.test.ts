@@ -25,12 +25,14 @@ const partType = contract.lookupType('holdfast.fleet.v1.LookPart');
 /** What a node does with a question. */
 type Manner = (send: (message: Draft<wire.FromNode>) => void, call: wire.ForwardedCall) => void;
 
+const noRecords = { of: async () => [], lately: async () => [] };
+
 class Fleet {
   readonly state = new FleetState();
   readonly sessions = new Sessions(this.state);
   readonly driverName = 'holdfast.csi.dev';
   readonly moves = new FleetMoves({
-    ...{ state: this.state, sessions: this.sessions, log, records: async () => [] },
+    ...{ state: this.state, sessions: this.sessions, log, records: noRecords },
     material: () => undefined,
   });
   asked: string[] = [];

@@ -46,8 +46,26 @@ describe('a node that is put back to a state from before a move, all its disks t
     assert.deepEqual(copies, [['b', world.written]]);
     await world.fleet.call('DeleteSnapshot', { snapshot_id: snapshotId, secrets: {} });
     await world.fleet.call('DeleteVolume', { volume_id: id, secrets: {} });
-    const usable = (await world.usable()).map(({ node }) => node);
-    assert.deepEqual(usable, ['a']);
+    assert.deepEqual(await world.usable(), []);
+  });
+
+  test('gets no call from a controller that has started since, before the other node has reported', async () => {
+    using scratch = new Scratch('rolled-back');
+    await using world = await World.start(scratch, { sharesBlocks: true });
+    await putBack(world);
+    await world.down('b');
+    await world.fleet.replaceController();
+    await world.fleet.told();
+    const request = { source_volume_id: id, name: 'backup', parameters: {}, secrets: {} };
+    const inDoubt = /is on node a, which made it, and its PersistentVolume names b, where it may be by now: b is away/;
+    await assert.rejects(world.fleet.call('CreateSnapshot', request), { code: 'UNAVAILABLE', message: inDoubt });
+    await assert.rejects(world.fleet.call('DeleteVolume', { volume_id: id, secrets: {} }), { message: inDoubt });
+    await assert.rejects(world.fleet.command({ change: 'move', volume: id, node: 'c' }), { message: inDoubt });
+    assert.deepEqual(await world.fleet.moves.recordedUntold(id), ['b']);
+    await world.up('b');
+    const { snapshot } = await world.fleet.call<wire.CreateSnapshotResponse>('CreateSnapshot', request);
+    const snapshotId = snapshot?.snapshot_id ?? assert.fail();
+    assert.deepEqual(world.disks.copiesOn('a', 'data', snapshotId), []);
   });
 
   test('gives no copy for a move: the one that the PersistentVolume names moves on', async () => {

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
 import { sureNode } from '../../fleet/controller/sure-node.ts';
+import { nodesUnknown } from '../../fleet/routing/missing.ts';
 import { askFleet, type FleetAnswer, type FleetQuestion, requireNode, type Told } from '../../fleet/view/ask.ts';
 import type { ViewWishes } from '../../fleet/view/request.ts';
 import type { Show, ViewedFleet } from '../../fleet/view/start.ts';
@@ -179,7 +180,7 @@ class Viewing {
     const { json, node: wanted } = this.#wishes;
     if (wanted !== undefined) requireNode(state, wanted);
     const nodes = nodeItems(this.#fleet).filter(({ node }) => wanted === undefined || node === wanted);
-    const problems = state.areNodesKnown ? [] : ['Kubernetes has not said yet which nodes have the driver; try again'];
+    const problems = state.areNodesKnown ? [] : [`${nodesUnknown}; try again`];
     if (json) this.#json<'nodes'>({ nodes, problems });
     else
       await this.#table(
@@ -223,11 +224,13 @@ class Viewing {
   async #where(): Promise<number> {
     const { items, missing, problems } = await this.#askVolumes('volumes', itemShapes.volumes);
     const [id = '', ...otherIds] = new Set(items.map(({ item }) => item.id));
-    const owners = this.#fleet.state.owners(id);
+    const { moves, state } = this.#fleet;
+    const owners = state.owners(id);
     const node = sureNode({
       having: new Set(items.map((told) => told.node)),
       silent: new Set([...missing, ...problems].map((told) => told.node)),
-      moves: this.#fleet.moves.list(id),
+      recorded: await moves.recordedUntold(id),
+      moves: moves.list(id),
       isNative: (name) => owners.some((owner) => owner.isNative && owner.node === name),
     });
     this.#output.line(otherIds.length === 0 ? (node ?? '-') : '-');

@@ -11,6 +11,7 @@ import { HoldfastError, Unavailable } from '../../volume/errors.ts';
 import { parseSnapshotId, parseVolumeId } from '../../volume/id.ts';
 import { type WaitingClaim, waitingClaim } from '../kubernetes/claims.ts';
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
+import type { RecordsOfVolumes } from '../kubernetes/volume-records.ts';
 import { type Route, routeById } from '../routing/by-id.ts';
 import {
   type Candidates,
@@ -39,7 +40,7 @@ export interface FleetParts {
   /** Deletions that this replica has seen. */
   readonly ended: EndedIds;
   /** Returns the PersistentVolumes of a volume. */
-  readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
+  readonly records: RecordsOfVolumes;
   readonly attach: Attach;
   /** Returns the other node that a volume of this node has moved to, or may have. */
   readonly movedTo: (volumeId: string, from: string) => string | undefined;
@@ -132,7 +133,7 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
     if (route.to === 'node') requireOwn(state, { method, node: route.node, request: bytes, response });
     if (route.to === 'node' && deletedId !== undefined) {
       const canMove = method.name === 'DeleteVolume' || method.name === 'DeleteSnapshot';
-      if (snapshotId !== undefined) await alsoWhereListed(parts, route.node, snapshotId, call);
+      if (canMove) await alsoWhereListed(parts, route.node, deletedId, call);
       ended.add(deletedId, canMove ? await alsoWhereItWent(parts, route.node, deletedId, call) : route.node);
     }
     return response;
@@ -176,14 +177,15 @@ async function alsoWhereItWent(
 }
 
 /**
- * A snapshot that was taken back from a lost node may be there as well once that is back. It is the same one, and no node is believed
- * that says so falsely: it gets no secrets, and keeps nothing from its end.
+ * A node may have an earlier copy of what was deleted: of a snapshot that was taken back from it while it was lost, or of a volume, as
+ * its disks were put back. It goes, too. No node is believed that says so falsely: it gets no secrets, and keeps nothing from its end.
  */
 async function alsoWhereListed({ log, sessions, state }: FleetParts, first: string, id: string, call: RoutedCall) {
-  for (const { node } of state.owners(id)) {
+  for (const { isVolume, node } of state.owners(id)) {
     if (node === first || state.node(node)?.isLinked !== true) continue;
     await forward(sessions, { to: 'all', nodes: [node] }, call).catch((error: unknown) => {
-      log.warn({ snapshot_id: id, node, err: error }, 'a copy of a snapshot that was deleted on another node is left');
+      const facts = { ...(isVolume ? { volume_id: id } : { snapshot_id: id }), node, err: error };
+      log.warn(facts, 'a copy of what was deleted on another node is left');
     });
   }
 }
@@ -241,8 +243,8 @@ function volumesOf(request: {
 
 /** The PersistentVolumes for which the driver must still wait for their node. */
 async function recordsOfGone(parts: FleetParts, volumeIds: readonly string[]): Promise<readonly RecordedVolume[]> {
-  const { isForgottenByClass, records: recordsOf, state } = parts;
-  const records = (await Promise.all(volumeIds.map(recordsOf))).flat();
+  const { isForgottenByClass, records: kept, state } = parts;
+  const records = (await Promise.all(volumeIds.map((id) => kept.of(id)))).flat();
   const isAnyMissing = records.some((record) => isMissing(state, record));
   return isAnyMissing && (await isForgottenByClass(records)) ? [] : records;
 }

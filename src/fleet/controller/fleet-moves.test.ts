@@ -12,7 +12,7 @@ import type { Forward } from './forwarded-calls.ts';
 import { PassedOn } from './passed-on.ts';
 import type { Sessions } from './sessions.ts';
 
-const noRecords = async () => [];
+const noRecords = { of: async () => [], lately: async () => [] };
 
 const id = volumeIdFor('a', 'data', 'data');
 

@@ -11,8 +11,9 @@ import { FailedPrecondition, HoldfastError, InternalError, NotFound, Unavailable
 import { parseSnapshotId } from '../../volume/id.ts';
 import type { Noted } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
-import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
+import type { RecordsOfVolumes } from '../kubernetes/volume-records.ts';
 import { routeById } from '../routing/by-id.ts';
+import { untold } from '../routing/missing.ts';
 import { certifyNode } from '../tls/certificate.ts';
 import type { Material } from '../tls/material.ts';
 import type { FleetState } from './fleet-state.ts';
@@ -63,7 +64,7 @@ export interface FleetMovesOptions {
   readonly sessions: Sessions;
   readonly log: Logger;
   /** Returns the PersistentVolumes of a volume. */
-  readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
+  readonly records: RecordsOfVolumes;
   /** Undefined until it is known. */
   readonly material: () => Material | undefined;
 }
@@ -149,6 +150,13 @@ export class FleetMoves {
     const hasIt = isLinked || state.owners(volumeId).some(({ node }) => node === last.node);
     const isThere = last.move.state === 'done' ? hasIt : last.move.state === 'running' && isLinked;
     return isThere ? last.node : undefined;
+  }
+
+  /** The nodes that its PersistentVolumes name, and that have not reported all they have. @throws Unavailable */
+  async recordedUntold(volumeId: string): Promise<readonly string[]> {
+    const { records, state } = this.#options;
+    const recorded = await records.of(volumeId);
+    return untold(state).flatMap(({ name }) => (recorded.some(({ node }) => node === name) ? [name] : []));
   }
 
   #isTrue(node: string, told: wire.MoveTold, { fromNode, id }: MoveShown): boolean {

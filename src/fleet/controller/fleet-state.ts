@@ -1,12 +1,23 @@
 import { isAllTold } from '../routing/missing.ts';
 import type { NamedVolume, StrayView } from '../routing/strays.ts';
-import type { FleetView, Named, NodeSight, Owner } from '../routing/view.ts';
+import type { FleetView, Named, NodeSight, Owner, RecordedNode } from '../routing/view.ts';
 import { derivesFrom, type Entry, NodeInventory } from './inventory.ts';
 
 /** The name that a pool has where the configuration names none. */
 const defaultPoolName = 'default';
 /** Names of pools that are tried with each forgotten node: each costs a digest. */
 const maxPoolNames = 100;
+
+/** The time for which PersistentVolumes count as they were seen: they may be changed. */
+const recordedMs = 30_000;
+
+/** What the PersistentVolumes of a volume say. */
+interface RecordedNodes {
+  readonly nodes: readonly RecordedNode[];
+  /** The nodes that reported the volume then. */
+  readonly owners: string;
+  readonly seenMs: number;
+}
 
 /** The known facts about one node. */
 interface NodeState {
@@ -32,6 +43,8 @@ export class FleetState implements FleetView, StrayView {
   /** Forgotten ones, including those that another replica may still have a link to. */
   #noted: ReadonlySet<string> = new Set();
   #takenBack: ReadonlyMap<string, string> = new Map();
+  /** By id, the oldest first. */
+  readonly #recorded = new Map<string, RecordedNodes>();
   #appeared: (name: string) => void = () => undefined;
   readonly #watchers = new Set<(name: string) => void>();
 
@@ -136,19 +149,35 @@ export class FleetState implements FleetView, StrayView {
       const entry = state.inventory.entries.get(id);
       if (entry === undefined || this.#isDoubted(id, state)) continue;
       const { isNative, kind } = entry;
-      found.push({
-        node,
-        isNative,
-        isVolume: kind === 'VOLUME',
-        isRecorded: state.inventory.isRecorded(id, this.#now()),
-      });
+      found.push({ node, isNative, isVolume: kind === 'VOLUME' });
     }
     return found;
   }
 
-  /** The PersistentVolumes of the volume name that node, and no other one. It counts for a minute: they may be changed. */
-  noteRecorded(id: string, node: string): void {
-    for (const [name, { inventory }] of this.#states) inventory.noteRecorded(id, name === node, this.#now());
+  recorded(id: string): readonly RecordedNode[] | undefined {
+    const noted = this.#recorded.get(id);
+    if (noted === undefined || this.#isOld(noted) || noted.owners !== this.#ownersOf(id)) return undefined;
+    return noted.nodes;
+  }
+
+  /** The PersistentVolumes of the volume name these nodes. It counts for half a minute, and while the same nodes report the volume. */
+  noteRecorded(id: string, nodes: readonly RecordedNode[]): void {
+    this.#recorded.delete(id);
+    this.#recorded.set(id, { nodes, owners: this.#ownersOf(id), seenMs: this.#now() });
+    for (const [oldest, noted] of this.#recorded) {
+      if (!this.#isOld(noted)) return;
+      this.#recorded.delete(oldest);
+    }
+  }
+
+  #isOld({ seenMs }: RecordedNodes): boolean {
+    return this.#now() - seenMs >= recordedMs;
+  }
+
+  #ownersOf(id: string): string {
+    return this.owners(id)
+      .map(({ node }) => node)
+      .join(' ');
   }
 
   /**

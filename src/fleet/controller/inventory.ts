@@ -33,8 +33,6 @@ const maxEntries = 200_000;
 const longestNameBytes = 512;
 const longestReason = 1_024;
 const maxPools = 1_000;
-/** The time for which PersistentVolumes count as they were seen. */
-const recordedMs = 60_000;
 /** Limit for one node together: a replica has a few hundred MiB for all of them. */
 const maxBytes = 32 << 20;
 
@@ -43,8 +41,6 @@ export class NodeInventory {
   readonly #node: string;
   readonly #changed: () => void;
   #entries = new Map<string, Entry>();
-  /** The volumes that are on this node by their PersistentVolumes, with the time when that was seen. */
-  readonly #recorded = new Map<string, number>();
   #ids = new Map<string, readonly string[]>();
   #pools: readonly wire.PoolTold[] = [];
   #revision = 0n;
@@ -91,7 +87,6 @@ export class NodeInventory {
     if (change.starts) {
       this.#entries = new Map();
       this.#ids = new Map();
-      this.#recorded.clear();
       this.#bytes = 0;
       this.#isComplete = false;
     }
@@ -100,17 +95,6 @@ export class NodeInventory {
     if (change.pools.length > 0) this.#pools = poolsOf(change);
     if (change.complete) this.#isComplete = true;
     this.#changed();
-  }
-
-  isRecorded(id: string, nowMs: number): boolean {
-    const seenMs = this.#recorded.get(id);
-    return seenMs !== undefined && nowMs - seenMs < recordedMs;
-  }
-
-  /** Its PersistentVolumes name this node, or another one. It counts until the volume is gone from here, or is reported again. */
-  noteRecorded(id: string, isHere: boolean, nowMs: number): void {
-    if (isHere && this.#entries.has(id)) this.#recorded.set(id, nowMs);
-    else this.#recorded.delete(id);
   }
 
   #put(told: wire.InventoryEntry): void {
@@ -135,7 +119,6 @@ export class NodeInventory {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     this.#entries.delete(id);
-    this.#recorded.delete(id);
     this.#bytes -= sizeOf(entry);
     const key = nameKey(entry.kind, entry.name);
     const ids = this.#ids.get(key)?.filter((other) => other !== id) ?? [];

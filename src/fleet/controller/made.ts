@@ -2,7 +2,7 @@ import { decode, type Method } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
 import { InternalError } from '../../volume/errors.ts';
 import { topologyKey } from '../../volume/topology.ts';
-import { ownerOf } from '../routing/owner.ts';
+import { isNamed, ownerOf } from '../routing/owner.ts';
 import type { FleetView } from '../routing/view.ts';
 
 /*
@@ -48,7 +48,7 @@ export function requireOn(view: FleetView, node: string, id: string): void {
   const owners = view.owners(id);
   const own = owners.find((owner) => owner.node === node);
   // Its id says so, or the PersistentVolumes.
-  if (own?.isNative === true || own?.isRecorded === true) return;
+  if (own?.isNative === true || (own?.isVolume === true && isNamed(node, view.recorded(id)))) return;
   const isMadeElsewhere = owners.some(({ isNative }) => isNative);
   if (own !== undefined && !isMadeElsewhere && ownerOf(view, id)?.name === node) return;
   if (owners.length === 0 && view.isTelling(node, id)) return;

@@ -4,6 +4,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import { snapshotIdFor, volumeIdFor } from '../../volume/id.ts';
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import { routeById } from '../routing/by-id.ts';
+import type { RecordedNode } from '../routing/view.ts';
 import { FleetState } from './fleet-state.ts';
 import type { NodeInventory } from './inventory.ts';
 import { routeRecorded } from './recorded-owner.ts';
@@ -39,14 +40,20 @@ function bothReport(now?: () => number): FleetState {
   return state;
 }
 
+/** Kubernetes, whose list is made again for each question. */
+function recordsFrom(list: (id: string) => readonly RecordedNode[]) {
+  const of = async (id: string) => list(id).map((node) => ({ handle: id, node }) as RecordedVolume);
+  return { of, lately: of };
+}
+
 /** @param nodes that the PersistentVolumes of the volume name */
 async function routed(...nodes: readonly (string | undefined)[]): Promise<string> {
   const state = fleet();
   const asked: string[] = [];
-  const records = async (volumeId: string) => {
+  const records = recordsFrom((volumeId) => {
     asked.push(volumeId);
-    return nodes.map((node) => ({ handle: volumeId, node }) as RecordedVolume);
-  };
+    return nodes;
+  });
   const route = () => routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, id));
   const found = await route();
   assert.ok(found.to === 'node');
@@ -63,23 +70,23 @@ test('a volume that has moved is on the node that its PersistentVolumes name, wh
 
 test('hostile: the PersistentVolume of the volume that a node names draws no calls for a snapshot of another node', async () => {
   for (const state of [fleet(), bothReport()]) {
-    const records = async () => assert.fail('Kubernetes was asked');
+    const records = recordsFrom(() => assert.fail('Kubernetes was asked'));
     const route = () => routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, snapshotId));
     if (state.owners(snapshotId).length === 1) await assert.rejects(route(), { name: 'OwnerInDoubt' });
     else assert.deepEqual(await route(), { to: 'node', node: 'a' });
   }
 });
 
-test('a PersistentVolume that is changed counts as it is a minute later', async () => {
+test('a PersistentVolume that is changed counts as it is half a minute later', async () => {
   let nowMs = 0;
   let node = 'b';
   const state = bothReport(() => nowMs);
-  const records = async () => [{ handle: `${id}`, node } as RecordedVolume];
+  const records = recordsFrom(() => [node]);
   const route = () => routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, id));
   assert.deepEqual(await route(), { to: 'node', node: 'b' });
   node = 'a';
   assert.deepEqual(await route(), { to: 'node', node: 'b' });
-  nowMs = 60_000;
+  nowMs = 30_000;
   assert.deepEqual(await route(), { to: 'node', node: 'a' });
 });
 
@@ -89,14 +96,13 @@ test('it is in doubt while a PersistentVolume names another node, or none, or wh
   }
 });
 
-test('a volume that has left the node, and has come back without its PersistentVolume, is in doubt again', async () => {
+test('a volume that has gone on to another node is in doubt there until its PersistentVolumes are seen again', async () => {
   const state = fleet();
   const inventory = report(state, 'b', volume);
-  state.noteRecorded(id, 'b');
+  state.noteRecorded(id, ['b']);
   assert.deepEqual(routeById(state, id), { to: 'node', node: 'b' });
-  const change = { starts: false, complete: false, pools: [] };
-  inventory.apply({ ...change, revision: 2n, put: [], gone: [id] });
-  inventory.apply({ ...change, revision: 3n, put: [volume], gone: [] });
+  inventory.apply({ revision: 2n, starts: false, complete: false, pools: [], put: [], gone: [id] });
+  report(state, 'd', volume);
   assert.throws(() => routeById(state, id), { name: 'OwnerInDoubt' });
 });
 
@@ -104,8 +110,9 @@ test('a volume that two nodes report is moving if a node tells so, and is on two
   const state = fleet();
   report(state, 'c', volume);
   const routedFrom = (from: string, to: string) =>
-    routeRecorded({ movedTo: (_id, node) => (node === from ? to : undefined), records: async () => [], state }, () =>
-      routeById(state, id),
+    routeRecorded(
+      { movedTo: (_id, node) => (node === from ? to : undefined), records: recordsFrom(() => []), state },
+      () => routeById(state, id),
     );
   await assert.rejects(routedFrom('b', 'c'), {
     name: 'Unavailable',
@@ -132,9 +139,86 @@ test('a volume that the node which has made it has, too, is where its Persistent
     [['c'], undefined],
   ] as const) {
     const state = bothReport();
-    const records = async () => nodes.map((node: string) => ({ handle: `${id}`, node }) as RecordedVolume);
+    const records = recordsFrom(() => nodes);
     const routed = routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, id));
     if (expected === undefined) await assert.rejects(routed, { name: 'SeveralOwners', message: /is on a and b/ });
     else assert.deepEqual(await routed, { to: 'node', node: expected });
   }
+});
+
+/** Node a, which made the volume, is the only one that reports it. */
+function onlyNative(b: 'told' | 'away' | 'opening'): FleetState {
+  const state = new FleetState();
+  state.expect(['a', 'b', 'c']);
+  report(state, 'a', volume);
+  const pools = [{ name: 'data', kind: '', state: 'failed', reason: 'no disk' }];
+  const inventory = state.linked('b');
+  inventory.apply({
+    revision: 1n,
+    starts: true,
+    complete: true,
+    put: [],
+    gone: [],
+    pools: b === 'opening' ? pools : [],
+  });
+  state.told('b', inventory);
+  if (b === 'away') state.away('b');
+  return state;
+}
+
+test('a volume that only the node reports which made it is in doubt while a node is silent that its PersistentVolume names', async () => {
+  for (const [b, nodes, why] of [
+    ['away', ['b'], /on node a, which made it, and its PersistentVolume names b, .*: b is away since .*forget-node/],
+    ['opening', ['b'], /names b, where it may be by now: pool data of b is not open/],
+    ['away', ['b', 'a'], /names b, /],
+    ['told', ['c', 'b'], /names c and b, .*: c is away since/],
+    ['told', ['b'], undefined],
+    ['away', ['a'], undefined],
+    ['away', [], undefined],
+    ['away', [undefined], undefined],
+    ['away', ['left'], undefined],
+  ] as const) {
+    const state = onlyNative(b);
+    const route = () =>
+      routeRecorded({ movedTo: () => undefined, records: recordsFrom(() => nodes), state }, () => routeById(state, id));
+    if (why === undefined) assert.deepEqual(await route(), { to: 'node', node: 'a' }, nodes.join());
+    else await assert.rejects(route(), { name: 'OwnerInDoubt', message: why });
+  }
+});
+
+test('a node of a PersistentVolume that the controller has not met is awaited until Kubernetes has said which nodes there are', async () => {
+  const routed = (node: string, expected?: readonly string[]) => {
+    const state = new FleetState();
+    report(state, 'a', volume);
+    if (expected !== undefined) state.expect(expected);
+    const records = recordsFrom(() => [node]);
+    return routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, id));
+  };
+  await assert.rejects(routed('b'), { name: 'OwnerInDoubt', message: /names b, .*: Kubernetes has not said yet/ });
+  assert.deepEqual(await routed('a'), { to: 'node', node: 'a' });
+  await assert.rejects(routed('b', ['a', 'b']), { name: 'OwnerInDoubt', message: /: b is away since/ });
+  assert.deepEqual(await routed('b', ['a']), { to: 'node', node: 'a' });
+});
+
+test('what is known of its PersistentVolumes ends when another node reports the volume', async () => {
+  const state = onlyNative('away');
+  const records = recordsFrom(() => []);
+  const route = () => routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, id));
+  assert.deepEqual(await route(), { to: 'node', node: 'a' });
+  assert.deepEqual(state.recorded(id), []);
+  report(state, 'b', volume);
+  assert.equal(state.recorded(id), undefined);
+});
+
+test('a list of PersistentVolumes that is older than the call decides for a node, and refuses nothing', async () => {
+  const state = onlyNative('away');
+  const asked: string[] = [];
+  const list = async (kind: string, node: string) => {
+    asked.push(kind);
+    return [{ handle: `${id}`, node } as RecordedVolume];
+  };
+  const records = { lately: () => list('lately', 'b'), of: () => list('of', 'a') };
+  const route = () => routeRecorded({ movedTo: () => undefined, records, state }, () => routeById(state, id));
+  assert.deepEqual(await route(), { to: 'node', node: 'a' });
+  assert.deepEqual(asked, ['lately', 'of']);
 });

@@ -1,13 +1,12 @@
 import { Unavailable } from '../../volume/errors.ts';
-import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
-import { OwnerInDoubt, SeveralOwners } from '../routing/owner.ts';
-import type { Owner } from '../routing/view.ts';
+import type { RecordsOfVolumes } from '../kubernetes/volume-records.ts';
+import { isNamed, OwnerInDoubt, SeveralOwners } from '../routing/owner.ts';
+import type { RecordedNode } from '../routing/view.ts';
 import type { FleetState } from './fleet-state.ts';
 
 interface Recorded {
   readonly state: FleetState;
-  /** Returns the PersistentVolumes of a volume. */
-  readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
+  readonly records: RecordsOfVolumes;
   /** Returns the other node that a volume of this node has moved to, or may have. */
   readonly movedTo: (volumeId: string, from: string) => string | undefined;
 }
@@ -15,50 +14,46 @@ interface Recorded {
 /**
  * Routes a call. A volume that has moved is on another node than the one that made it: while any node is away, or where that one has it, too,
  * as its disks were put back, the PersistentVolumes say where it is, which only a person or the controller's own programs may change.
+ * They are listed for all volumes at once, and count for half a minute; a call is refused only by a list that was made for it.
  * @param route looks at the state at once, with nothing awaited: it is called again after each question to Kubernetes
  * @throws what `route` throws, Unavailable in the moment in which the volume moves
  */
 export async function routeRecorded<T>({ movedTo, records, state }: Recorded, route: () => T): Promise<T> {
-  const asked = new Set<string>();
+  /** By id: whether that list was made for this call. */
+  const asked = new Map<string, 'lately' | 'now'>();
   for (;;) {
     try {
       return route();
     } catch (error) {
-      if (!(error instanceof OwnerInDoubt || error instanceof SeveralOwners) || asked.has(error.id)) throw error;
+      if (!(error instanceof OwnerInDoubt || error instanceof SeveralOwners)) throw error;
       const { id, owners } = error;
-      asked.add(id);
+      const before = asked.get(id);
       // The volume of a snapshot is what its node says.
-      if (!owners.some(({ isVolume }) => isVolume)) throw error;
-      const node = nodeByRecords(owners, await records(id));
-      refuseMoving(error, movedTo, node);
-      if (node === undefined) throw error;
-      state.noteRecorded(id, node);
+      if (before === 'now' || !owners.some(({ isVolume }) => isVolume)) throw error;
+      const kind = before === undefined ? 'lately' : 'now';
+      asked.set(id, kind);
+      const found = kind === 'lately' ? await records.lately(id) : await records.of(id);
+      const nodes = found.map(({ node }) => node);
+      const moving = whyMoving(error, movedTo, nodes);
+      if (moving === undefined) state.noteRecorded(id, nodes);
+      else if (kind === 'now') throw moving;
     }
   }
 }
 
-/** The node that all PersistentVolumes name; without any, the one that made the object. */
-function nodeByRecords(owners: readonly Owner[], found: readonly RecordedVolume[]): string | undefined {
-  const [first] = found;
-  if (first === undefined) return owners.find(({ isNative }) => isNative)?.node;
-  const isOne = found.every(({ node }) => node === first.node);
-  return owners.find(({ node }) => isOne && node === first.node)?.node;
-}
-
-/**
- * The node that a volume leaves reports it a moment longer than the move takes.
- * @param recorded the node that its PersistentVolumes name
- * @throws Unavailable
- */
-function refuseMoving(
+/** The node that a volume leaves reports it a moment longer than the move takes. */
+function whyMoving(
   { id, owners }: OwnerInDoubt | SeveralOwners,
   movedTo: Recorded['movedTo'],
-  recorded: string | undefined,
-): void {
+  recorded: readonly RecordedNode[],
+): Unavailable | undefined {
   const nodes = owners.map(({ node }) => node);
-  for (const from of recorded === undefined ? nodes : [recorded]) {
+  const named = nodes.filter((node) => isNamed(node, recorded));
+  for (const from of named.length > 0 ? named : nodes) {
     const to = movedTo(id, from);
-    if (to === undefined || to === from || !nodes.includes(to)) continue;
-    throw new Unavailable(`${id} has just moved from ${from} to ${to}; try again.`);
+    if (to !== undefined && to !== from && nodes.includes(to)) {
+      return new Unavailable(`${id} has just moved from ${from} to ${to}; try again.`);
+    }
   }
+  return undefined;
 }

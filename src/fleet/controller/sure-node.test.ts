@@ -12,6 +12,7 @@ const rows: readonly {
   readonly what: string;
   readonly having: readonly string[];
   readonly silent?: readonly string[];
+  readonly recorded?: readonly string[];
   readonly moves?: readonly ToldMove[];
   readonly native?: string;
   readonly node: string | undefined;
@@ -36,13 +37,35 @@ const rows: readonly {
     node: 'a',
   },
   { what: 'no move is known, and it is where it was made', having: ['a'], silent: ['c'], native: 'a', node: 'a' },
+  {
+    what: 'it is where it was made, and its PersistentVolume names a node that has not reported',
+    having: ['a'],
+    recorded: ['b'],
+    native: 'a',
+    node: undefined,
+  },
+  {
+    what: 'it has moved, and its PersistentVolume names the first node, which is away',
+    having: ['b'],
+    silent: ['a'],
+    recorded: ['a'],
+    moves: [moved('done')],
+    node: 'b',
+  },
+  {
+    what: 'it has moved, and its PersistentVolume names a third node, which has not reported',
+    having: ['b'],
+    recorded: ['c'],
+    moves: [moved('done')],
+    node: undefined,
+  },
   { what: 'no move is known, and it was made elsewhere', having: ['b'], silent: ['c'], native: 'a', node: undefined },
 ];
 
-for (const { having, moves = [], native, node, silent = [], what } of rows) {
+for (const { having, moves = [], native, node, recorded = [], silent = [], what } of rows) {
   test(`the node that surely has a volume: ${what}`, () => {
     const answered: Answered = {
-      ...{ having: new Set(having), silent: new Set(silent), moves },
+      ...{ having: new Set(having), silent: new Set(silent), recorded, moves },
       isNative: (name) => name === native,
     };
     assert.equal(sureNode(answered), node);

@@ -5,6 +5,8 @@ export interface Answered {
   readonly having: ReadonlySet<string>;
   /** Nodes whose answer is missing. */
   readonly silent: ReadonlySet<string>;
+  /** Nodes that its PersistentVolumes name, and that have not reported all they have. */
+  readonly recorded: readonly string[];
   /** The moves of the volume that nodes report, the oldest first. */
   readonly moves: readonly ToldMove[];
   readonly isNative: (node: string) => boolean;
@@ -14,13 +16,16 @@ export interface Answered {
  * The node that surely has the volume, as its PersistentVolume may name it; undefined: that is not certain. A node that
  * is away matters only if the volume may have moved from it, or to it.
  */
-export function sureNode({ having, isNative, moves, silent }: Answered): string | undefined {
+export function sureNode({ having, isNative, moves, recorded, silent }: Answered): string | undefined {
   const [node, ...others] = having;
   if (node === undefined || others.length > 0) return undefined;
-  if (silent.size === 0) return node;
   const last = moves.at(-1);
+  const cameFrom = last?.node === node && last.move.state === 'done' ? last.move.fromNode : undefined;
+  // The copy here may be of before the move to that node: all the disks may have been put back.
+  if (recorded.some((each) => each !== node && each !== cameFrom)) return undefined;
+  if (silent.size === 0) return node;
   if (last === undefined) return isNative(node) ? node : undefined;
-  if (last.node === node && last.move.fromNode !== undefined && last.move.state === 'done') return node;
+  if (cameFrom !== undefined) return node;
   const ends = moves.flatMap((told) => [told.node, told.move.fromNode ?? '', told.move.toNode ?? '']);
   return ends.some((end) => silent.has(end)) ? undefined : node;
 }

@@ -46,3 +46,21 @@ test('volumes that many ask for at a time are listed once for all, and never bef
   await assert.rejects(failed, /not now/);
   assert.equal((await next).length, 1);
 });
+
+test('a list is kept for half a minute, for those who need no newer one', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let lists = 0;
+  const records = new VolumeRecords(async function* () {
+    lists++;
+    yield volume('one', `list ${lists}`);
+  });
+  const listOf = async (found: Promise<readonly RecordedVolume[]>) => (await found)[0]?.name;
+  assert.equal(await listOf(records.lately('one')), 'list 1');
+  assert.equal(await listOf(records.lately('one')), 'list 1');
+  assert.equal(await listOf(records.of('one')), 'list 2');
+  t.mock.timers.tick(15_000);
+  assert.equal(await listOf(records.lately('one')), 'list 2');
+  assert.deepEqual(await records.lately('two'), []);
+  t.mock.timers.tick(15_000);
+  assert.equal(await listOf(records.lately('one')), 'list 3');
+});

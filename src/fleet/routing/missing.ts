@@ -2,6 +2,8 @@ import { Unavailable } from '../../volume/errors.ts';
 import { toTheSecond } from './since.ts';
 import type { FleetView, NodeSight } from './view.ts';
 
+export const nodesUnknown = 'Kubernetes has not said yet which nodes have the driver';
+
 /** Limit of names in a message. */
 const maxNames = 3;
 
@@ -18,7 +20,7 @@ export function untold(view: FleetView): NodeSight[] {
 /** @throws Unavailable unless every node with the driver has reported everything */
 export function requireAllTold(view: FleetView, what: string): void {
   if (!view.areNodesKnown) {
-    throw new Unavailable(`${what}: Kubernetes has not said yet which nodes have the driver; try again.`);
+    throw new Unavailable(`${what}: ${nodesUnknown}; try again.`);
   }
   const missing = untold(view);
   if (missing.length > 0) throw new Unavailable(`${what}: no node that is there has it, and ${describe(missing)}.`);

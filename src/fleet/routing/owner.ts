@@ -1,17 +1,17 @@
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
-import { describe, untold } from './missing.ts';
-import type { FleetView, NodeSight, Owner } from './view.ts';
+import { describe, nodesUnknown, untold } from './missing.ts';
+import type { FleetView, NodeSight, Owner, RecordedNode } from './view.ts';
 
-/** A node has an object that another one has made, and reports are missing: the PersistentVolumes of a volume may say that it is there. */
+/**
+ * A node has an object, reports are missing, and the object may be on one of those nodes by now: another node has made it, or
+ * its PersistentVolume names another node.
+ */
 export class OwnerInDoubt extends Unavailable {
   readonly id: string;
   readonly owners: readonly Owner[];
 
-  constructor(id: string, owner: Owner, missing: readonly NodeSight[]) {
-    const { isVolume, node } = owner;
-    const text = `${id} was made on another node than ${node}, which has it, and ${describe(missing)}.`;
-    const way = `Try again when all are there; at once, if its PersistentVolume names ${node}: kubectl holdfast move --resume CLAIM.`;
-    super(isVolume ? `${text} ${way}` : text);
+  constructor(id: string, owner: Owner, text: string) {
+    super(text);
     this.id = id;
     this.owners = [owner];
   }
@@ -38,35 +38,72 @@ export class SeveralOwners extends FailedPrecondition {
 /**
  * Finds the node that has the object, linked or not; undefined: no node claims it.
  *
- * An id derives from the name of the node that made it, so a claim of that node is true, if no other one claims the same. A node that
- * claims an id of another one is trusted, as volumes and disks are moved, if all nodes have reported or the PersistentVolumes name it:
- * so a node that lies draws no calls away from another. Of several nodes with a volume the one counts that the PersistentVolumes name.
+ * An id derives from the name of the node that made it, so a claim of that node is true, if no other one claims the same and the
+ * PersistentVolumes name no node whose report is missing. A node that claims an id of another one is trusted, as volumes and disks are
+ * moved, if all nodes have reported or the PersistentVolumes name it: so a node that lies draws no calls away from another. Of several
+ * nodes with a volume the one counts that the PersistentVolumes name; without any, the one that made it.
  * @throws SeveralOwners if several have it, OwnerInDoubt if reports are missing and it could belong to another node
  */
 export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   const owners = view.owners(id);
-  const recorded = owners.filter(({ isRecorded }) => isRecorded);
+  const isVolume = owners.some((owner) => owner.isVolume);
+  const recorded = isVolume ? view.recorded(id) : undefined;
+  const named = owners.find(({ node }) => isNamed(node, recorded));
+  if (named !== undefined) return view.node(named.node);
   const native = owners.filter(({ isNative }) => isNative);
   // A snapshot has the same bytes on each of them.
-  const isVolume = owners.some((owner) => owner.isVolume);
-  const believed = recorded.length > 0 ? recorded : native.length > 0 && !isVolume ? native : owners;
+  const believed = native.length > 0 && (!isVolume || recorded?.length === 0) ? native : owners;
   if (believed.length > 1) throw new SeveralOwners(id, believed);
   const [owner] = believed;
   if (owner === undefined) return undefined;
-  const missing = owner.isNative || owner.isRecorded ? [] : untoldFor(view, owner, id);
-  if (missing.length > 0) throw new OwnerInDoubt(id, owner, missing);
+  const doubt = owner.isNative ? doubtOfNative(view, owner, id, recorded) : doubtOfForeign(view, owner, id);
+  if (doubt !== undefined) throw new OwnerInDoubt(id, owner, doubt);
   return view.node(owner.node);
 }
 
+/** Answers if there are PersistentVolumes, and all name the node. */
+export function isNamed(node: string, recorded: readonly RecordedNode[] = []): boolean {
+  return recorded.length > 0 && recorded.every((each) => each === node);
+}
+
 /**
- * The nodes whose silence leaves the owner in doubt. A closed pool holds back what may be in it, and nothing that another
- * node is known to have made.
+ * The node that has made a volume may have been put back to a time before it moved: to a node that its PersistentVolume names,
+ * and that has not reported.
+ * @param recorded undefined: they are to be asked for, if any node has not reported
  */
-function untoldFor(view: FleetView, owner: Owner, id: string): NodeSight[] {
-  const missing = untold(view);
-  if (missing.length === 0) return [];
+function doubtOfNative(
+  view: FleetView,
+  { isVolume, node }: Owner,
+  id: string,
+  recorded: readonly RecordedNode[] | undefined,
+): string | undefined {
+  if (!isVolume) return undefined;
+  const others = recorded?.filter((each) => each !== undefined && each !== node);
+  const missing = untold(view).filter(({ name }) => name !== node && (others === undefined || others.includes(name)));
+  const isUnknown = !view.areNodesKnown && (others === undefined || others.length > 0);
+  if (missing.length === 0 && !isUnknown) return undefined;
+  const names = [...new Set(others)].join(' and ');
+  return (
+    `${id} is on node ${node}, which made it, and its PersistentVolume names ${names}, where it may be by now: ${whyMissing(view, missing)}. ` +
+    'Try again when that node is there; if it will not come back: holdfast forget-node.'
+  );
+}
+
+/** A closed pool holds back what may be in it, and nothing that another node is known to have made. */
+function doubtOfForeign(view: FleetView, owner: Owner, id: string): string | undefined {
+  const all = untold(view);
+  if (all.length === 0 && view.areNodesKnown) return undefined;
   const origin = view.originOf(owner, id);
-  return missing.filter(
+  const missing = all.filter(
     ({ hasTold, isLinked, name }) => origin === undefined || origin === name || !(isLinked && hasTold),
   );
+  if (missing.length === 0 && view.areNodesKnown) return undefined;
+  const { isVolume, node } = owner;
+  const text = `${id} was made on another node than ${node}, which has it, and ${whyMissing(view, missing)}.`;
+  const way = `Try again when all are there; at once, if its PersistentVolume names ${node}: kubectl holdfast move --resume CLAIM.`;
+  return isVolume ? `${text} ${way}` : text;
+}
+
+function whyMissing({ areNodesKnown }: FleetView, missing: readonly NodeSight[]): string {
+  return areNodesKnown ? describe(missing) : nodesUnknown;
 }

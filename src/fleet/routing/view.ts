@@ -23,9 +23,10 @@ export interface Owner {
   readonly isNative: boolean;
   /** The object is a volume: it has PersistentVolumes, which no node writes. What else it says of the object is the node's word alone. */
   readonly isVolume: boolean;
-  /** All PersistentVolumes of the volume name the node, as was seen just now. */
-  readonly isRecorded: boolean;
 }
+
+/** The node that a PersistentVolume names; undefined: none, or several. */
+export type RecordedNode = string | undefined;
 
 /** An object with a name on a node. */
 export interface Named {
@@ -40,6 +41,8 @@ export interface FleetView {
   readonly areNodesKnown: boolean;
   node(name: string): NodeSight | undefined;
   owners(id: string): readonly Owner[];
+  /** The nodes of the volume's PersistentVolumes, as they were just now; undefined: Kubernetes has not been asked. */
+  recorded(id: string): readonly RecordedNode[] | undefined;
   /** The node that made the object, by its id and the owner's report; undefined: no node that is known or forgotten. */
   originOf(owner: Pick<Owner, 'node'>, id: string): string | undefined;
   /** Answers if a node with an incomplete report, as a pool of it is being opened, has reported this id. */

@@ -180,11 +180,7 @@ export class MemoryReplica {
       ended: new EndedIds(),
       capacity: new FleetCapacity(this.sessions, this.state),
       log,
-      records: async (id) => {
-        await this.whileListing();
-        const node = this.recorded.get(id);
-        return node === undefined ? [] : [recordOf(id, node)];
-      },
+      records: { of: (id) => this.#list(id), lately: (id) => this.#list(id) },
       isForgottenByClass: async () => this.isForgottenByClass,
       attach: 'none',
       movedTo: (id, from) => (this.moved.get(id)?.from === from ? this.moved.get(id)?.to : undefined),
@@ -196,6 +192,12 @@ export class MemoryReplica {
 
   constructor(nodes: readonly string[]) {
     this.state.expect(nodes);
+  }
+
+  async #list(id: string): Promise<readonly RecordedVolume[]> {
+    await this.whileListing();
+    const node = this.recorded.get(id);
+    return node === undefined ? [] : [recordOf(id, node)];
   }
 
   accept(node: string, link: MemoryLink): void {

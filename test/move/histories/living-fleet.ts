@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pino } from 'pino';
 import { showMove } from '../../../src/admin/moving.ts';
 import { adminService } from '../../../src/admin/service.ts';
@@ -40,6 +41,8 @@ const log = pino({ level: 'silent' });
 const driverName = 'holdfast.csi.dev';
 const place = { namespace: 'holdfast', name: 'holdfast-controller' };
 const tellMs = 50;
+/** Limit of the time that nodes get to report all they have. */
+const longestTellingMs = 1_000;
 const callMs = 20_000;
 
 /** The status of a call that failed. */
@@ -66,8 +69,7 @@ class Replica {
   constructor(api: KubernetesApi, material: Material, nodes: readonly string[]) {
     const { sessions, state } = this;
     const records = new VolumeRecords(() => persistentVolumes(api, driverName));
-    const recordsOf = (id: string) => records.of(id);
-    this.moves = new FleetMoves({ state, sessions, log, records: recordsOf, material: () => material });
+    this.moves = new FleetMoves({ state, sessions, log, records, material: () => material });
     this.fleet = { api, place, state, sessions, driverName, moves: this.moves };
     // A minute has passed at each look.
     const now = () => Date.now() + takingBackMs + 1;
@@ -79,7 +81,7 @@ class Replica {
         capacity: new FleetCapacity(sessions, state),
         movedTo: (id, from) => this.moves.movedTo(id, from),
         wentTo: (id, from) => this.moves.wentTo(from, id),
-        records: recordsOf,
+        records,
         isForgottenByClass: async () => false,
       },
       { log },
@@ -198,7 +200,14 @@ export class LivingFleet implements AsyncDisposable {
       await link.look().catch(() => undefined);
       link.tellMoves();
     }
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await pause(20);
+    // A node whose pools are opening does not report all in time.
+    const endsAtMs = Date.now() + longestTellingMs;
+    const hasTold = (name: string) => {
+      const node = this.state.node(name);
+      return node?.isLinked === true && node.hasTold;
+    };
+    while (![...this.#linked.keys()].every(hasTold) && Date.now() < endsAtMs) await pause(5);
   }
 
   /** Another replica takes over. It knows what Kubernetes keeps. */

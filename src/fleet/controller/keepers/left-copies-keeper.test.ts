@@ -74,3 +74,31 @@ test('a node that does not answer delays no volume of others', async () => {
   void keeper.look();
   assert.equal(await settled.promise, id);
 });
+
+test('two copies of which none was handed over are an error in the log, once until one of them is gone', async () => {
+  const state = new FleetState();
+  state.expect(['a', 'b']);
+  tell(state, 'a', [id]);
+  tell(state, 'b', [id]);
+  const lines: Record<string, unknown>[] = [];
+  const keeper = new LeftCopiesKeeper({
+    state,
+    moves: {
+      copyAt: async (node) => ({ generation: node === 'a' ? 0 : 1, isVolume: true }),
+      settle: async () => {
+        throw new FailedPrecondition('it was not handed over.');
+      },
+    },
+    log: pino({ level: 'warn' }, { write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) }),
+  });
+  const looks = async (count: number) => {
+    for (let look = 0; look < count; look++) await keeper.look();
+    return lines.map(({ level, nodes, volume_id }) => [level, volume_id, nodes]);
+  };
+  const error = [50, id, ['a', 'b']];
+  assert.deepEqual(await looks(3), [error]);
+  tell(state, 'a', []);
+  await looks(1);
+  tell(state, 'a', [id]);
+  assert.deepEqual(await looks(3), [error, error]);
+});
