@@ -177,7 +177,7 @@ async function alsoWhereItWent(
 }
 
 /**
- * A node may have an earlier copy of what was deleted: of a snapshot that was taken back from it while it was lost, or of a volume, as
+ * A node may have an earlier copy of the deleted object: of a snapshot that was taken back from it while it was lost, or of a volume, as
  * its disks were put back. It goes, too. No node is believed that says so falsely: it gets no secrets, and keeps nothing from its end.
  */
 async function alsoWhereListed({ log, sessions, state }: FleetParts, first: string, id: string, call: RoutedCall) {
@@ -185,7 +185,7 @@ async function alsoWhereListed({ log, sessions, state }: FleetParts, first: stri
     if (node === first || state.node(node)?.isLinked !== true) continue;
     await forward(sessions, { to: 'all', nodes: [node] }, call).catch((error: unknown) => {
       const facts = { ...(isVolume ? { volume_id: id } : { snapshot_id: id }), node, err: error };
-      log.warn(facts, 'a copy of what was deleted on another node is left');
+      log.warn(facts, 'an object was deleted on another node, and the copy here is left');
     });
   }
 }

@@ -11,7 +11,7 @@ const maxPoolNames = 100;
 /** The time for which PersistentVolumes count as they were seen: they may be changed. */
 const recordedMs = 30_000;
 
-/** What the PersistentVolumes of a volume say. */
+/** The nodes of a volume's PersistentVolumes. */
 interface RecordedNodes {
   readonly nodes: readonly RecordedNode[];
   /** The nodes that reported the volume then. */

@@ -3,10 +3,10 @@ import type { RecordedVolume } from './persistent-volumes.ts';
 
 type ById = ReadonlyMap<string, readonly RecordedVolume[]>;
 
-/** The questions to Kubernetes, for those who ask. */
+/** The two questions. */
 export type RecordsOfVolumes = Pick<VolumeRecords, 'of' | 'lately'>;
 
-/** The time for which a list is kept for those who need no newer one. */
+/** The time for which a list is kept for callers that need no newer one. */
 const keptMs = 30_000;
 
 /**
@@ -25,12 +25,12 @@ export class VolumeRecords {
     this.#list = list;
   }
 
-  /** As they are now: by a list that began after this call. @throws Unavailable */
+  /** Returns them by a list that began after this call. @throws Unavailable */
   async of(volumeId: string): Promise<readonly RecordedVolume[]> {
     return (await this.#reading.run()).get(volumeId) ?? [];
   }
 
-  /** As they were half a minute ago, or later. @throws Unavailable */
+  /** Returns them by a list that is half a minute old at most. @throws Unavailable */
   async lately(volumeId: string): Promise<readonly RecordedVolume[]> {
     return (this.#latest ?? (await this.#reading.run())).get(volumeId) ?? [];
   }

@@ -69,7 +69,7 @@ export function isNamed(node: string, recorded: readonly RecordedNode[] = []): b
 /**
  * The node that has made a volume may have been put back to a time before it moved: to a node that its PersistentVolume names,
  * and that has not reported.
- * @param recorded undefined: they are to be asked for, if any node has not reported
+ * @param recorded undefined: they are not known, and any silent node may be the one
  */
 function doubtOfNative(
   view: FleetView,

@@ -30,10 +30,10 @@ export interface StrayView {
  */
 export function straysIn(view: StrayView, recorded: RecordedVolumes): NamedVolume[] {
   const { namesakes } = view;
-  return namesakes.filter(({ id, isAdopted, name, node }) => {
+  return namesakes.filter(({ isAdopted, name, node }) => {
     if (isAdopted || name.startsWith(adoptedPrefix)) return false;
     const chosen = recorded.idOf(name);
-    if (chosen === undefined || recorded.has(id)) return false;
+    // `fateOf` sees whether one stands for the stray, too.
     return namesakes.some((other) => other.id === chosen && other.name === name && other.node !== node);
   });
 }

@@ -248,7 +248,7 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'what a PersistentVolume stands for is no stray',
     file: 'src/fleet/routing/strays.ts',
-    text: 'recorded.has(id)',
+    text: 'recorded.has(stray.id)',
     replacement: 'false',
     killer: strays,
   },

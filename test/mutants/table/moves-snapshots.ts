@@ -136,7 +136,7 @@ export const moveSnapshotMutants: readonly Mutant[] = [
   {
     name: 'a snapshot that was taken back from a lost node is deleted there, too',
     ...calls,
-    text: 'if (snapshotId !== undefined) await alsoWhereListed(parts, route.node, snapshotId, call);',
+    text: 'if (canMove) await alsoWhereListed(parts, route.node, deletedId, call);',
     replacement: '',
     only: 'is deleted on both',
   },

@@ -12,7 +12,7 @@ export interface LeftCopiesKeeperOptions {
 
 const lookMs = 60_000;
 
-/** Of the question whether one node has handed its copy over to another one. */
+/** The answer to whether one node has handed its copy over to another one. */
 type Outcome = 'settled' | 'not-handed-over' | 'gone' | 'unknown';
 
 /**
