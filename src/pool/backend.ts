@@ -44,12 +44,12 @@ export interface Backend {
   readonly records: RecordStore;
   readonly provisioner: Provisioner;
   readonly attacher: Attacher;
-  /** Makes snapshots; without it there are none, nor clones. */
-  readonly snapshotter?: Snapshotter | undefined;
   readonly space: SpaceSource;
   readonly extras: Extras;
   /** For kinds whose volumes every node of the cluster can reach. */
   readonly cluster?: ClusterReach | undefined;
+  /** A snapshot to be made. Unset: there are none, nor clones. */
+  readonly snapshotDraft?: ((id: SnapshotId) => SnapshotDraft) | undefined;
   /** The logical block size of a new volume's device. Unset: it has none. */
   blockSizeOf?(spec: Pick<VolumeSpec, 'content' | 'mkfsArguments'>): number;
   /** Writes a little, durably, in this queue; fails or hangs as the disk does. */
@@ -107,10 +107,7 @@ export interface RecordStore extends RecordReader {
 }
 
 /** A volume or snapshot being made: it is neither visible nor in use until its commit. */
-export interface Draft<Id extends VolumeId | SnapshotId = VolumeId | SnapshotId> {
-  readonly id: Id;
-  /** True once its commit has begun: it may exist. */
-  readonly isCommitted: boolean;
+export interface Draft {
   /** A name for it, without content. */
   begin(): Promise<void>;
   /** Clones data into it. The catalog keeps the source free of writes for the end of that. */
@@ -139,7 +136,7 @@ export interface DraftOptions extends Pick<VolumeSpec, 'layout' | 'wipe' | 'zone
   readonly isResumable: boolean;
 }
 
-export interface VolumeDraft extends Draft<VolumeId> {
+export interface VolumeDraft extends Draft {
   /** Refuses early, before anything is written, what a layer would refuse later: e.g. a missing key. */
   check?(record: VolumeRecord, request: Pick<NewData, 'secrets'> & { readonly isClone: boolean }): Promise<void>;
   /** Its data, blank or formatted, and its record. */
@@ -150,7 +147,7 @@ export interface VolumeDraft extends Draft<VolumeId> {
   withDevice?<T>(blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T>;
 }
 
-export interface SnapshotDraft extends Draft<SnapshotId> {
+export interface SnapshotDraft extends Draft {
   complete(record: SnapshotRecord): Promise<void>;
 }
 
@@ -190,7 +187,6 @@ export interface Provisioner {
   restore(entry: TrashEntry): Promise<void>;
   /** Replaces the note about the deletion of something in the trash. undefined: from then on it cannot be brought back. */
   mark(ref: TrashRef, deletion: Deletion | undefined): Promise<void>;
-  isMarked(ref: TrashRef): Promise<boolean>;
   /** Gone is fine. */
   destroy(ref: TrashRef, how: Destruction): Promise<void>;
   /** Opens data in the trash to be written over; undefined: it is gone. For kinds with devices. */
@@ -229,12 +225,6 @@ export interface CloneEnd {
   readonly isAtRest: boolean;
   /** Aborted when the clone is not wanted any more. */
   readonly signal?: AbortSignal | undefined;
-}
-
-export interface Snapshotter {
-  /** The reason why several volumes cannot be taken at one instant; the sentence continues after the pool's name. */
-  readonly noGroups?: string;
-  draft(id: SnapshotId): SnapshotDraft;
 }
 
 export interface Attacher {
@@ -330,8 +320,6 @@ export interface SpaceSource {
 export interface LayoutSpace {
   /** The total space of a new volume. */
   neededBytes(sizeBytes: bigint, layout: Layout): bigint;
-  /** The space of a copy of it, whatever its own layout. */
-  copyBytes(data: DataRef): bigint;
   /** The additional space when it has this size. */
   growthBytes(data: DataRef, sizeBytes: bigint): bigint;
   /** The largest size of a volume with this layout, if it may take this space in all. */

@@ -32,6 +32,8 @@ export interface Traits {
   readonly snapshots: 'reflink' | 'copy' | 'none';
   /** Set: they are copies wherever the pool lies, not for want of a filesystem whose files can share blocks. */
   readonly copiesAlways?: true;
+  /** Set: several volumes cannot be taken at one instant. */
+  readonly hasNoGroups?: true;
   /** The knowledge about snapshots without reading them. allocated: the ranges with data. delta: also the changed ones. */
   readonly changedBlocks: 'allocated' | 'delta' | 'none';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };

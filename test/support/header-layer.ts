@@ -30,7 +30,7 @@ function belowRecorded(object: Recorded): Recorded {
  * backend below shows. It goes by itself, or does not.
  */
 export const withHeader: Layer<Traits['detaching']> = (inner, detaching) => {
-  const { provisioner, snapshotter } = inner;
+  const { provisioner, snapshotDraft } = inner;
   return over<Backend>(inner, {
     traits: { ...inner.traits, detaching },
     provisioner: over<Provisioner>(provisioner, {
@@ -58,14 +58,14 @@ export const withHeader: Layer<Traits['detaching']> = (inner, detaching) => {
         return sizeBytes && sizeBytes - BigInt(headerBytes);
       },
     }),
-    snapshotter: snapshotter && {
-      draft: (id) => {
-        const draft = snapshotter.draft(id);
+    snapshotDraft:
+      snapshotDraft &&
+      ((id) => {
+        const draft = snapshotDraft(id);
         return over(draft, {
           clone: (source: Recorded): ReturnType<Draft['clone']> => draft.clone(belowRecorded(source)),
         });
-      },
-    },
+      }),
     attacher: overDevices(inner, detaching),
     extras: {},
   });

@@ -1,15 +1,7 @@
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { Snapshotter } from '../backend.ts';
 import { findUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
-
-/** @throws FailedPrecondition where the pool has no clones */
-export function snapshotterOf(parts: CatalogParts): Snapshotter {
-  const { snapshotter } = parts.backend;
-  if (snapshotter !== undefined) return snapshotter;
-  throw new FailedPrecondition(noClones(parts));
-}
 
 export function noClones({ backend, name }: CatalogParts): string {
   return `pool ${name} (${backend.kind}) has no snapshots and no clones of volumes.`;

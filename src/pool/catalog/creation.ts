@@ -32,7 +32,7 @@ export class Creation {
   }
 
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
-    const { backend, generations, index, name, space } = this.#parts;
+    const { backend, generations, index, name, space, trash, unsettled } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
     await generations.refuseMoved(spec.id);
     const cloned = source === undefined ? undefined : await this.#find(source);
@@ -54,6 +54,8 @@ export class Creation {
       taken: async () => (await draft.takenBytes()) - copiedBytes,
       sourceIds: cloned?.volumeId !== undefined && backend.space.sharesBlocks ? [cloned.volumeId] : [],
     });
+    // True once its commit has begun: it may exist.
+    let isCommitted = false;
     try {
       const { mkfsArguments, secrets } = spec;
       await draft.check?.(record, { secrets, isClone: cloned !== undefined });
@@ -62,21 +64,16 @@ export class Creation {
       else await this.#clone(cloned, draft, { record, secrets }, backend.space.sharesBlocks ? held : undefined);
       // An earlier one of that name may have been deleted.
       await this.#parts.generations.forget(record.id);
+      isCommitted = true;
       await step('create/commit', () => draft.commit());
     } catch (error) {
-      await this.#undo(draft);
+      trash.destroy(await draft.discard().catch(() => undefined));
+      if (isCommitted) await unsettled.recheck([spec.id]);
       throw explainFull(error, name, spec.sizeBytes);
     }
     this.#parts.untouched.add(record);
     index.put(record);
     return record;
-  }
-
-  async #undo(draft: VolumeDraft): Promise<void> {
-    const { trash, unsettled } = this.#parts;
-    const { id, isCommitted } = draft;
-    trash.destroy(await draft.discard().catch(() => undefined));
-    if (isCommitted) await unsettled.recheck([id]);
   }
 
   async #clone(
@@ -102,7 +99,7 @@ export class Creation {
   async #find(source: VolumeSource): Promise<CloneSource> {
     const { backend, index, name, snapshotIndex } = this.#parts;
     // No clone can be made of such a source (CV26).
-    if (backend.snapshotter === undefined) throw new InvalidArgument(noClones(this.#parts));
+    if (backend.snapshotDraft === undefined) throw new InvalidArgument(noClones(this.#parts));
     const record = source.type === 'volume' ? index.get(source.id) : snapshotIndex.get(source.id);
     if (record === undefined) throw new NotFound(`There is no ${source.type} ${source.id} in pool ${name}.`);
     const from = { kind: source.type, record } as Recorded;

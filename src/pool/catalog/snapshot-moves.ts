@@ -287,7 +287,7 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     if (snapshotIndex.get(id) !== undefined && !this.isLeft(id)) {
       throw new AlreadyExists(`snapshot ${id} cannot move to pool ${name}: a copy of it is there already.`);
     }
-    if (backend.snapshotter === undefined || this.#transfer.incomingSnapshot === undefined) {
+    if (backend.snapshotDraft === undefined || this.#transfer.incomingSnapshot === undefined) {
       throw new FailedPrecondition(
         `snapshot ${id} cannot move to pool ${name}: blocks cannot be shared there (reflink, thin pool), so each snapshot would take as much as the volume.`,
       );

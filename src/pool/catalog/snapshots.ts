@@ -1,16 +1,18 @@
+import { storedBytes } from '../../volume/encryption.ts';
 import { AlreadyExists, FailedPrecondition, InternalError, NotFound } from '../../volume/errors.ts';
 import { finishAll, finishAllOrStop } from '../../volume/flow/finish-all.ts';
 import { type GroupId, memberIdFor, type SnapshotId } from '../../volume/id.ts';
+import { defaultLayout } from '../../volume/layout.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger } from '../../volume/size.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
-import type { SnapshotDraft, Snapshotter } from '../backend.ts';
+import type { Backend, SnapshotDraft } from '../backend.ts';
 import { frozen } from '../events.ts';
 import type { Cut, FreezeTarget } from '../freeze/freezer.ts';
 import type { GroupSpec, SnapshotSpec } from '../pool.ts';
 import type { SpaceRequest } from '../space/space-holds.ts';
-import { refuseCopyInUse, snapshotterOf } from './clones.ts';
+import { noClones, refuseCopyInUse } from './clones.ts';
 import { freezeTarget, isAtRest } from './freeze-target.ts';
 import type { CatalogParts } from './parts.ts';
 import { destroyUnreadable } from './unreadable.ts';
@@ -36,34 +38,41 @@ export class Snapshots {
    * group's own record is there: writing that is the step at which all of them become true.
    */
   async take(specs: readonly SnapshotSpec[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
-    const { backend, space } = this.#parts;
-    const snapshotter = snapshotterOf(this.#parts);
-    if (group !== undefined && snapshotter.noGroups !== undefined) {
-      throw new FailedPrecondition(`pool ${this.#parts.name} ${snapshotter.noGroups}.`);
+    const { backend, name, snapshotIndex, space } = this.#parts;
+    const { kind, snapshotDraft } = backend;
+    if (snapshotDraft === undefined) throw new FailedPrecondition(noClones(this.#parts));
+    if (group !== undefined && backend.traits.hasNoGroups === true) {
+      throw new FailedPrecondition(`pool ${name} (${kind}) takes no snapshots of several volumes at one instant.`);
     }
-    const takings = await Promise.all(specs.map((spec) => this.#begin(snapshotter, spec)));
+    const takings = await Promise.all(specs.map((spec) => this.#begin(spec, snapshotDraft)));
     if (takings.length > 1) refuseUnfreezable(takings);
     using held = await space.hold(await this.#neededSpace(takings));
+    let isGroupBegun = false;
     try {
       const records = await this.#make(takings, group);
       if (backend.space.sharesBlocks) await held.confirm();
-      await this.#commit(takings, records, group);
+      await this.#commit(takings);
+      if (group !== undefined) {
+        isGroupBegun = true;
+        await this.#commitGroup(group, records);
+      }
+      for (const record of records) snapshotIndex.put(record);
       return records;
     } catch (error) {
-      await this.#undo(takings, group);
+      await this.#undo(takings, isGroupBegun ? group : undefined);
       throw error;
     }
   }
 
-  /** Members stay if their group's record is on the disk, or may be: without them it could neither be used nor made again. */
+  /**
+   * Members stay if their group's record is on the disk, or may be: without them it could neither be used nor made again.
+   * @param group undefined: none, or nothing was written of it
+   */
   async #undo(takings: readonly Taking[], group: GroupSpec | undefined): Promise<void> {
     const { snapshotIndex, trash, unsettled } = this.#parts;
     if (group !== undefined) await unsettled.recheck([group.id]);
     const isGroupTaken = group !== undefined && (unsettled.has(group.id) || snapshotIndex.groups.has(group.id));
-    for (const { draft } of takings) {
-      if (draft.isCommitted && isGroupTaken) continue;
-      trash.destroy(await draft.discard().catch(() => undefined));
-    }
+    if (!isGroupTaken) for (const { draft } of takings) trash.destroy(await draft.discard().catch(() => undefined));
     await unsettled.recheck(takings.map(({ spec }) => spec.id));
   }
 
@@ -74,7 +83,8 @@ export class Snapshots {
     }
     const { space } = this.#parts.backend;
     const copies = takings.map(async ({ draft, source }) => {
-      const wholeBytes = space.layouts?.copyBytes(source.id) ?? (await space.allocatedBytes(source.id));
+      const wholeBytes =
+        space.layouts?.neededBytes(storedBytes(source), defaultLayout) ?? (await space.allocatedBytes(source.id));
       // A resumed copy needs no space for the part that an earlier try has copied.
       return larger(0n, wholeBytes - (await draft.takenBytes()));
     });
@@ -143,7 +153,7 @@ export class Snapshots {
     }
   }
 
-  async #begin(snapshotter: Snapshotter, spec: SnapshotSpec): Promise<Taking> {
+  async #begin(spec: SnapshotSpec, draft: NonNullable<Backend['snapshotDraft']>): Promise<Taking> {
     const { backend, generations, index, name, snapshotIndex } = this.#parts;
     if (snapshotIndex.get(spec.id) !== undefined) throw new AlreadyExists(`snapshot ${spec.id} exists already.`);
     await generations.refuseMoved(spec.id);
@@ -152,7 +162,7 @@ export class Snapshots {
     await backend.provisioner.verify({ kind: 'volume', record: source });
     if (backend.traits.snapshots === 'copy') await refuseCopyInUse(this.#parts, spec.sourceId);
     const target = await freezeTarget(this.#parts, source);
-    return { spec, source, target, draft: snapshotter.draft(spec.id) };
+    return { spec, source, target, draft: draft(spec.id) };
   }
 
   async #make(takings: readonly Taking[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
@@ -184,23 +194,19 @@ export class Snapshots {
     );
   }
 
-  async #commit(
-    takings: readonly Taking[],
-    records: readonly SnapshotRecord[],
-    group: GroupSpec | undefined,
-  ): Promise<void> {
-    const { backend, generations, snapshotIndex } = this.#parts;
+  async #commit(takings: readonly Taking[]): Promise<void> {
     // An earlier one of that name may have been deleted.
-    for (const { id } of records) await generations.forget(id);
+    for (const { spec } of takings) await this.#parts.generations.forget(spec.id);
     await step('snapshot/commit', () => finishAll(takings.map(({ draft }) => draft.commit())));
-    if (group !== undefined) {
-      const [first] = records;
-      if (first === undefined) throw new InternalError(`group ${group.id} has no members.`);
-      const groupRecord: GroupRecord = { ...group, createdAt: first.createdAt, memberIds: records.map(({ id }) => id) };
-      await step('group/commit', () => backend.records.writeGroup(groupRecord));
-      snapshotIndex.groups.put(groupRecord);
-    }
-    for (const record of records) snapshotIndex.put(record);
+  }
+
+  async #commitGroup(group: GroupSpec, members: readonly SnapshotRecord[]): Promise<void> {
+    const { backend, snapshotIndex } = this.#parts;
+    const [first] = members;
+    if (first === undefined) throw new InternalError(`group ${group.id} has no members.`);
+    const record: GroupRecord = { ...group, createdAt: first.createdAt, memberIds: members.map(({ id }) => id) };
+    await step('group/commit', () => backend.records.writeGroup(record));
+    snapshotIndex.groups.put(record);
   }
 }
 

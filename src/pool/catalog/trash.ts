@@ -247,12 +247,18 @@ export class Trash {
     } catch (error) {
       // If it still has its mark nothing has changed; the same is assumed if the disk does not tell.
       // Otherwise it goes at the next start.
-      if (await provisioner.isMarked(entry.ref).catch(() => true)) {
+      if (await this.#isStillKept(entry).catch(() => true)) {
         this.#ending.delete(entry.ref);
         this.keep(entry);
       }
       throw error;
     }
+  }
+
+  /** By what the storage says of it now. One that cannot be read has its mark, or may have it. */
+  async #isStillKept({ record, ref }: TrashEntry): Promise<boolean> {
+    const { kept, unreadable } = await this.#options.backend.records.readTrash(record.id);
+    return [...kept, ...unreadable].some((each) => each.ref === ref);
   }
 
   /** @param isNeeded a call waits for its space */

@@ -3,7 +3,7 @@ import { singleNodeModes } from '../../volume/capability.ts';
 import { InvalidArgument, ResourceExhausted } from '../../volume/errors.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
 import { inZone } from '../../volume/topology.ts';
-import type { Backend, Extras, Snapshotter } from '../backend.ts';
+import type { Backend, Extras } from '../backend.ts';
 import { ElsewhereAttacher } from '../network-disk/elsewhere.ts';
 import type { ClusterReach, TopologyRequirement, Traits } from '../pool.ts';
 import { writeCloudVolume } from './context.ts';
@@ -33,7 +33,7 @@ export class CloudBackend implements Backend {
   readonly records: LabelStore;
   readonly provisioner: CloudProvisioner;
   readonly attacher = new ElsewhereAttacher();
-  readonly snapshotter: Snapshotter;
+  readonly snapshotDraft: Backend['snapshotDraft'];
   readonly space: CloudSpace;
   readonly cluster: ClusterReach;
   readonly extras: Extras = {};
@@ -49,10 +49,7 @@ export class CloudBackend implements Backend {
     this.traits = cloudTraits(options.cloud.granularityBytes, parameters);
     this.records = new LabelStore(disks, snapshots);
     this.provisioner = new CloudProvisioner({ disks, snapshots, defaultZone: options.defaultZone });
-    this.snapshotter = {
-      noGroups: `(${kind}) takes no snapshots of several volumes at one instant`,
-      draft: (id) => snapshots.draft(id),
-    };
+    this.snapshotDraft = (id) => snapshots.draft(id);
     this.space = new CloudSpace(disks);
     this.cluster = {
       id: options.poolId,
@@ -98,6 +95,7 @@ function cloudTraits(granularityBytes: bigint, parameters: readonly string[]): T
     accessModes: singleNodeModes,
     provisioning: ['thin'],
     snapshots: 'reflink',
+    hasNoGroups: true,
     changedBlocks: 'none',
     expansion: { online: true, offline: true },
     detaching: 'automatic',

@@ -84,10 +84,6 @@ export class CloudProvisioner implements Provisioner {
   async mark(): Promise<void> {
     throw noTrash();
   }
-
-  async isMarked(): Promise<boolean> {
-    return false;
-  }
 }
 
 function noTrash(): InternalError {
@@ -95,8 +91,7 @@ function noTrash(): InternalError {
 }
 
 class CloudDraft implements VolumeDraft {
-  readonly id: VolumeId;
-  isCommitted = false;
+  readonly #id: VolumeId;
   readonly #parts: CloudParts;
   readonly #zone: string | undefined;
   #record: VolumeRecord | undefined;
@@ -104,7 +99,7 @@ class CloudDraft implements VolumeDraft {
 
   constructor(parts: CloudParts, id: VolumeId, zone: string | undefined) {
     this.#parts = parts;
-    this.id = id;
+    this.#id = id;
     this.#zone = zone;
   }
 
@@ -145,12 +140,11 @@ class CloudDraft implements VolumeDraft {
     const { disks, snapshots } = this.#parts;
     const record = this.#record;
     if (record === undefined || this.#zone === undefined) {
-      throw new FailedPrecondition(`volume ${this.id}: it has no zone.`);
+      throw new FailedPrecondition(`volume ${this.#id}: it has no zone.`);
     }
     const snapshotId = this.#source === undefined ? undefined : (await snapshots.requireReady(this.#source)).id;
-    this.isCommitted = true;
     await disks.create({
-      volumeId: this.id,
+      volumeId: this.#id,
       name: record.name,
       sizeBytes: disks.roundUp(record.sizeBytes),
       zone: this.#zone,
@@ -158,7 +152,7 @@ class CloudDraft implements VolumeDraft {
       parameters: record.parameters,
       snapshotId,
     });
-    await step('create/record', () => disks.label(this.id, createdLabel(disks.place.names, record))).catch((error) => {
+    await step('create/record', () => disks.label(this.#id, createdLabel(disks.place.names, record))).catch((error) => {
       // It was made a moment ago, and a part of the cloud does not know it yet. NOT_FOUND would end the tries for it.
       throw error instanceof NotFound ? new Unavailable(`${error.message} Try again.`) : error;
     });

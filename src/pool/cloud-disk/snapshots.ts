@@ -146,14 +146,13 @@ export class PoolSnapshots {
 
 /** A snapshot on its way: the one call that takes it gives it its record, too. */
 class CloudSnapshotDraft implements SnapshotDraft {
-  readonly id: SnapshotId;
-  isCommitted = false;
+  readonly #id: SnapshotId;
   readonly #snapshots: PoolSnapshots;
   #record: SnapshotRecord | undefined;
 
   constructor(snapshots: PoolSnapshots, id: SnapshotId) {
     this.#snapshots = snapshots;
-    this.id = id;
+    this.#id = id;
   }
 
   async begin(): Promise<void> {}
@@ -171,8 +170,7 @@ class CloudSnapshotDraft implements SnapshotDraft {
   }
 
   async commit(): Promise<void> {
-    if (this.#record === undefined) throw new FailedPrecondition(`snapshot ${this.id} has no record yet.`);
-    this.isCommitted = true;
+    if (this.#record === undefined) throw new FailedPrecondition(`snapshot ${this.#id} has no record yet.`);
     await this.#snapshots.take(this.#record);
   }
 

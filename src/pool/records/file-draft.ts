@@ -32,7 +32,7 @@ abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FilePar
 
   protected abstract readonly place: string;
 
-  get isCommitted(): boolean {
+  get isInPlace(): boolean {
     return this.#isInPlace;
   }
 

@@ -1,4 +1,4 @@
-import { lstat, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { readdir, rename, stat, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
@@ -19,7 +19,7 @@ const forgottenAfterMs = 7 * 24 * 3600_000;
 
 type Removal = Pick<
   Provisioner,
-  'discardDrafts' | 'leftDrafts' | 'removeVolume' | 'removeSnapshot' | 'restore' | 'mark' | 'isMarked'
+  'discardDrafts' | 'leftDrafts' | 'removeVolume' | 'removeSnapshot' | 'restore' | 'mark'
 >;
 
 /** Removes and brings back what lies in directories: one rename each. Its place in the trash is a path. */
@@ -68,15 +68,6 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
     if (deletion !== undefined) return replaceFile(queue, syncs, path, JSON.stringify(deletion));
     await queue.run(() => unlink(path)).catch(ignoreMissing);
     await syncDirectory(queue, ref);
-  }
-
-  async isMarked(ref: TrashRef): Promise<boolean> {
-    return this.parts.queue
-      .run(() => lstat(join(ref, deletionFileName)))
-      .then(
-        () => true,
-        () => false,
-      );
   }
 
   async discardDrafts(ids: ReadonlySet<VolumeId | SnapshotId>): Promise<TrashRef[]> {

@@ -81,7 +81,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'a cut that failed leaves no member',
     ...group,
-    text: '      await this.#undo(takings, group);\n',
+    text: '      await this.#undo(takings, isGroupBegun ? group : undefined);\n',
     replacement: '',
     killer: 'test/pool/failed-cut.test.ts',
     only: 'cut failed half way',

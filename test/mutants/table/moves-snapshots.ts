@@ -306,7 +306,7 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     name: 'a snapshot gets the name of one that was deleted',
     ...opening,
     file: 'src/pool/catalog/snapshots.ts',
-    text: 'for (const { id } of records) await generations.forget(id);',
+    text: 'for (const { spec } of takings) await this.#parts.generations.forget(spec.id);',
     replacement: '',
     only: 'of an order that is forgotten',
   },

@@ -189,7 +189,7 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot does not go to a pool that cannot share its blocks',
     ...snapshotMoves,
-    text: 'if (backend.snapshotter === undefined || this.#transfer.incomingSnapshot === undefined) {',
+    text: 'if (backend.snapshotDraft === undefined || this.#transfer.incomingSnapshot === undefined) {',
     replacement: 'if (false) {',
   },
   {

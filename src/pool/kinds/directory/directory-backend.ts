@@ -1,7 +1,7 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { FilesystemPlace } from '../../../kernel/mount/filesystem-place.ts';
 import type { Held } from '../../../volume/held.ts';
-import type { Backend, Extras, Snapshotter } from '../../backend.ts';
+import type { Backend, Extras } from '../../backend.ts';
 import type { Traits } from '../../pool.ts';
 import { type FileParts, FileStore } from '../../records/file-store.ts';
 import { writeHealthFile } from '../../records/health-file.ts';
@@ -40,7 +40,7 @@ export class DirectoryBackend implements Backend {
   readonly records: FileStore;
   readonly provisioner: DirectoryProvisioner;
   readonly attacher: DirectoryAttacher;
-  readonly snapshotter: Snapshotter | undefined;
+  readonly snapshotDraft: Backend['snapshotDraft'];
   readonly space: DirectorySpace;
   readonly extras: Extras;
   readonly #options: DirectoryBackendOptions;
@@ -53,7 +53,7 @@ export class DirectoryBackend implements Backend {
     this.provisioner = new DirectoryProvisioner(options);
     this.attacher = new DirectoryAttacher(options);
     this.space = new DirectorySpace(options);
-    if (options.canShareBlocks) this.snapshotter = { draft: (id) => new DirectorySnapshotDraft(options, id) };
+    if (options.canShareBlocks) this.snapshotDraft = (id) => new DirectorySnapshotDraft(options, id);
     this.extras = {
       quotaUsage: (id) => this.space.quotaUsage(id),
       adoption: new DirectoryAdoption(options, this.provisioner),

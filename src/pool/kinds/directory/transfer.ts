@@ -93,7 +93,7 @@ class IncomingDirectory extends IncomingFileDraft<DirectoryParts> implements Inc
 
   async takenBytes(): Promise<bigint> {
     const { layout, projects } = this.parts;
-    const place = this.draft.isCommitted ? layout.volume(this.draft.id) : this.draft.directory;
+    const place = this.draft.isInPlace ? layout.volume(this.draft.id) : this.draft.directory;
     return (await projects?.usageIn(place))?.usedBytes ?? 0n;
   }
 

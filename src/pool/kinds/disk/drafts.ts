@@ -14,7 +14,6 @@ import { changeObject, objectNamed } from './objects.ts';
 
 /** A volume being made: the label says that the disk has a draft. One change of the label turns it into a volume. */
 export class DiskVolumeDraft implements VolumeDraft {
-  readonly id: VolumeId;
   readonly #parts: DiskParts;
   readonly #name: string;
   /** undefined: it is not whole yet. */
@@ -23,12 +22,7 @@ export class DiskVolumeDraft implements VolumeDraft {
 
   constructor(parts: DiskParts, id: VolumeId) {
     this.#parts = parts;
-    this.id = id;
     this.#name = newObjectName(id);
-  }
-
-  get isCommitted(): boolean {
-    return this.#isCommitting;
   }
 
   /** Takes the disk. @throws ResourceExhausted if it has something already, whatever that is */

@@ -101,12 +101,8 @@ export class DiskProvisioner implements Provisioner {
   }
 
   async mark(ref: TrashRef, deletion: Deletion | undefined): Promise<void> {
-    if (this.#inTrash(ref)) await changeObject(this.#parts.label, ref, 'trash', whenDeleted(deletion));
-  }
-
-  async isMarked(ref: TrashRef): Promise<boolean> {
-    await this.#parts.label.refresh();
-    return this.#inTrash(ref);
+    if (objectNamed(this.#parts.label.payload, ref)?.state === 'trash')
+      await changeObject(this.#parts.label, ref, 'trash', whenDeleted(deletion));
   }
 
   /** The disk is free only when nothing can be read on it any more; starts again from the beginning after a crash. */
@@ -134,10 +130,6 @@ export class DiskProvisioner implements Provisioner {
     const { calls, openData } = this.#parts;
     if (this.#ofNobody(ref) === undefined) return undefined;
     return (await openData(calls, ref, constants.O_RDWR)).descriptor;
-  }
-
-  #inTrash(ref: TrashRef): boolean {
-    return objectNamed(this.#parts.label.payload, ref)?.state === 'trash';
   }
 
   /** The object to be wiped. Its name is the same in any state. @throws InternalError if it is kept */

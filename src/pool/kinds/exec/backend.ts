@@ -1,6 +1,6 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { Held } from '../../../volume/held.ts';
-import type { Backend, Extras, Snapshotter } from '../../backend.ts';
+import type { Backend, Extras } from '../../backend.ts';
 import type { PoolLog } from '../../log.ts';
 import { ElsewhereAttacher } from '../../network-disk/elsewhere.ts';
 import type { ClusterReach, Traits } from '../../pool.ts';
@@ -38,7 +38,7 @@ export class ExecBackend implements Backend {
   readonly records: FileStore;
   readonly provisioner: ExecProvisioner;
   readonly attacher = new ElsewhereAttacher();
-  readonly snapshotter: Snapshotter | undefined;
+  readonly snapshotDraft: Backend['snapshotDraft'];
   readonly space: ExecSpace;
   readonly cluster: ClusterReach;
   readonly extras: Extras = {};
@@ -52,10 +52,7 @@ export class ExecBackend implements Backend {
     const provisioner = new ExecProvisioner(options);
     this.provisioner = provisioner;
     if (options.program.snapshots) {
-      this.snapshotter = {
-        noGroups: '(exec) takes no snapshots of several volumes at one instant',
-        draft: (id) => provisioner.snapshotDraft(id),
-      };
+      this.snapshotDraft = (id) => provisioner.snapshotDraft(id);
     }
     this.space = new ExecSpace(options, options.storage);
     const context = writeExecContext(options.program.name, options.options);

@@ -11,6 +11,7 @@ export function execTraits({ presents, snapshots }: Pick<ProgramConfig, 'present
     accessModes,
     provisioning: ['thin'],
     snapshots: snapshots ? 'reflink' : 'none',
+    hasNoGroups: true,
     changedBlocks: 'none',
     expansion: { online: true, offline: true },
     detaching: 'automatic',

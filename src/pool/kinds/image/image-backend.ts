@@ -1,6 +1,6 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
-import type { Backend, Extras, Snapshotter } from '../../backend.ts';
+import type { Backend, Extras } from '../../backend.ts';
 import type { OpenLocation } from '../../location/location.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Traits, VolumeSpec } from '../../pool.ts';
@@ -52,7 +52,7 @@ export class ImageBackend implements Backend {
   readonly records: FileStore;
   readonly provisioner: ImageProvisioner;
   readonly attacher: ImageAttacher;
-  readonly snapshotter: Snapshotter;
+  readonly snapshotDraft: Backend['snapshotDraft'];
   readonly space: ImageSpace;
   readonly extras: Extras;
   readonly #options: ImageBackendOptions;
@@ -71,7 +71,7 @@ export class ImageBackend implements Backend {
     const parts: ImageParts = { ...options, maker, attacher: this.attacher, programs };
     this.records = new FileStore(options);
     this.provisioner = new ImageProvisioner(parts);
-    this.snapshotter = { draft: (id) => new ImageSnapshotDraft(parts, id, cloning === 'copy') };
+    this.snapshotDraft = (id) => new ImageSnapshotDraft(parts, id, cloning === 'copy');
     this.space = new ImageSpace({ ...options, backingFile: location.backingFile, isAlone: location.isAlone });
     const trimmer = new FilesystemTrimmer({
       ...parts,

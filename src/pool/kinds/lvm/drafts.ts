@@ -25,7 +25,6 @@ type LvOptions = Pick<DraftOptions, 'layout' | 'wipe'>;
 
 /** A logical volume whose tag says that it is a draft. One change of its tags turns it into a volume or snapshot. */
 abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
-  readonly id: Id;
   protected readonly parts: LvmParts;
   readonly lvName: string;
   /** Its device is going to be used. */
@@ -39,14 +38,9 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
 
   constructor(parts: LvmParts, id: Id, { layout = defaultLayout, wipe }: LvOptions = {}) {
     this.parts = parts;
-    this.id = id;
     this.layout = layout;
     this.wipe = wipe;
     this.lvName = newLvName(id);
-  }
-
-  get isCommitted(): boolean {
-    return this.#isCommitting;
   }
 
   /** Its name is its own already, and LVM has no names without content. */

@@ -3,7 +3,7 @@ import { DataLoss } from '../../../volume/errors.ts';
 import type { Held } from '../../../volume/held.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
-import type { Backend, Extras, Recorded, Snapshotter } from '../../backend.ts';
+import type { Backend, Extras, Recorded } from '../../backend.ts';
 import type { HealthWatch, Traits } from '../../pool.ts';
 import { FilesystemTrimmer } from '../../trimmer.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
@@ -62,7 +62,7 @@ export class LvmBackend implements Backend {
   readonly records: TagStore;
   readonly provisioner: LvmProvisioner;
   readonly attacher: LvmAttacher;
-  readonly snapshotter: Snapshotter;
+  readonly snapshotDraft: Backend['snapshotDraft'];
   readonly space: LvmSpace;
   readonly extras: Extras;
   readonly #parts: LvmParts;
@@ -82,7 +82,7 @@ export class LvmBackend implements Backend {
     this.records = new TagStore(group);
     this.provisioner = new LvmProvisioner(parts);
     this.attacher = new LvmAttacher(parts);
-    this.snapshotter = { draft: (id) => new LvSnapshotDraft(parts, id) };
+    this.snapshotDraft = (id) => new LvSnapshotDraft(parts, id);
     this.space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, thin);
     const takenBytes = async (id: VolumeId) => this.space.allocatedBytes(id);
     const trimmer = new FilesystemTrimmer({ name: group.poolName, queue, attacher: this.attacher, takenBytes });

@@ -129,11 +129,6 @@ export class LvmProvisioner implements Provisioner {
     if (lv !== undefined) await this.#parts.group.retag(ref, tagsWhenDeleted(lv, deletion));
   }
 
-  async isMarked(ref: TrashRef): Promise<boolean> {
-    await this.#parts.group.refresh();
-    return this.#parts.group.get(ref)?.state === 'trash';
-  }
-
   /** Its extents are free only when nothing can be read in them any more; starts again from the beginning after a crash. */
   async destroy(ref: TrashRef, { signal }: Destruction): Promise<void> {
     const { group, idle, queue, thin } = this.#parts;

@@ -30,7 +30,6 @@ export class LvmSpace implements SpaceSource {
     this.layouts = {
       neededBytes: (sizeBytes, layout) => neededBytes(layout, sizeBytes, group.state),
       largestBytes: (availableBytes, layout) => largestBytes(layout, availableBytes, group.state),
-      copyBytes: (data) => this.lvOf(data)?.sizeBytes ?? 0n,
       growthBytes: (data, sizeBytes) => {
         const lv = this.lvOf(data);
         const { extentBytes } = group.state;

@@ -4,7 +4,7 @@ import { type NfsExport, serverOf } from '../../../kernel/nfs/mount.ts';
 import type { NfsOptions } from '../../../kernel/nfs/options.ts';
 import { forceUnmountNfs, isAnswering } from '../../../kernel/nfs/unmount.ts';
 import type { Held } from '../../../volume/held.ts';
-import type { Backend, Extras, Snapshotter } from '../../backend.ts';
+import type { Backend, Extras } from '../../backend.ts';
 import type { ClusterReach, HealthWatch } from '../../pool.ts';
 import { type FileParts, FileStore } from '../../records/file-store.ts';
 import { TreeSpace } from '../../records/tree-space.ts';
@@ -53,7 +53,7 @@ export class NfsBackend implements Backend {
   readonly records: FileStore;
   readonly provisioner: NfsProvisioner;
   readonly attacher: NfsAttacher;
-  readonly snapshotter: Snapshotter;
+  readonly snapshotDraft: Backend['snapshotDraft'];
   readonly space: TreeSpace<NfsBackendOptions>;
   readonly cluster: ClusterReach;
   readonly extras: Extras = {};
@@ -76,7 +76,7 @@ export class NfsBackend implements Backend {
           { mountOptions, mountPermissions: parameters['mountPermissions'] },
         ),
     };
-    this.snapshotter = { draft: (id) => new NfsSnapshotDraft(options, id) };
+    this.snapshotDraft = (id) => new NfsSnapshotDraft(options, id);
   }
 
   async probe(queue: DiskQueue, watch: HealthWatch): Promise<void> {

@@ -5,16 +5,7 @@ import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { encryptionTypes, luksHeaderBytes } from '../../../volume/encryption.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { step } from '../../../volume/step.ts';
-import type {
-  Attacher,
-  Backend,
-  Extras,
-  IncomingSnapshotDraft,
-  Layer,
-  Provisioner,
-  Snapshotter,
-  Transfer,
-} from '../../backend.ts';
+import type { Attacher, Backend, Extras, IncomingSnapshotDraft, Layer, Provisioner, Transfer } from '../../backend.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import { FilesystemTrimmer } from '../../trimmer.ts';
 import { over } from '../over.ts';
@@ -52,7 +43,7 @@ export interface LuksParts {
 export const luksLayer: Layer<LuksOptions> = (inner, { dataDirectory, keyFile, poolName }) => {
   // Where the home of a pool makes volumes, they have no device yet.
   if (!inner.traits.block || inner.cluster !== undefined) return inner;
-  const { queue } = inner;
+  const { queue, snapshotDraft: lowerDraft } = inner;
   const tag = createHash('sha256').update(`${dataDirectory}\0${poolName}`).digest('hex').slice(0, 8);
   const parts: LuksParts = {
     inner,
@@ -66,7 +57,7 @@ export const luksLayer: Layer<LuksOptions> = (inner, { dataDirectory, keyFile, p
     traits: { ...inner.traits, encryption: encryptionTypes },
     provisioner: provisioner(parts),
     attacher,
-    snapshotter: inner.snapshotter && snapshotter(inner.snapshotter),
+    snapshotDraft: lowerDraft && ((id) => snapshotDraft(lowerDraft(id))),
     extras: extras(parts, attacher, poolName),
   });
 };
@@ -96,10 +87,6 @@ async function shred({ inner, queue }: LuksParts, ref: TrashRef): Promise<void> 
   if (data !== undefined && (await hasHeader(queue, data))) {
     await step('luks/erase', () => eraseHeader(queue, data, luksHeaderBytes));
   }
-}
-
-function snapshotter(inner: Snapshotter): Snapshotter {
-  return { draft: (id) => snapshotDraft(inner.draft(id)) };
 }
 
 function extras(parts: LuksParts, attacher: Attacher, name: string): Extras {

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import type { DeviceMapper } from '../../../../kernel/block/device-mapper.ts';
 import { FailedPrecondition } from '../../../../volume/errors.ts';
 import { groupIdFor, memberIdFor, volumeIdFor } from '../../../../volume/id.ts';
+import { defaultLayout } from '../../../../volume/layout.ts';
 import type { GroupRecord } from '../../../../volume/snapshot-record.ts';
 import type { Lvm, Report } from '../commands/lvm.ts';
 import { poolLvName } from '../names.ts';
@@ -143,6 +144,6 @@ describe('the volume group of a pool', () => {
     lvm.layout = 'raid,raid1';
     const space = new LvmSpace(await lvm.open());
     assert.equal(await space.allocatedBytes(volumeId), 2n * ((64n << 20n) + (4n << 20n)));
-    assert.equal(space.layouts?.copyBytes(volumeId), 64n << 20n);
+    assert.equal(space.layouts?.neededBytes(64n << 20n, defaultLayout), 64n << 20n);
   });
 });
