@@ -3,14 +3,15 @@ import type { VolumeId } from '../volume/id.ts';
 import type { Condition, Pool } from './pool.ts';
 import { PoolQuarantined } from './quarantine.ts';
 
+export function abnormal(message: string): Condition {
+  return { abnormal: true, message };
+}
+
 /** A disk that has not answered after this is called silent; the kubelet's own patience is not much longer. */
 export const silentAfterMs = 3_000;
 
 /** The condition of a volume whose disk does not answer. */
-export const silentCondition: Condition = {
-  abnormal: true,
-  message: `The volume's disk has not answered for ${silentAfterMs / 1000} s.`,
-};
+export const silentCondition: Condition = abnormal(`The volume's disk has not answered for ${silentAfterMs / 1000} s.`);
 
 /** A pool's statement about a volume. */
 export interface PoolCondition {
@@ -86,7 +87,7 @@ function ask(pool: Pool, id: VolumeId): Promise<PoolCondition> {
     (condition) => ({ condition, isSick: false }),
     (error: unknown) => {
       if (!(error instanceof PoolQuarantined)) throw error;
-      return { condition: { abnormal: true, message: error.summary }, isSick: true };
+      return { condition: abnormal(error.summary), isSick: true };
     },
   );
 }

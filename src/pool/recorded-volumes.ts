@@ -5,7 +5,7 @@ import type { VolumeHandle } from '../volume/handle.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { Secrets } from '../volume/secrets.ts';
-import { askCondition, type PoolCondition } from './condition.ts';
+import { abnormal, askCondition, type PoolCondition } from './condition.ts';
 import type {
   FoundOnNode,
   OwnedOnNode,
@@ -147,7 +147,7 @@ export class RecordedVolumes implements VolumeSource {
   }
 }
 
-const poolClosed: Condition = { abnormal: true, message: 'The pool of this volume could not be opened.' };
+const poolClosed: Condition = abnormal('The pool of this volume could not be opened.');
 
 /** @throws NotFound for what cannot be an id of ours: it gets no further than this */
 function requireId(handle: VolumeHandle): VolumeId {

@@ -5,6 +5,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { isFrozen, withoutResblks } from '../../kernel/mount/freeze.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
+import { abnormal } from '../../pool/condition.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
 import { isLost } from './observe.ts';
@@ -35,10 +36,6 @@ export async function filesystemCondition(queue: DiskQueue, { handle, mounted }:
 const lostMessage = 'The process that served this mount has ended: end the pod. A new one gets a new mount.';
 
 const healthy: Condition = { abnormal: false, message: 'The filesystem is healthy.' };
-
-function abnormal(message: string): Condition {
-  return { abnormal: true, message };
-}
 
 /** A hook of a backup does so for a moment, and forgets it at times. */
 async function isMountedFrozen(queue: DiskQueue, directory: Descriptor, mount: Mount): Promise<boolean> {

@@ -10,6 +10,7 @@ import type { Secrets } from '../../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { Trimming } from '../../volume/trimming.ts';
 import type { Backend } from '../backend.ts';
+import { abnormal } from '../condition.ts';
 import type {
   AdoptionSpec,
   Attached,
@@ -358,7 +359,7 @@ export class Catalog implements Pool {
   async condition(id: VolumeId): Promise<Condition> {
     const { index } = this.#parts;
     const record = index.get(id);
-    if (record === undefined) return { abnormal: true, message: 'The pool has no record of this volume.' };
+    if (record === undefined) return abnormal('The pool has no record of this volume.');
     const problem = await this.#backend.provisioner.conditionOf(record);
     return problem ?? (await this.#repairCondition(record).catch(unreadable));
   }
@@ -367,7 +368,7 @@ export class Catalog implements Pool {
   async #repairCondition({ repair }: VolumeRecord): Promise<Condition> {
     if (repair === undefined || this.#parts.trash.of(repair.originalId).length === 0) return this.#spaceCondition();
     const message = `Its filesystem was damaged and has been repaired. The original is in the trash: ${repair.originalId}`;
-    return { abnormal: true, message };
+    return abnormal(message);
   }
 
   async #spaceCondition(): Promise<Condition> {
@@ -377,7 +378,7 @@ export class Catalog implements Pool {
       return { abnormal: false, message: 'The volume is healthy.' };
     }
     const message = `The disk of pool ${this.name.slice(0, 24)} is nearly full: free some of it, or writes will fail.`;
-    return { abnormal: true, message };
+    return abnormal(message);
   }
 
   checkHealth(queue: DiskQueue, watch: HealthWatch): Promise<void> {
@@ -399,5 +400,5 @@ export class Catalog implements Pool {
 function unreadable(error: unknown): Condition {
   // For example, the pool is in quarantine by now.
   if (error instanceof HoldfastError) throw error;
-  return { abnormal: true, message: 'The disk of its pool cannot be read; see the kernel log of the node.' };
+  return abnormal('The disk of its pool cannot be read; see the kernel log of the node.');
 }

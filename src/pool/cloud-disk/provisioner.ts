@@ -3,6 +3,7 @@ import { isVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import type { Clone, DraftOptions, Provisioner, Recorded, Removed, VolumeDraft } from '../backend.ts';
+import { abnormal } from '../condition.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
 import type { Condition } from '../pool.ts';
 import type { PoolDisks } from './disks.ts';
@@ -47,7 +48,7 @@ export class CloudProvisioner implements Provisioner {
     const state = disks.lastSeen(id)?.state;
     if (state !== 'failed' && state !== 'going') return undefined;
     const what = state === 'failed' ? 'has failed' : 'is gone';
-    return { abnormal: true, message: `${disks.place.cloud.name} says that the disk of this volume ${what}.` };
+    return abnormal(`${disks.place.cloud.name} says that the disk of this volume ${what}.`);
   }
 
   /** Larger than its record if a process died before it could write that. Less than a piece of the cloud more is no growth. */

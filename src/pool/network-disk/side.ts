@@ -4,6 +4,7 @@ import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { sameDevice } from '../../kernel/device.ts';
 import { Aborted, OutOfRange } from '../../volume/errors.ts';
+import { abnormal } from '../condition.ts';
 import { locateDevice, openDisk } from '../location/disk/found-disk.ts';
 import type { NodeSide, NodeSideContext, UnmountPlace, VolumeOnNode } from '../node-side.ts';
 import type { Attached, Attachment, AttachOptions, Condition } from '../pool.ts';
@@ -112,7 +113,6 @@ export class NetworkDiskSide<C> implements NodeSide {
   }
 
   async condition(volume: VolumeOnNode): Promise<Condition> {
-    const abnormal = (message: string) => ({ abnormal: true, message });
     const connections = this.#target.connections(this.#note);
     if (!connections.some(({ isLive }) => isLive)) {
       return abnormal('No connection to the target of this volume works now.');

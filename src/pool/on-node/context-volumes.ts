@@ -12,7 +12,7 @@ import { Turns } from '../../volume/flow/turns.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { VolumeHandle } from '../../volume/handle.ts';
 import { shortPath } from '../../volume/short-path.ts';
-import { type PoolCondition, silentAfterMs, silentCondition } from '../condition.ts';
+import { abnormal, type PoolCondition, silentAfterMs, silentCondition } from '../condition.ts';
 import { detachUnseen } from '../detach-unseen.ts';
 import type { PoolLog } from '../log.ts';
 import {
@@ -309,7 +309,7 @@ function differenceOf(note: VolumeNote, kind: NodeKind, { content, context }: Vo
   return JSON.stringify(note.volume.content) === JSON.stringify(content) ? undefined : 'another fsType or volumeMode';
 }
 
-const unknownServer: Condition = { abnormal: true, message: 'The server of this volume cannot be used; see the log.' };
+const unknownServer: Condition = abnormal('The server of this volume cannot be used; see the log.');
 const answering: Condition = { abnormal: false, message: 'The volume is reachable.' };
 
 /** A volume that this node knows from its context. */

@@ -6,6 +6,7 @@ import { DataLoss, HoldfastError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
+import { abnormal } from '../../condition.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
@@ -14,10 +15,9 @@ import type { DirectoryParts } from './directory-backend.ts';
 import { DirectoryVolumeDraft } from './drafts.ts';
 import { projectFileName } from './projects.ts';
 
-const sizeNotEnforced: Condition = {
-  abnormal: true,
-  message: 'Not all of its files can be read, or put into its quota project: its size is not enforced.',
-};
+const sizeNotEnforced: Condition = abnormal(
+  'Not all of its files can be read, or put into its quota project: its size is not enforced.',
+);
 
 /** Makes, changes and removes directories. */
 export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements Provisioner {
@@ -37,12 +37,12 @@ export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements
       if (handovers.isUnsettled(id)) return sizeNotEnforced;
       const project = await projects?.of(layout.volume(id));
       if (project === undefined || (await readProject(queue, data)).id === project) return undefined;
-      return { abnormal: true, message: 'Its directory was put into another quota project: its size is not enforced.' };
+      return abnormal('Its directory was put into another quota project: its size is not enforced.');
     } catch (error) {
       // For example, the pool is in quarantine by now.
       if (error instanceof HoldfastError) throw error;
-      if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The directory is missing.' };
-      return { abnormal: true, message: 'The directory cannot be read; see the kernel log of the node.' };
+      if (isErrno(error, 'ENOENT')) return abnormal('The directory is missing.');
+      return abnormal('The directory cannot be read; see the kernel log of the node.');
     }
   }
 

@@ -10,6 +10,7 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import { smaller } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
 import type { Destruction, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
+import { abnormal } from '../../condition.ts';
 import type { Deletion, TrashEntry, TrashRef } from '../../indexes/trash-entry.ts';
 import { isOpenElsewhere } from '../../mapped-device.ts';
 import type { Condition } from '../../pool.ts';
@@ -56,16 +57,13 @@ export class DiskProvisioner implements Provisioner {
     const { label, mapped } = this.#parts;
     if (label.lost.aborted) {
       const message = 'Another node has written to its disk. Let one node have it, then restart the driver.';
-      return { abnormal: true, message };
+      return abnormal(message);
     }
     const object = volumeOf(label.payload, id);
-    if (object === undefined) return { abnormal: true, message: 'It is not on its disk any more.' };
+    if (object === undefined) return abnormal('It is not on its disk any more.');
     const device = mapped.find(mapped.data(object.name));
     if (device === undefined || mapped.isOverDisk(device)) return undefined;
-    return {
-      abnormal: true,
-      message: 'Its disk was pulled while it was in use. Stop its pod: then it is attached again.',
-    };
+    return abnormal('Its disk was pulled while it was in use. Stop its pod: then it is attached again.');
   }
 
   sizeOf(id: VolumeId): Promise<bigint | undefined> {

@@ -4,6 +4,7 @@ import { explain } from '../../../kernel/call/explain.ts';
 import { SharedRun } from '../../../volume/flow/shared-run.ts';
 import { withTimeout } from '../../../volume/flow/with-timeout.ts';
 import type { VolumeId } from '../../../volume/id.ts';
+import { abnormal } from '../../condition.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Condition } from '../../pool.ts';
 import type { Layout } from '../../records/layout.ts';
@@ -50,7 +51,7 @@ export class ExecListing {
     // One that is missing may have been made since that was read.
     const ids = await withTimeout(listTimeoutMs, this.#reading.run());
     if (ids === 'late' || ids === undefined || ids.has(id)) return undefined;
-    return { abnormal: true, message: 'The program of this pool does not list this volume: its data may be gone.' };
+    return abnormal('The program of this pool does not list this volume: its data may be gone.');
   }
 
   async #read(): Promise<ReadonlySet<string> | undefined> {

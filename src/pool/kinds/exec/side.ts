@@ -11,6 +11,7 @@ import type { TurnsByKey } from '../../../volume/flow/turns.ts';
 import { withTimeout } from '../../../volume/flow/with-timeout.ts';
 import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
+import { abnormal } from '../../condition.ts';
 import type { PoolLog } from '../../log.ts';
 import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts';
 import type { Attached, Attachment, AttachOptions, Condition } from '../../pool.ts';
@@ -130,7 +131,7 @@ export class ExecSide implements NodeSide {
   async condition(volume: VolumeOnNode): Promise<Condition> {
     const isThere = (await this.attached(volume)).length > 0;
     if (isThere) return (await this.#programsLook(volume)) ?? itIsThere;
-    return { abnormal: true, message: 'What the program of this volume made is gone: start its pods again.' };
+    return abnormal('What the program of this volume made is gone: start its pods again.');
   }
 
   /** A look that takes longer goes on, and the next question gets its answer; until then the one before counts. */
@@ -154,7 +155,7 @@ export class ExecSide implements NodeSide {
       return found;
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error;
-      this.#looked = { abnormal: true, message: `The condition of this volume is not known: ${error.message}` };
+      this.#looked = abnormal(`The condition of this volume is not known: ${error.message}`);
       return this.#looked;
     }
   }

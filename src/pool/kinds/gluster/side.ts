@@ -14,6 +14,7 @@ import type { TurnsByKey } from '../../../volume/flow/turns.ts';
 import { withTimeout } from '../../../volume/flow/with-timeout.ts';
 import { fileNameOf, type VolumeHandle } from '../../../volume/handle.ts';
 import { step } from '../../../volume/step.ts';
+import { abnormal } from '../../condition.ts';
 import { seesHost } from '../../host-program.ts';
 import type { PoolLog } from '../../log.ts';
 import { reachPortal } from '../../network-disk/reach-portal.ts';
@@ -151,10 +152,10 @@ export class GlusterSide implements NodeSide {
   }
 
   async condition(volume: VolumeOnNode): Promise<Condition> {
-    if (!(await this.#isServed(volume))) return { abnormal: true, message: clientEnded };
+    if (!(await this.#isServed(volume))) return abnormal(clientEnded);
     const failure = await this.#ask(volume, askWithinMs);
     if (failure === undefined) return { abnormal: false, message: 'The bricks of this volume answer.' };
-    return { abnormal: true, message: `The pods of this volume wait or fail: ${failure}` };
+    return abnormal(`The pods of this volume wait or fail: ${failure}`);
   }
 
   /** A driver before this one may have begun a start, whose client is not there yet. */

@@ -12,6 +12,7 @@ import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { larger } from '../../../volume/size.ts';
 import type { Destruction, DraftOptions, Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
+import { abnormal } from '../../condition.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
@@ -34,12 +35,12 @@ export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisi
     try {
       const image = await statusOf(queue, layout.data(id));
       if (image.sizeBytes >= sizeBytes) return undefined;
-      return { abnormal: true, message: 'The image file is shorter than the volume: data is missing.' };
+      return abnormal('The image file is shorter than the volume: data is missing.');
     } catch (error) {
       // For example, the pool is in quarantine by now.
       if (error instanceof HoldfastError) throw error;
-      if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The image file is missing.' };
-      return { abnormal: true, message: 'The image file cannot be read; see the kernel log of the node.' };
+      if (isErrno(error, 'ENOENT')) return abnormal('The image file is missing.');
+      return abnormal('The image file cannot be read; see the kernel log of the node.');
     }
   }
 

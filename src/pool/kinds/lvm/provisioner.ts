@@ -7,6 +7,7 @@ import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Destruction, DraftOptions, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
+import { abnormal } from '../../condition.ts';
 import type { Deletion, TrashEntry, TrashRef } from '../../indexes/trash-entry.ts';
 import { isOpenElsewhere } from '../../mapped-device.ts';
 import type { Condition } from '../../pool.ts';
@@ -235,8 +236,4 @@ export class LvmProvisioner implements Provisioner {
     if (lv === undefined) throw new DataLoss(`volume ${id}: its logical volume is missing.`);
     return lv;
   }
-}
-
-function abnormal(message: string): Condition {
-  return { abnormal: true, message };
 }

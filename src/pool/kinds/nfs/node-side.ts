@@ -2,6 +2,7 @@ import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts
 import { serverOf } from '../../../kernel/nfs/mount.ts';
 import { isAnswering, isNfs, serverOfMount } from '../../../kernel/nfs/unmount.ts';
 import { Unavailable } from '../../../volume/errors.ts';
+import { abnormal } from '../../condition.ts';
 import type { NodeSide, NodeSideContext, VolumeOnNode } from '../../node-side.ts';
 import type { Attached, Attachment, Condition, QuotaUsage } from '../../pool.ts';
 import { attachNfs, mountableOf } from './attachment.ts';
@@ -41,7 +42,7 @@ export class NfsNodeSide implements NodeSide {
 
   async condition(volume: VolumeOnNode): Promise<Condition> {
     if (await this.isAnswering(volume)) return { abnormal: false, message: 'The NFS server of this volume answers.' };
-    return { abnormal: true, message: 'The NFS server of this volume does not answer: its pods wait for it.' };
+    return abnormal('The NFS server of this volume does not answer: its pods wait for it.');
   }
 
   /** Two questions within a second, as statistics ask them, have one answer: a silent server takes 2 s for each. */

@@ -8,6 +8,7 @@ import { DataLoss, HoldfastError, InvalidArgument } from '../../../volume/errors
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
 import type { Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
+import { abnormal } from '../../condition.ts';
 import type { TrashRef } from '../../indexes/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
@@ -37,8 +38,8 @@ export class NfsProvisioner extends FileRemoval<NfsParts> implements Provisioner
     } catch (error) {
       // The pool is in quarantine by now, for example.
       if (error instanceof HoldfastError) throw error;
-      if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The directory is missing.' };
-      return { abnormal: true, message: 'The directory cannot be read; see the kernel log of the node.' };
+      if (isErrno(error, 'ENOENT')) return abnormal('The directory is missing.');
+      return abnormal('The directory cannot be read; see the kernel log of the node.');
     }
   }
 
