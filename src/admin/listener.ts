@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { toStatus } from '../csi/status.ts';
-import { httpServer } from '../sockets/http-server.ts';
+import { httpServer, listen } from '../sockets/http-server.ts';
 import { serveSocket } from '../sockets/unix-socket.ts';
 import type { ErrorCode } from '../volume/errors.ts';
 import { routeOf } from './routes.ts';
@@ -45,7 +45,7 @@ export async function serveAdmin({ handlers, log, socketPath }: AdminServerOptio
       body: JSON.stringify({ code: 'INVALID_ARGUMENT', message }),
     }),
   });
-  const socket = await serveSocket(socketPath, (path) => listen(server, path));
+  const socket = await serveSocket(socketPath, (path) => listen(server, { path }));
   return {
     async close(graceMs) {
       await socket.remove();
@@ -92,16 +92,6 @@ function send(response: ServerResponse, status: number, body: object): void {
   const text = JSON.stringify(body);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
   response.end(text);
-}
-
-function listen(server: Server, path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(path, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }
 
 function stop(server: Server, graceMs: number): Promise<void> {

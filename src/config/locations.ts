@@ -67,6 +67,6 @@ function wordsOf(path: string, other: PoolClaim): string {
   return `${inner} lies in ${outer}, and one of them is pool '${other.poolName}': give each pool a separate path`;
 }
 
-function isAtOrIn(path: string, directory: string): boolean {
+export function isAtOrIn(path: string, directory: string): boolean {
   return directory === '/' || path === directory || path.startsWith(`${directory}/`);
 }

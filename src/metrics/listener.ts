@@ -1,5 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { httpServer } from '../sockets/http-server.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { httpServer, listen } from '../sockets/http-server.ts';
 import { limitConnections } from './connections.ts';
 
 /** The answer to a GET. */
@@ -88,14 +88,4 @@ function send(response: ServerResponse, status: number, { body, contentType }: P
     'x-content-type-options': 'nosniff',
   });
   response.end(body);
-}
-
-function listen(server: Server, { host, port }: { readonly host: string | undefined; readonly port: number }) {
-  return new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }

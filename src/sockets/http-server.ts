@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import type { ListenOptions } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 /** The reason why bytes on a connection are no valid request. */
@@ -50,6 +51,17 @@ export function httpServer({ answer, refuse, ...options }: HttpServerOptions): S
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => close(socket, problemOf(error.code)));
   server.on('connect', (_, socket) => close(socket, { status: 405, reason: 'This is no proxy.' }));
   return server;
+}
+
+/** Resolves once the server listens. */
+export function listen(server: Server, where: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(where, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
 }
 
 const statusWords: Readonly<Record<BadRequest['status'], string>> = {

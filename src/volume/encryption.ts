@@ -1,9 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { InvalidArgument } from './errors.ts';
 import { granularityBytes, roundUp } from './size.ts';
 
 export const encryptionTypes = ['luks2'] as const;
 export type EncryptionType = (typeof encryptionTypes)[number];
+
+/** @param what a word for the text in a mistake: `Parameter` @throws InvalidArgument */
+export function parseEncryption(what: string, text: string | undefined): EncryptionType | undefined {
+  if (text === undefined || text === 'none') return undefined;
+  const type = encryptionTypes.find((known) => known === text);
+  if (type !== undefined) return type;
+  throw new InvalidArgument(
+    `${what} encryption is ${JSON.stringify(text)}; it can be ${encryptionTypes.join(', ')} or none.`,
+  );
+}
 
 /** The encryption of a volume's data. The name of the key is all that it says about the key. */
 export interface Encryption {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { isAtOrIn } from '../../config/locations.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { sameDevice } from '../../kernel/device.ts';
 import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
@@ -93,10 +94,6 @@ function isOf({ shows }: KernelView, mount: Mount, shown: Shown): boolean {
 function isReadonly(mount: Mount, devices: readonly Device[]): boolean {
   const node = devices.find(({ path }) => isNodeOf(mount, path));
   return node === undefined ? mount.options.includes('ro') : node.readonly;
-}
-
-function isAtOrIn(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(`${directory}/`);
 }
 
 function stateOf(devices: number, staged: number, published: number): VolumeState {

@@ -6,7 +6,7 @@ import { type Answer, sendAnswer } from '../../page/answer.ts';
 import { isFromElsewhere, pageFileIn, sendPageFile } from '../../page/files.ts';
 import { askedLists, boardLists } from '../../page/messages.ts';
 import { sendBoard } from '../../page/stream.ts';
-import { httpServer } from '../../sockets/http-server.ts';
+import { httpServer, listen } from '../../sockets/http-server.ts';
 import { version } from '../../version.ts';
 import { HoldfastError, InvalidArgument, NotFound } from '../../volume/errors.ts';
 import { lookFor } from '../fleet/look.ts';
@@ -41,10 +41,7 @@ export class NodeServer {
 
   /** @throws if the port is taken */
   async listen(): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen(this.#options.port, '127.0.0.1', () => resolve());
-    });
+    await listen(this.#server, { port: this.#options.port, host: '127.0.0.1' });
     this.#sayAddress();
   }
 

@@ -1,7 +1,7 @@
 import type { VolumeChanges } from '../../pool/pool.ts';
 import { didYouMean } from '../../settings/nearest.ts';
 import { parseDuration } from '../../volume/duration.ts';
-import { type EncryptionType, encryptionTypes } from '../../volume/encryption.ts';
+import { type EncryptionType, encryptionTypes, parseEncryption } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { type LabelSelector, parseSelector } from '../../volume/labels.ts';
 import { type Layout, layouts } from '../../volume/layout.ts';
@@ -79,7 +79,7 @@ export function parseParameters(parameters: Parameters, own: readonly string[] =
     poolSelector: parseNamed('poolSelector', poolSelector, parseSelector),
     mkfsOptions: parameters['mkfsOptions'] ?? '',
     forgetNodeSeconds: parseForgetting(parameters),
-    encryption: parseEncryption(parameters['encryption']),
+    encryption: parseEncryption('Parameter', parameters['encryption']),
     layout: parseOneOf('layout', parameters['layout'], layouts),
     wipe: parseOneOf('wipe', parameters['wipe'], wipePolicies),
     ...parseMutable(parameters),
@@ -195,15 +195,6 @@ function parseOneOf<T extends string>(name: string, text: string | undefined, kn
   if (text === undefined || found !== undefined) return found;
   throw new InvalidArgument(
     `Parameter ${name} is ${JSON.stringify(text)}; it can be ${known.join(', ')}${didYouMean(text, known)}.`,
-  );
-}
-
-function parseEncryption(text: string | undefined): EncryptionType | undefined {
-  if (text === undefined || text === 'none') return undefined;
-  const type = encryptionTypes.find((known) => known === text);
-  if (type !== undefined) return type;
-  throw new InvalidArgument(
-    `Parameter encryption is ${JSON.stringify(text)}; it can be ${encryptionTypes.join(', ')} or none.`,
   );
 }
 

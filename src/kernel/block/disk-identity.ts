@@ -1,10 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Descriptor } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { isErrno } from '../call/errno.ts';
 import { type DeviceNumber, loopMajor, parseDeviceNumber } from '../device.ts';
-import { sysfsNames } from '../file/sysfs.ts';
+import { readSysfs, sysfsNames } from '../file/sysfs.ts';
 import { sizeOfDevice } from './block.ts';
 import { loopStatus } from './loop.ts';
 import { loopNumber } from './loop-sysfs.ts';
@@ -56,9 +54,9 @@ export async function devicesNamed(queue: DiskQueue, permanentName: string, root
   const found: WayToDisk[] = [];
   for (const name of sysfsNames(join(root, 'block'))) {
     const directory = join(root, 'block', name);
-    const text = attribute === page80 ? readPage80(queue, directory) : readName(queue, join(directory, attribute));
+    const text = attribute === page80 ? readPage80(queue, directory) : readSysfs(queue, join(directory, attribute));
     if (`${attribute} ${await text}` !== permanentName) continue;
-    const device = parseDeviceNumber(await readName(queue, join(directory, 'dev')));
+    const device = parseDeviceNumber(await readSysfs(queue, join(directory, 'dev')));
     if (device !== undefined) found.push({ name, device });
   }
   return found;
@@ -66,9 +64,9 @@ export async function devicesNamed(queue: DiskQueue, permanentName: string, root
 
 async function nameOf(queue: DiskQueue, number: DeviceNumber): Promise<string> {
   const directory = `/sys/dev/block/${number.major}:${number.minor}`;
-  const partition = await readName(queue, `${directory}/partition`);
+  const partition = await readSysfs(queue, `${directory}/partition`);
   if (partition === undefined) return (await nameInSysfs(queue, directory)) ?? (await nameOfLoop(queue, number));
-  const start = await readName(queue, `${directory}/start`);
+  const start = await readSysfs(queue, `${directory}/start`);
   // Not normalised: `..` is relative to the symlink's target.
   const parent = `${directory}/..`;
   const disk = (await nameInSysfs(queue, parent)) ?? (await passingName(queue, parent));
@@ -77,7 +75,7 @@ async function nameOf(queue: DiskQueue, number: DeviceNumber): Promise<string> {
 
 async function nameInSysfs(queue: DiskQueue, directory: string): Promise<string | undefined> {
   for (const attribute of persistentNames) {
-    const value = await readName(queue, `${directory}/${attribute}`);
+    const value = await readSysfs(queue, `${directory}/${attribute}`);
     if (value !== undefined) return `${attribute} ${value}`;
   }
   // A SCSI disk need not have an identifier, and then has a serial number at most.
@@ -87,7 +85,7 @@ async function nameInSysfs(queue: DiskQueue, directory: string): Promise<string 
 
 /** Unit Serial Number of SCSI (SPC, VPD page 80h): four bytes of a header, then the text. @param directory of a whole disk */
 export async function readPage80(queue: DiskQueue, directory: string): Promise<string | undefined> {
-  const page = await readName(queue, `${directory}/device/vpd_pg80`);
+  const page = await readSysfs(queue, `${directory}/device/vpd_pg80`);
   const text = page?.slice(4).replaceAll('\0', '').trim();
   return text === '' ? undefined : text;
 }
@@ -102,20 +100,9 @@ async function nameOfLoop(queue: DiskQueue, number: DeviceNumber): Promise<strin
 
 /** No two disks that this kernel has seen since it started have the same `diskseq`. */
 async function passingName(queue: DiskQueue, directory: string): Promise<string> {
-  const boot = await readName(queue, '/proc/sys/kernel/random/boot_id');
-  const sequence = await readName(queue, `${directory}/diskseq`);
+  const boot = await readSysfs(queue, '/proc/sys/kernel/random/boot_id');
+  const sequence = await readSysfs(queue, `${directory}/diskseq`);
   return `${passingPrefix}${boot ?? 'unknown'} diskseq ${sequence ?? 'unknown'}`;
-}
-
-/** A disk without such a name has no such file, an empty one, or one that cannot be read. */
-async function readName(queue: DiskQueue, path: string): Promise<string | undefined> {
-  try {
-    const text = (await queue.run(() => readFile(path, 'latin1'))).trim();
-    return text === '' ? undefined : text;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'EINVAL', 'EIO', 'ENODEV')) return undefined;
-    throw error;
-  }
 }
 
 /**

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
-import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { readdir, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { isErrno } from '../call/errno.ts';
 import { type DeviceNumber, parseDeviceNumber } from '../device.ts';
+import { nothingIfGone, readSysfs } from '../file/sysfs.ts';
 import { type Bus, busOf } from './bus.ts';
 import { permanentNameOf, readPage80 } from './disk-identity.ts';
 
@@ -84,7 +84,7 @@ export function namesakesOf({ identity, name }: Pick<Disk, 'identity' | 'name'>,
 /** @returns undefined if it is gone, or is one of several paths to a disk, which no one opens (`hidden`) */
 async function readDisk(queue: DiskQueue, name: string): Promise<Disk | undefined> {
   const directory = `/sys/block/${name}`;
-  const read = (attribute: string) => readText(queue, `${directory}/${attribute}`);
+  const read = (attribute: string) => readSysfs(queue, `${directory}/${attribute}`);
   const device = parseDeviceNumber(await read('dev'));
   if (device === undefined || (await read('hidden')) === '1') return undefined;
   const place = await queue.run(() => realpath(directory)).catch(nothingIfGone);
@@ -135,16 +135,16 @@ export async function findBlockDevice(
   const directory = `/sys/dev/block/${major}:${minor}`;
   const place = await queue.run(() => realpath(directory)).catch(nothingIfGone);
   if (place === undefined) return undefined;
-  const number = await readText(queue, `${place}/partition`);
+  const number = await readSysfs(queue, `${place}/partition`);
   const whole = number === undefined ? place : dirname(place);
   const disk = await readDisk(queue, basename(whole));
   if (disk === undefined) return undefined;
-  const sequence = await readText(queue, `${whole}/diskseq`);
+  const sequence = await readSysfs(queue, `${whole}/diskseq`);
   const found = { disk, sequence: sequence === undefined ? undefined : BigInt(sequence) };
   if (number === undefined) return { ...found, part: undefined };
   const part = disk.partitions.find(({ name }) => name === basename(place));
   if (part === undefined) return undefined;
-  const [start, size] = [await readText(queue, `${place}/start`), await readText(queue, `${place}/size`)];
+  const [start, size] = [await readSysfs(queue, `${place}/start`), await readSysfs(queue, `${place}/size`)];
   const label = `partition ${number} from sector ${start}`;
   return { ...found, part: { ...part, label, sizeBytes: BigInt(size ?? 0) * 512n } };
 }
@@ -168,8 +168,8 @@ export async function linksToDisks(queue: DiskQueue): Promise<ReadonlyMap<string
 async function readPartitions(queue: DiskQueue, directory: string): Promise<Partition[]> {
   const partitions: Partition[] = [];
   for (const name of await namesIn(queue, directory)) {
-    if ((await readText(queue, `${directory}/${name}/partition`)) === undefined) continue;
-    const device = parseDeviceNumber(await readText(queue, `${directory}/${name}/dev`));
+    if ((await readSysfs(queue, `${directory}/${name}/partition`)) === undefined) continue;
+    const device = parseDeviceNumber(await readSysfs(queue, `${directory}/${name}/dev`));
     if (device === undefined) continue;
     partitions.push({ name, device, holders: await namesIn(queue, `${directory}/${name}/holders`) });
   }
@@ -183,15 +183,4 @@ function pathOf(name: string): string {
 
 async function namesIn(queue: DiskQueue, directory: string): Promise<string[]> {
   return (await queue.run(() => readdir(directory)).catch(nothingIfGone)) ?? [];
-}
-
-async function readText(queue: DiskQueue, path: string): Promise<string | undefined> {
-  const text = (await queue.run(() => readFile(path, 'latin1')).catch(nothingIfGone))?.trim();
-  return text === '' ? undefined : text;
-}
-
-/** Not every disk has every attribute, and one that is pulled has none. */
-function nothingIfGone(error: unknown): undefined {
-  if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'EINVAL', 'ENOTSUP', 'EIO')) throw error;
-  return undefined;
 }

@@ -1,10 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { type FileHandle, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
 import type { DeviceNumber } from '../device.ts';
-import { sysfsNames } from '../file/sysfs.ts';
+import { sysfsNames, sysfsText } from '../file/sysfs.ts';
 
 /*
  * NVMe over fabrics, by the kernel's own interface: a line of options written to /dev/nvme-fabrics connects a controller
@@ -56,7 +56,7 @@ export function hasFabrics(): boolean {
 export function nvmeSubsystem(nqn: string): NvmeSubsystem {
   const directories = sysfsNames(subsystemsPath)
     .map((name) => join(subsystemsPath, name))
-    .filter((directory) => attribute(directory, 'subsysnqn') === nqn);
+    .filter((directory) => sysfsText(join(directory, 'subsysnqn')) === nqn);
   const controllers = directories.flatMap((directory) => named(directory, controllerName).map(readController));
   const namespaces = directories.flatMap((directory) => {
     const shared = named(directory, namespaceName);
@@ -75,19 +75,19 @@ function named(directory: string, pattern: RegExp): string[] {
 }
 
 function readController(directory: string): NvmeController {
-  const words = (attribute(directory, 'address') ?? '').split(',').map((word) => word.split('='));
+  const words = (sysfsText(join(directory, 'address')) ?? '').split(',').map((word) => word.split('='));
   return {
     name: directory.slice(directory.lastIndexOf('/') + 1),
-    transport: attribute(directory, 'transport') ?? '',
+    transport: sysfsText(join(directory, 'transport')) ?? '',
     address: new Map(words.map(([key = '', value = '']) => [key, value])),
-    state: attribute(directory, 'state') ?? 'gone',
-    hostNqn: attribute(directory, 'hostnqn'),
+    state: sysfsText(join(directory, 'state')) ?? 'gone',
+    hostNqn: sysfsText(join(directory, 'hostnqn')),
   };
 }
 
 function readNamespace(directory: string): NvmeNamespace | undefined {
-  const [major, minor] = (attribute(directory, 'dev') ?? '').split(':').map(Number);
-  const sectors = attribute(directory, 'size');
+  const [major, minor] = (sysfsText(join(directory, 'dev')) ?? '').split(':').map(Number);
+  const sectors = sysfsText(join(directory, 'size'));
   if (major === undefined || minor === undefined || sectors === undefined) return undefined;
   const name = directory.slice(directory.lastIndexOf('/') + 1);
   return {
@@ -95,8 +95,8 @@ function readNamespace(directory: string): NvmeNamespace | undefined {
     devicePath: `/dev/${name}`,
     device: { major, minor },
     sizeBytes: BigInt(sectors) * 512n,
-    uuid: hexDigits(attribute(directory, 'uuid')),
-    nguid: hexDigits(attribute(directory, 'nguid')),
+    uuid: hexDigits(sysfsText(join(directory, 'uuid'))),
+    nguid: hexDigits(sysfsText(join(directory, 'nguid'))),
   };
 }
 
@@ -104,17 +104,6 @@ function readNamespace(directory: string): NvmeNamespace | undefined {
 export function hexDigits(text: string | undefined): string | undefined {
   const digits = text?.replaceAll('-', '').toLowerCase() ?? '';
   return /^[0-9a-f]{32}$/.test(digits) && !/^0+$/.test(digits) ? digits : undefined;
-}
-
-function attribute(directory: string, name: string): string | undefined {
-  try {
-    return readFileSync(join(directory, name), 'utf8').trim();
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    // Gone while it was read.
-    if (code === 'ENODEV' || code === 'EINVAL') return undefined;
-    return ignoreMissing(error);
-  }
 }
 
 /** Options of a connection, in the kernel's words. No value has a comma. */

@@ -1,8 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { ignoreMissing, isErrno } from '../call/errno.ts';
+import { ignoreMissing } from '../call/errno.ts';
 import type { DeviceNumber } from '../device.ts';
+import { readSysfs } from '../file/sysfs.ts';
 
 /** A block device of a volume. */
 export interface SoughtDevice {
@@ -32,23 +33,16 @@ export async function stackedDevices(
     devices.some(({ devicePath }) => file === devicePath) ||
     [...directories].some((directory) => file.startsWith(`${directory}/`));
   const loops = (await entries(queue, '/sys/block')).filter((name) => /^loop[0-9]+$/.test(name));
-  const backing = await Promise.all(loops.map((name) => textOf(queue, `/sys/block/${name}/loop/backing_file`)));
+  const backing = await Promise.all(
+    loops.map((name) => readSysfs(queue, `/sys/block/${name}/loop/backing_file`, 'utf8')),
+  );
   const overFiles = loops.filter((_, index) => isOver(backing[index] ?? ''));
   return Promise.all([...new Set([...holders.flat(), ...overFiles])].map((name) => describeDevice(queue, name)));
 }
 
 async function describeDevice(queue: DiskQueue, kernelName: string): Promise<StackedDevice> {
-  const text = await textOf(queue, `/sys/block/${kernelName}/dm/name`);
+  const text = await readSysfs(queue, `/sys/block/${kernelName}/dm/name`, 'utf8');
   return { path: `/dev/${kernelName}`, ...(text !== undefined && { name: text }) };
-}
-
-async function textOf(queue: DiskQueue, path: string): Promise<string | undefined> {
-  try {
-    return (await queue.run(() => readFile(path, 'utf8'))).trim();
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENODEV')) return undefined;
-    throw error;
-  }
 }
 
 async function entries(queue: DiskQueue, directory: string): Promise<string[]> {
@@ -73,8 +67,8 @@ export async function listStacks(queue: DiskQueue): Promise<Stack[]> {
   return Promise.all(
     kernelNames.map(async (kernelName) => ({
       kernelName,
-      name: await textOf(queue, `/sys/block/${kernelName}/dm/name`),
-      backingFile: await textOf(queue, `/sys/block/${kernelName}/loop/backing_file`),
+      name: await readSysfs(queue, `/sys/block/${kernelName}/dm/name`, 'utf8'),
+      backingFile: await readSysfs(queue, `/sys/block/${kernelName}/loop/backing_file`, 'utf8'),
       holders: await entries(queue, `/sys/block/${kernelName}/holders`),
     })),
   );

@@ -1,6 +1,6 @@
 import { type GitSource, parseGitSource } from '../../command/git-source.ts';
 import { didYouMean } from '../../settings/nearest.ts';
-import { type EncryptionType, encryptionTypes } from '../../volume/encryption.ts';
+import { type EncryptionType, parseEncryption } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { type FilesystemType, filesystemTypes, parseFilesystemType } from '../../volume/filesystem.ts';
 import { parseQuantity } from '../../volume/size.ts';
@@ -52,7 +52,7 @@ export function parseEphemeralAttributes(context: VolumeContext): EphemeralAttri
     sizeBytes: parseSize(context['size']),
     fsType: parseFsType(context['fsType']),
     poolName: context['pool'],
-    encryption: parseEncryption(context['encryption']),
+    encryption: parseEncryption('Volume attribute', context['encryption']),
     source: parseGitSource({ gitDirectory, gitRepository, gitRevision }),
   };
 }
@@ -78,15 +78,6 @@ function parseSize(text: string | undefined): bigint | undefined {
   }
   if (bytes === 0n) throw new InvalidArgument('Volume attribute size must be more than nothing.');
   return bytes;
-}
-
-function parseEncryption(text: string | undefined): EncryptionType | undefined {
-  if (text === undefined || text === 'none') return undefined;
-  const type = encryptionTypes.find((known) => known === text);
-  if (type !== undefined) return type;
-  throw new InvalidArgument(
-    `Volume attribute encryption is ${JSON.stringify(text)}; it can be ${encryptionTypes.join(', ')} or none.`,
-  );
 }
 
 function parseFsType(text: string | undefined): FilesystemType | undefined {

@@ -4,7 +4,7 @@ import { parseRecord, serializeRecord, type VolumeRecord } from '../../volume/re
 import type { GroupRecord } from '../../volume/snapshot-record.ts';
 import { compact } from '../../volume/stored-json.ts';
 import type { ReadRecords, RecordStore, Records } from '../backend.ts';
-import { noRecords } from '../indexes/record-index.ts';
+import { noRecords, readInto } from '../indexes/record-index.ts';
 import type { TrashContents } from '../indexes/trash-entry.ts';
 import { type CloudDisk, type CloudLabels, type LabelNames, shortId } from './cloud.ts';
 import type { CloudPlace, PoolDisks } from './disks.ts';
@@ -112,12 +112,7 @@ export class LabelStore implements RecordStore {
       read.damaged.push({ id, reason });
       return;
     }
-    try {
-      read.records.push(recordIn(this.#disks.place, id, disk));
-    } catch (error) {
-      if (!(error instanceof DataLoss)) throw error;
-      read.damaged.push({ id, reason: error.message });
-    }
+    readInto(read, id, () => recordIn(this.#disks.place, id, disk));
   }
 }
 

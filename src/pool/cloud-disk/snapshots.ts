@@ -4,6 +4,7 @@ import { parseSnapshot, type SnapshotRecord, serializeSnapshot } from '../../vol
 import { step } from '../../volume/step.ts';
 import { compact } from '../../volume/stored-json.ts';
 import type { Clone, ReadRecords, Recorded, SnapshotDraft } from '../backend.ts';
+import { readInto } from '../indexes/record-index.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
 import { type CloudSnapshot, Polling, shortId } from './cloud.ts';
 import type { PoolDisks } from './disks.ts';
@@ -126,7 +127,7 @@ export class PoolSnapshots {
     if (snapshot === undefined) return;
     const { names, poolName } = this.#disks.place;
     const where = `of snapshot ${id} in the labels of ${shortId(snapshot.id)} (pool ${poolName})`;
-    try {
+    readInto(read, id, () => {
       const text = readRecordLabels(names.record, snapshot.labels);
       if (text === undefined) throw new DataLoss(`The record ${where} cannot be read: labels are missing.`);
       const record = parseSnapshot(text, where);
@@ -136,11 +137,8 @@ export class PoolSnapshots {
           `${shortId(snapshot.id)} of snapshot ${id} could not be finished: delete its VolumeSnapshot, and make another one.`,
         );
       this.#known.set(id, snapshot);
-      read.records.push(record);
-    } catch (error) {
-      if (!(error instanceof DataLoss)) throw error;
-      read.damaged.push({ id, reason: error.message });
-    }
+      return record;
+    });
   }
 }
 

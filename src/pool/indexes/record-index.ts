@@ -11,6 +11,16 @@ export function noRecords(): Records {
   };
 }
 
+/** Adds a record, or the reason why it cannot be read. */
+export function readInto<Id, Kind>(read: ReadRecords<Id, Kind>, id: Id, parse: () => Kind): void {
+  try {
+    read.records.push(parse());
+  } catch (error) {
+    if (!(error instanceof DataLoss)) throw error;
+    read.damaged.push({ id, reason: error.message });
+  }
+}
+
 /**
  * Records of one type in memory. The pool's lock makes this process the only one that changes them. So the records that
  * were read at the start, and put here after each commit, are what lies on the disk.

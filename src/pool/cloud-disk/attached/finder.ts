@@ -1,10 +1,10 @@
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
+import { ignoreMissing } from '../../../kernel/call/errno.ts';
 import { parseDeviceNumber } from '../../../kernel/device.ts';
-import { sysfsNames } from '../../../kernel/file/sysfs.ts';
+import { sysfsNames, sysfsText } from '../../../kernel/file/sysfs.ts';
 import type { NetworkDevice } from '../../network-disk/target.ts';
 
 /** Finds the devices of a cloud's disks on this machine. */
@@ -42,7 +42,7 @@ export class NvmeFinder implements DiskFinder {
   async rescan(queue: DiskQueue, serial: string): Promise<void> {
     for (const name of sysfsNames(join(this.#root, 'class/nvme'))) {
       const directory = join(this.#root, 'class/nvme', name);
-      if (read(join(directory, 'serial')) !== serial) continue;
+      if (sysfsText(join(directory, 'serial')) !== serial) continue;
       // The disk tells of a new size itself, but one that was asleep may have missed it.
       await queue.run(() => writeFile(join(directory, 'rescan_controller'), '1')).catch(ignoreMissing);
     }
@@ -84,15 +84,5 @@ export function deviceNamed(root: string, name: string): readonly NetworkDevice[
 
 /** An attribute of a block device, in letters of one byte. @param root of sysfs */
 export function readAttribute(root: string, name: string, attribute: string): string | undefined {
-  return read(join(root, 'block', name, attribute));
-}
-
-/** undefined: not there, or gone while it was read. */
-function read(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'latin1').trim();
-  } catch (error) {
-    if (isErrno(error, 'ENODEV', 'EINVAL', 'EIO', 'ENXIO')) return undefined;
-    return ignoreMissing(error);
-  }
+  return sysfsText(join(root, 'block', name, attribute));
 }

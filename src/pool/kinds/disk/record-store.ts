@@ -3,7 +3,7 @@ import type { GroupId, SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { GroupRecord } from '../../../volume/snapshot-record.ts';
 import type { ReadRecords, RecordReader, RecordStore, Records } from '../../backend.ts';
-import { noRecords } from '../../indexes/record-index.ts';
+import { noRecords, readInto } from '../../indexes/record-index.ts';
 import type { TrashContents } from '../../indexes/trash-entry.ts';
 import type { DiskLabel } from './label/disk-label.ts';
 import { idOf, type Payload, recordOf, storedRecord } from './label/payload.ts';
@@ -14,14 +14,11 @@ function readRecords({ object, poolId }: Payload): ReadRecords<VolumeId, VolumeR
   const read: ReadRecords<VolumeId, VolumeRecord> = { records: [], damaged: [] };
   const id = object?.state === 'volume' ? idOf(object) : undefined;
   if (object === undefined || id === undefined) return read;
-  try {
+  readInto(read, id, () => {
     const record = recordOf(object, whereOf(poolId));
-    if (record.id !== id) throw new DataLoss(`The label of ${id} has the record of ${record.id}.`);
-    read.records.push(record);
-  } catch (error) {
-    if (!(error instanceof DataLoss)) throw error;
-    read.damaged.push({ id, reason: error.message });
-  }
+    if (record.id === id) return record;
+    throw new DataLoss(`The label of ${id} has the record of ${record.id}.`);
+  });
   return read;
 }
 

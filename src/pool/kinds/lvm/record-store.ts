@@ -12,7 +12,8 @@ import {
 } from '../../../volume/snapshot-record.ts';
 import { compact, parseStored } from '../../../volume/stored-json.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
-import type { Damaged, ReadRecords, RecordStore, Records } from '../../backend.ts';
+import type { ReadRecords, RecordStore, Records } from '../../backend.ts';
+import { readInto } from '../../indexes/record-index.ts';
 import type { Deletion, TrashContents, TrashEntry } from '../../indexes/trash-entry.ts';
 import { storedDeletion } from '../../records/trash-files.ts';
 import type { GroupState, OwnLv } from './group/group-state.ts';
@@ -134,16 +135,6 @@ function readAll<Id extends VolumeId | SnapshotId, Kind extends { readonly id: I
     });
   }
   return read;
-}
-
-function readInto<Id, Kind>(read: ReadRecords<Id, Kind>, id: Id, parse: () => Kind): void {
-  try {
-    read.records.push(parse());
-  } catch (error) {
-    if (!(error instanceof DataLoss)) throw error;
-    const damaged: Damaged<Id> = { id, reason: error.message };
-    read.damaged.push(damaged);
-  }
 }
 
 /** Its text, and what to call it. @throws DataLoss */
