@@ -29,7 +29,7 @@ const program = makeProgram({
     const config = await configured(parseServeConfig);
     if (config === undefined) return;
     const code = await command(config);
-    const { exitAtOnce } = await import('./kernel/process/exit.ts');
+    const { exitAtOnce } = await import('./kernel/process/own-process.ts');
     exitAtOnce(code);
   },
   async control(command) {

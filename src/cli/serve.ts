@@ -2,7 +2,7 @@ import module from 'node:module';
 import type { ServeConfig } from '../config/config.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { useWorkerThreads } from '../kernel/call/workers.ts';
-import { returnFreeMemory } from '../kernel/process/memory.ts';
+import { returnFreeMemory } from '../kernel/process/own-process.ts';
 import { busyServersOf } from '../server/context-volumes.ts';
 import { collectGarbage, limitHeap, whenIdle } from '../server/memory.ts';
 import { maxPools } from '../server/node-pools.ts';

@@ -1,10 +1,10 @@
+import { createInterface } from 'node:readline/promises';
 import { AdminClient } from '../admin/client.ts';
 import type { Purged, Restored, TrashedVolumeSight, TrashList } from '../admin/protocol.ts';
 import type { Config } from '../config/config.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { formatBytes } from '../volume/size.ts';
 import { findVolume } from './look/find-volume.ts';
-import { confirm } from './output/confirm.ts';
 import { exitCodes, type Output, type ProblemCode, toJson } from './output/output.ts';
 import { printTable } from './output/table.ts';
 import { trashColumns, trashRow } from './output/tables/trash.ts';
@@ -105,4 +105,18 @@ async function idOf(client: AdminClient, wanted: string): Promise<string> {
   const { problems, volumes } = await client.listTrash();
   const where = problems.length === 0 ? 'in the trash of this node' : `in the trash (${problems.join(' ')})`;
   return findVolume([...new Map(volumes.map((volume) => [volume.id, volume])).values()], wanted, where).id;
+}
+
+/** Asks the person at the terminal; undefined if there is none. Anything but a yes is a no. */
+async function confirm(question: string): Promise<boolean | undefined> {
+  if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) return undefined;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    // Ctrl-D and Ctrl-C end the input without an answer.
+    const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
+    const answer = await Promise.race([terminal.question(`${question} [y/N] `), closed]);
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    terminal.close();
+  }
 }

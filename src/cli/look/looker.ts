@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import { explain } from '../../kernel/call/explain.ts';
-import { exitAtOnce } from '../../kernel/process/exit.ts';
+import { exitAtOnce } from '../../kernel/process/own-process.ts';
 import { expandPools } from '../../pool/kinds.ts';
 import type { Wanted } from '../../pool/sight.ts';
 import { exitCodes } from '../output/output.ts';

@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing } from '../call/errno.ts';
 import type { DeviceNumber } from '../device.ts';
-import { readSysfs } from '../file/sysfs.ts';
+import { readSysfs, sysfsNames, sysfsTarget } from '../file/sysfs.ts';
 
 /** A block device of a volume. */
 export interface SoughtDevice {
@@ -72,4 +73,19 @@ export async function listStacks(queue: DiskQueue): Promise<Stack[]> {
       holders: await entries(queue, `/sys/block/${kernelName}/holders`),
     })),
   );
+}
+
+/**
+ * The names of the disks that a device finally lies on: for a partition its disk, for device-mapper and MD all below.
+ * Read from sysfs, which lies in memory. A device that sysfs does not have counts as a disk.
+ */
+export function wholeDisksOf({ major, minor }: DeviceNumber): string[] {
+  const place = sysfsTarget(`/sys/dev/block/${major}:${minor}`);
+  return place === undefined ? [`${major}:${minor}`] : [...new Set(disksAt(place))];
+}
+
+function disksAt(place: string): string[] {
+  const whole = existsSync(`${place}/partition`) ? dirname(place) : place;
+  const below = sysfsNames(`${whole}/slaves`).flatMap((name) => sysfsTarget(`/sys/class/block/${name}`) ?? []);
+  return below.length === 0 ? [basename(whole)] : below.flatMap(disksAt);
 }

@@ -3,12 +3,15 @@ import { constants } from 'node:fs';
 import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno, KernelError } from '../call/errno.ts';
+import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
 import { statusOf } from './path.ts';
 import { makeRemovable, writeProject } from './project-id.ts';
-import { makeSubvolumeWritable } from './subvolume.ts';
 import { nextNames, openEntry, openSubdirectory, type TreeName } from './tree.ts';
 
+const BTRFS_IOC_SUBVOL_GETFLAGS: IoctlRequest = { name: 'BTRFS_IOC_SUBVOL_GETFLAGS', number: 0x80089419 };
+const BTRFS_IOC_SUBVOL_SETFLAGS: IoctlRequest = { name: 'BTRFS_IOC_SUBVOL_SETFLAGS', number: 0x4008941a };
+const BTRFS_SUBVOL_RDONLY = 0x2n;
 const unlinkatCall = libcCall<readonly [Lent, Uint8Array, number]>(
   'int unlinkat(int dirfd, const void *path, int flags)',
 );
@@ -148,4 +151,26 @@ export async function emptyDirectory(
     if (names.length === 0) return;
     for (const { text } of names) if (!isLeft(text)) await removeTree(queue, directory, text, signal);
   }
+}
+
+/**
+ * Clears the mark that keeps even root from changing a subvolume of btrfs. Any user can make one: a read-only snapshot in
+ * a directory needs no privilege.
+ * @param directory its root, open for reading
+ * @returns whether it was marked
+ */
+async function makeSubvolumeWritable(queue: DiskQueue, directory: Descriptor): Promise<boolean> {
+  const flags = Buffer.alloc(8);
+  try {
+    await ioctl(queue, directory, BTRFS_IOC_SUBVOL_GETFLAGS, flags);
+  } catch (error) {
+    // Another filesystem, or no root of a subvolume.
+    if (isErrno(error, 'ENOTTY', 'EINVAL', 'ENOTSUP')) return false;
+    throw error;
+  }
+  const before = flags.readBigUInt64LE();
+  if ((before & BTRFS_SUBVOL_RDONLY) === 0n) return false;
+  flags.writeBigUInt64LE(before & ~BTRFS_SUBVOL_RDONLY);
+  await ioctl(queue, directory, BTRFS_IOC_SUBVOL_SETFLAGS, flags);
+  return true;
 }

@@ -5,7 +5,6 @@ import { listProcesses, processState } from '../../../kernel/process/process.ts'
 import { checkMapper } from '../../mapped-device.ts';
 import { type Finding, fail, ok, warn } from '../../sight.ts';
 import { findLvm, type LvmRunner } from './commands/place.ts';
-import { scanningOf } from './commands/scanning.ts';
 import { isTooOld, versionOf } from './commands/version.ts';
 
 /** Checks LVM, its version and device-mapper, and the programs that may take our logical volumes for theirs. */
@@ -62,4 +61,24 @@ async function checkMultipath(queue: DiskQueue): Promise<Finding> {
     return warn(check, `multipathd is running (process ${pid})`, remedy);
   }
   return ok(check, 'multipathd is not seen running here');
+}
+
+/** The things that LVM does automatically with devices that come up. */
+interface Scanning {
+  /** It takes logical volumes for physical ones, if they say so. */
+  readonly looksIntoVolumes: boolean;
+  /** udev has it activate a volume group whose disks are all there. */
+  readonly activatesByEvent: boolean;
+}
+
+/** From the text of `lvm lvmconfig --typeconfig full`. What a version does not know yet, it does. */
+export function scanningOf(text: string): Scanning {
+  return {
+    looksIntoVolumes: setting(text, 'scan_lvs') !== '0',
+    activatesByEvent: setting(text, 'event_activation') !== '0',
+  };
+}
+
+function setting(text: string, name: string): string | undefined {
+  return new RegExp(`^\\s*${name}=(\\S+)`, 'm').exec(text)?.[1];
 }

@@ -1,4 +1,7 @@
+import { stat } from 'node:fs/promises';
+import { release } from 'node:os';
 import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { Held } from '../../../volume/held.ts';
 import { granularityBytes } from '../../../volume/size.ts';
@@ -10,7 +13,6 @@ import { blockSizeOf } from './block-size.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
-import { loadTargets } from './commands/target.ts';
 import type { LvmOptions } from './config.ts';
 import { type GroupState, groupStateOf } from './group/group-state.ts';
 import { ensureGroup } from './group/own-group.ts';
@@ -151,4 +153,19 @@ function refuseUnfit(poolName: string, { extentBytes, name }: GroupState, attrib
   if (extentBytes % granularityBytes !== 0n) {
     refuse(`has extents of ${extentBytes} bytes`, `They must be multiples of ${granularityBytes}.`);
   }
+}
+
+/**
+ * LVM has modprobe load what it needs of the kernel, and says that there is no such target where that cannot: in a container
+ * there are no modules. There the kernel is asked, which loads them as the node has them.
+ */
+async function loadTargets(queue: DiskQueue, mapper: DeviceMapper, types: readonly string[]): Promise<void> {
+  const hasModules = await queue
+    .run(() => stat(`/lib/modules/${release()}`))
+    .then(
+      () => true,
+      () => false,
+    );
+  // LVM has the better message for a target that the kernel does not have.
+  if (!hasModules) for (const each of types) await mapper.knows(queue, each);
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { errnoName, isErrno } from '../../../kernel/call/errno.ts';
-import { refuseCoreDumps } from '../../../kernel/process/core-dump.ts';
+import { refuseCoreDumps } from '../../../kernel/process/own-process.ts';
 import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
 import type { VolumeHandle } from '../../../volume/handle.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';

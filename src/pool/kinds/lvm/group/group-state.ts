@@ -1,4 +1,4 @@
-import { wholeDisksOf } from '../../../../kernel/block/whole-disks.ts';
+import { wholeDisksOf } from '../../../../kernel/block/stacked.ts';
 import type { DeviceNumber } from '../../../../kernel/device.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../../volume/id.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { scanningOf } from './scanning.ts';
+import { scanningOf } from './check-node.ts';
 
 describe('what LVM does by itself', () => {
   test('is read from its configuration', () => {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { VolumeUsage } from '../pool/pool.ts';
 import { volumeIdFor } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
-import { chooseShown } from './shown-volumes.ts';
+import { chooseShown } from './volume-metrics.ts';
 
 const volume = fc
   .record({ name: fc.nat(1_000), usedBytes: fc.bigInt(0n, 3n) })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseFileLocks } from './lock-table.ts';
+import { parseFileLocks } from './lock.ts';
 
 test('finds held flocks only: no waiters, no record locks, no leases', () => {
   const text = `1: FLOCK  ADVISORY  WRITE 4711 fe:00:835702 0 EOF
