@@ -18,6 +18,9 @@ import { GivingServer } from './server.ts';
 import type { SnapshotLeavings } from './snapshot-leavings.ts';
 import { connectionsEach } from './wire.ts';
 
+/** The volumes that are read from one node at a time: each takes some 8 MiB at both ends. That node would let more in. */
+const readsAtATime = 8;
+
 export interface NodesOptions {
   /** Where other nodes fetch volumes. */
   readonly listen: { readonly host: string | undefined; readonly port: number };
@@ -47,7 +50,7 @@ export class Nodes implements Peers {
 
   constructor(options: NodesOptions) {
     this.#options = options;
-    this.#turns = new TurnsPerPlace(options.readsAtOnce ?? connectionsEach.reads);
+    this.#turns = new TurnsPerPlace(options.readsAtOnce ?? readsAtATime);
   }
 
   /** Sets the certificate of this node. @returns the port where others fetch volumes */

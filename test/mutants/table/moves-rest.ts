@@ -640,7 +640,7 @@ export const moveRestMutants: readonly Mutant[] = [
     name: 'a node has no more connections to another one than that lets in',
     ...queue,
     file: 'src/move/nodes/nodes.ts',
-    text: 'options.readsAtOnce ?? connectionsEach.reads',
+    text: 'options.readsAtOnce ?? readsAtATime',
     replacement: 'options.readsAtOnce ?? 1_000',
     only: 'one of forty',
   },
