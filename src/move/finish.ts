@@ -75,7 +75,7 @@ export function whyNotLatest(
     const where = node === undefined ? `in pool ${from}` : `on node ${node}`;
     const then = at === undefined ? 'at a time that is not known' : `at ${at}`;
     against.push(
-      `volume ${id} could be used again ${where} at ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later.`,
+      `volume ${id} may have been used again ${where}, where its fence, or the move, had ended by ${fenceEndedAt}: the copy in pool ${to} is as it was ${then}, and has nothing that was written later.`,
     );
   }
   const arrivedAt = arrivalOf(job, { generation });

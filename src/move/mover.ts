@@ -32,7 +32,7 @@ import { type MovePlan, Planner } from './planner.ts';
 import { Rests, readUnderIn } from './rests.ts';
 import { Sickness } from './sickness.ts';
 import { type AfterRemoval, SnapshotMover, type SnapshotsSight } from './snapshots/snapshot-mover.ts';
-import { MoveEnded, movesOf, NotConnected, patiently, type SourceSight } from './source.ts';
+import { MoveEnded, MoveForgotten, movesOf, NotConnected, patiently, type SourceSight } from './source.ts';
 import { switched } from './switched.ts';
 import { Reached } from './tree/progress.ts';
 import type { QueuedSource } from './turns/queued-source.ts';
@@ -865,7 +865,7 @@ export class Mover {
   }
 
   /** Notes that the fence has ended under which all of a copy was read, if that copy of its source says so. */
-  async #noteFence(job: MoveJob, state: CopyState | undefined): Promise<MoveJob> {
+  async #noteFence(job: MoveJob, state: FenceSight): Promise<MoveJob> {
     const noted = withFenceEnd(job, state);
     if (noted !== job || this.#unsure.has(job.id)) await step('move/whole', () => this.#jobs.write(noted));
     this.#unsure.delete(job.id);
@@ -943,7 +943,7 @@ export class Mover {
   }
 
   /** @returns the copy at the source behind that; undefined: not all of one has come, or the source has none */
-  async #endFence(job: MoveJob): Promise<CopyState | undefined> {
+  async #endFence(job: MoveJob): Promise<FenceSight> {
     try {
       const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(planMs)]);
       const source = this.#rests.sourceOf(job, signal);
@@ -953,7 +953,7 @@ export class Mover {
       const { state } = sight ?? {};
       return state?.mark.fence?.moveId === job.moveId ? opened(state) : state;
     } catch (error) {
-      if (error instanceof MoveEnded) return error.left?.state;
+      if (error instanceof MoveEnded) return fenceBehind(error);
       throw error;
     }
   }
@@ -1055,12 +1055,25 @@ function endedOf({ job }: SnapshotsSight): MoveJob {
   return rest;
 }
 
+/**
+ * The copy at the source of a move; 'ended': its pool is away, and its fence ends once that is there, as the move has ended. undefined: nothing is
+ * known of a fence.
+ */
+type FenceSight = CopyState | 'ended' | undefined;
+
+function fenceBehind(error: MoveEnded): FenceSight {
+  const { isDeleted = false, state } = error.left ?? {};
+  if (state !== undefined || isDeleted || error instanceof MoveForgotten) return state;
+  return 'ended';
+}
+
 /** Notes in a job that the fence has ended under which all of a copy was read: the volume may have changed since. */
-function withFenceEnd(job: MoveJob, state: CopyState | undefined): MoveJob {
+function withFenceEnd(job: MoveJob, state: FenceSight): MoveJob {
   const { whole } = job;
   if (state === undefined || whole === undefined || whole.fenceEndedAt !== undefined) return job;
   // An earlier copy of the volume says nothing of it.
-  if (isEarlier(state) || state.mark.fence?.fenceId === whole.fenceId) return job;
+  const isUnseen = state !== 'ended' && (isEarlier(state) || state.mark.fence?.fenceId === whole.fenceId);
+  if (isUnseen) return job;
   return { ...job, whole: { ...whole, fenceEndedAt: new Date().toISOString() } };
 }
 

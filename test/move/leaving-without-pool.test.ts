@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { id, type NodeName, type PoolName } from './histories/place.ts';
 import { World } from './histories/world.ts';
-import { movesOf } from './two-pools.ts';
+import { isWhole, movesOf } from './two-pools.ts';
 
 async function move(world: World, node: NodeName, toPool: PoolName): Promise<void> {
   await world.fleet.command({ change: 'move', volume: id, node, toPool });
@@ -25,6 +25,24 @@ async function handedOver(world: World): Promise<void> {
 function takeOut(world: World): void {
   world.configured.get('a')?.delete('data');
   world.disks.takeOut('a', 'data');
+}
+
+function putIn(world: World): void {
+  world.configured.get('a')?.add('data');
+  world.disks.putIn('a', 'data');
+}
+
+/** Node a has fenced the volume, all of which waits on node b, and has given the move up without its pool. */
+async function givenUpFenced(world: World): Promise<void> {
+  world.refuseGiving({ node: 'a', pool: 'data' });
+  await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
+  const stateIn = () => movesOf(world.node('a').pools.get('data')).stateOf(id);
+  await eventually(async () => assert.equal((await stateIn()).why, 'closed'));
+  await eventually(async () => assert.ok(await isWhole(world.node('b').pools.get('data'), id)));
+  await world.whileDown('a', () => takeOut(world));
+  await world.fleet.told();
+  assert.match(await cancel(world, 'a', true), /move of \S+ to node b is cancelled\. Pool data, .* not looked at/);
+  assert.equal(stateAt(world), 'cancelled');
 }
 
 const cancel = (world: World, node: NodeName, evenSo: boolean) =>
@@ -90,19 +108,29 @@ describe('the move of a volume that leaves a pool which is not in the configurat
   test('leaves nothing in that pool once it is there again, if the volume was not handed over', async () => {
     using scratch = new Scratch('leaving');
     await using world = await World.start(scratch);
-    world.refuseGiving({ node: 'a', pool: 'data' });
-    await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
-    const stateIn = () => movesOf(world.node('a').pools.get('data')).stateOf(id);
-    await eventually(async () => assert.equal((await stateIn()).why, 'closed'));
+    await givenUpFenced(world);
+    await world.whileDown('a', () => putIn(world));
+    await eventually(async () => assert.deepEqual(await usable(world), [['a', 'data']]));
+  });
+
+  test('ends its fence: the copy on the other node is the volume by a second word alone, if that pool was there again', async () => {
+    using scratch = new Scratch('leaving');
+    await using world = await World.start(scratch);
+    await givenUpFenced(world);
+    await eventually(() => assert.equal(world.node('b').sight(id).job.state, 'failed'));
+    await world.whileDown('a', () => putIn(world));
+    await eventually(async () => assert.deepEqual(await usable(world), [['a', 'data']]));
+    await world.startPod();
+    world.writePod();
+    await world.stopPod();
     await world.whileDown('a', () => takeOut(world));
     await world.fleet.told();
-    assert.match(await cancel(world, 'a', true), /move of \S+ to node b is cancelled\. Pool data, .* not looked at/);
-    assert.equal(stateAt(world), 'cancelled');
-    await world.whileDown('a', () => {
-      world.configured.get('a')?.add('data');
-      world.disks.putIn('a', 'data');
-    });
-    await eventually(async () => assert.deepEqual(await usable(world), [['a', 'data']]));
+    const finish = (evenSo: boolean) =>
+      world.fleet.command({ change: 'finish', volume: id, node: 'b', lostPool: 'data', evenSo });
+    await assert.rejects(finish(false), { message: /may have been used again on node a, .* had ended by .* --even-so/ });
+    assert.deepEqual(await usable(world), []);
+    await finish(true);
+    assert.deepEqual(await usable(world), [['b', 'data']]);
   });
 
   test('leaves a copy as it is that was handed over', async () => {

@@ -212,7 +212,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
     assert.ok(at >= beganAt && at <= fenceEndedAt, `${at} ${fenceEndedAt}`);
     await assert.rejects(b.mover.finish(id, lost), {
       name: 'FailedPrecondition',
-      message: `volume ${id} could be used again on node a at ${fenceEndedAt}: the copy in pool data is as it was at ${at}, and has nothing that was written later. To make it the volume although that is so: --even-so.`,
+      message: `volume ${id} may have been used again on node a, where its fence, or the move, had ended by ${fenceEndedAt}: the copy in pool data is as it was at ${at}, and has nothing that was written later. To make it the volume although that is so: --even-so.`,
     });
     const shown = async () => moveRow(await listedOf(b)).join(' ');
     assert.match(
@@ -251,7 +251,7 @@ describe('a copy whose source is lost between hand-over and commit', () => {
     await using b = await MovingNode.open(scratch, broker, 'b');
     await introduce(a, b, { id, moveId });
     await eventually(() => assert.equal(b.sight(id).trouble, 'the disk takes no snapshot.'));
-    await assert.rejects(b.mover.finish(id, lost), /could be used again on node a at .* --even-so/);
+    await assert.rejects(b.mover.finish(id, lost), /may have been used again on node a, .* had ended by .* --even-so/);
     assert.equal((await b.mover.finish(id, lost, true)).state, 'done');
   });
 

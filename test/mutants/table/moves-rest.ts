@@ -547,10 +547,18 @@ export const moveRestMutants: readonly Mutant[] = [
   {
     name: 'the end of a fence is noted, too, where the first node has ended the move',
     file: 'src/move/mover.ts',
-    text: '      if (error instanceof MoveEnded) return error.left?.state;\n',
+    text: '      if (error instanceof MoveEnded) return fenceBehind(error);\n',
     replacement: '',
     ...fenceEnds,
     only: 'once the first node has ended the move',
+  },
+  {
+    name: 'the end of a fence is noted, too, where the first node has ended the move without its pool',
+    file: 'src/move/mover.ts',
+    text: "  return 'ended';\n",
+    replacement: '  return undefined;\n',
+    killer: 'test/move/leaving-without-pool.test.ts',
+    only: 'ends its fence',
   },
   {
     name: 'a move notes that its source could be used again',
