@@ -9,9 +9,9 @@ import type { ObjectQueue } from '../volume/flow/object-queue.ts';
 import { pause } from '../volume/flow/pause.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../volume/id.ts';
-import { type CopyMark, isEarlier } from '../volume/move/rule.ts';
+import { type CopyMark, isEarlier, isVolume } from '../volume/move/rule.ts';
 import { step } from '../volume/step.ts';
-import { Copies, copiesIn, hasArrived, hasVolume, poolsWith, requireOpen, statesIn } from './copies.ts';
+import { Copies, copiesIn, hasArrived, hasVolume, latestOf, poolsWith, requireOpen, statesIn } from './copies.ts';
 import { finishCopy } from './finish.ts';
 import { type Deadline, deadlineWithin, type LostOrder, type LostPool } from './in-time.ts';
 import {
@@ -464,22 +464,39 @@ export class Mover {
    */
   async requireCancellable(id: VolumeId, lost: LostOrder, isEvenSo = false): Promise<MoveJob> {
     this.#requireReady();
-    const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
-    if (job !== undefined && job.state !== 'done' && job.state !== 'cancelled') return job;
+    const job = await this.#unendedFor(id, lost);
+    // With that node lost, the move ends whatever that says.
+    if (job?.node === lost.lostNode) return job;
     const { deadline = deadlineWithin(cancelMs) } = lost;
     return this.#undo.free(id, { deadline, isEvenSo, lost, isTrial: true });
+  }
+
+  /**
+   * The move that an order to cancel ends. One that has failed is not meant by the word that another node is lost, once the volume was handed
+   * over: that is about the copy which was left then.
+   * @returns undefined: there is none
+   */
+  async #unendedFor(id: VolumeId, lost: LostOrder | undefined): Promise<MoveJob | undefined> {
+    const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
+    if (job === undefined || job.state === 'done' || job.state === 'cancelled') return undefined;
+    if (lost === undefined || lost.lostNode === job.node || job.state === 'running') return job;
+    const copies = await copiesIn(this.#options.pools, id);
+    const left = copies.some(({ state }) => isVolume(state)) ? undefined : latestOf(copies);
+    const isLeft = left !== undefined && (await movesOf(left.pool).whereElse(id)) !== undefined;
+    return isLeft ? undefined : job;
   }
 
   async #cancel(id: VolumeId, order: Cancelling): Promise<MoveJob> {
     const { lost } = order;
     this.#requireReady();
-    const job = this.#runs.get(id)?.job ?? this.#ended.get(id);
     if (lost?.isComing === true) {
-      if (job?.node !== lost.lostNode) throw notComing(id, lost);
+      const coming = this.#runs.get(id)?.job ?? this.#ended.get(id);
+      if (coming?.node !== lost.lostNode) throw notComing(id, lost);
       // The same order again.
-      if (job.state === 'done' || job.state === 'cancelled') return job;
+      if (coming.state === 'done' || coming.state === 'cancelled') return coming;
     }
-    if (job === undefined || job.state === 'done' || job.state === 'cancelled') {
+    const job = await this.#unendedFor(id, lost);
+    if (job === undefined) {
       const { waitsFor } = order;
       order.waitsFor = 'not all of its snapshots are where they were';
       const snapshots = await this.#snapshots.cancel(id, lost);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type { CatalogOptions } from '../../src/pool/catalog/open.ts';
@@ -194,6 +195,34 @@ export function describeTrashUnderPressure(kind: string, { open }: PoolWithOptio
     );
     await pool.remove(other.id);
     assert.equal((await pool.restore(id)).id, id);
+    await pool.close();
+  });
+
+  test(`${kind}: before something is restored it is asked whether there is room: nothing goes for that, and it counts for none itself`, async () => {
+    using scratch = new Scratch('trash');
+    const pool = await open(scratch, { undeleteSeconds: day });
+    const half = ((await pool.capacity()).availableBytes / 2n / 4096n) * 4096n;
+    const thin = { content: { type: 'mount', fsType: 'ext4' }, provisioning: 'thin' } as const;
+    const thick = { ...thin, provisioning: 'thick', sizeBytes: half - 64n * mebibyte } as const;
+    const { id } = await pool.create(volumeSpec('wanted', { ...thin, sizeBytes: half }));
+    await withMounted(pool, id, scratch, (path) => writeFileSync(`${path}/file`, randomBytes(96 << 20)));
+    await pool.remove(id);
+    const spare = await pool.create(volumeSpec('spare', thick));
+    await pool.remove(spare.id);
+    const trashed = async () => (await pool.trash()).map(({ record }) => record.id);
+    const used = await pool.create(volumeSpec('used', { ...thin, sizeBytes: 128n * mebibyte }));
+    await pool.requireRestorable(id);
+    assert.deepEqual(await trashed(), [spare.id, id]);
+    await pool.restore(id);
+    assert.deepEqual(await trashed(), []);
+    await pool.remove(used.id);
+    await pool.remove(id);
+    const large = await pool.create(volumeSpec('large', { ...thin, sizeBytes: half + 32n * mebibyte }));
+    await assert.rejects(pool.requireRestorable(id), ResourceExhausted);
+    await assert.rejects(pool.restore(id), ResourceExhausted);
+    assert.equal((await trashed()).includes(id), true);
+    await pool.remove(large.id);
+    await pool.requireRestorable(id);
     await pool.close();
   });
 }

@@ -70,7 +70,9 @@ describe('a volume that has come as a whole, whose first node is there without t
       const whole = { ...job.whole, fenceEndedAt: new Date().toISOString() };
       writeFileSync(path, JSON.stringify({ ...job, whole }));
     });
-    await assert.rejects(finish(world, 'data'), { message: /may have been used again on node a, .* had ended by .* --even-so/ });
+    await assert.rejects(finish(world, 'data'), {
+      message: /may have been used again on node a, .* had ended by .* --even-so/,
+    });
     assert.equal((await noteOf(world, 'a'))?.generation, 0);
     await finish(world, 'data', true);
     assert.equal((await world.usable()).length, 1);

@@ -127,7 +127,9 @@ describe('the move of a volume that leaves a pool which is not in the configurat
     await world.fleet.told();
     const finish = (evenSo: boolean) =>
       world.fleet.command({ change: 'finish', volume: id, node: 'b', lostPool: 'data', evenSo });
-    await assert.rejects(finish(false), { message: /may have been used again on node a, .* had ended by .* --even-so/ });
+    await assert.rejects(finish(false), {
+      message: /may have been used again on node a, .* had ended by .* --even-so/,
+    });
     assert.deepEqual(await usable(world), []);
     await finish(true);
     assert.deepEqual(await usable(world), [['b', 'data']]);

@@ -51,7 +51,8 @@ describe('a copy that more than one thing is against', () => {
         world.fleet.command({ change: 'finish', volume: id, node: 'b', ...lost, evenSo });
       await assert.rejects(finish(false), {
         name: 'FailedPrecondition',
-        message: /may be on node c, .* Also: .* may have been used again on node a, .* had ended by .* all of that is so: --even-so\.$/,
+        message:
+          /may be on node c, .* Also: .* may have been used again on node a, .* had ended by .* all of that is so: --even-so\.$/,
       });
       assert.deepEqual(await versions(world), []);
       await finish(true);
@@ -114,7 +115,10 @@ describe('a copy that more than one thing is against', () => {
     await world.fleet.told();
     await assert.rejects(
       world.fleet.command({ change: 'finish', volume: id, node: 'b', lostPool: 'data', evenSo: false }),
-      { message: /may have been used again .* Also: .* has come to node b before, .* Also: .* has had a later copy since/ },
+      {
+        message:
+          /may have been used again .* Also: .* has come to node b before, .* Also: .* has had a later copy since/,
+      },
     );
   });
 });

@@ -100,9 +100,9 @@ export class Deletion {
     return entry.record;
   }
 
-  /** Before a volume is restored: there is room for it. */
+  /** Before a volume is restored: there is room for it, or would be. Nothing is changed. */
   async requireRestorable(id: VolumeId): Promise<void> {
-    using _space = await this.#parts.space.holdAgain(this.#restorable(id));
+    await this.#parts.space.requireRoomAgain(this.#restorable(id));
   }
 
   #restorable(id: VolumeId): TrashEntry {

@@ -1,5 +1,6 @@
 import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
+import type { TrashEntry } from '../indexes/trash-entry.ts';
 import type { VolumeSpace } from './volume-space.ts';
 
 /** The space that an operation is going to need. */
@@ -18,6 +19,8 @@ export interface SpaceRequest {
   readonly sourceIds?: readonly VolumeId[];
   /** Volumes that share blocks with it already, which was granted: nothing is known of what they own meanwhile. */
   readonly sharingIds?: readonly VolumeId[];
+  /** The entry of the trash that it brings back, or is about to: that is not purged to make room for itself. */
+  readonly again?: TrashEntry;
 }
 
 /** Space that is held for operations under way. */

@@ -69,6 +69,17 @@ export interface HeldSpace extends Disposable {
   confirm(): Promise<void>;
 }
 
+interface Search {
+  readonly giveUpAtMs: number;
+  /** Others may just take what they hold. */
+  readonly isFirst: boolean;
+}
+
+/** Held, or to be had once these are purged. */
+type Room =
+  | { readonly held: HeldSpace; readonly toPurge?: undefined }
+  | { readonly held?: undefined; readonly toPurge: readonly TrashEntry[] };
+
 /** Measures the pool, and holds space for operations under way so that two of them never get the same. */
 export class SpaceLedger {
   readonly #options: SpaceOptions;
@@ -126,12 +137,26 @@ export class SpaceLedger {
     return look;
   }
 
-  /** Holds what a volume from the trash is going to need: what it alone owns it can write over. */
+  /** Holds what a volume from the trash is going to need. */
   async holdAgain(entry: TrashEntry): Promise<HeldSpace> {
-    const { record } = entry;
-    const use = await this.#observer.lookAt(entry);
-    const wholeBytes = storedBytes(record);
-    return this.hold({ newBytes: wholeBytes - ownedBytes(wholeBytes, use) });
+    return this.hold(await this.#requestAgain(entry));
+  }
+
+  /** Before that. Nothing is held, nor purged. @throws ResourceExhausted if there is too little also without what may be purged */
+  async requireRoomAgain(entry: TrashEntry): Promise<void> {
+    const request = await this.#requestAgain(entry);
+    await this.#inTurn(async (giveUpAtMs) => {
+      await this.#drain();
+      const { held } = await this.#findRoom(request, { giveUpAtMs, isFirst: true });
+      held?.[Symbol.dispose]();
+    });
+  }
+
+  /** What it alone owns it can write over. */
+  async #requestAgain(again: TrashEntry): Promise<SpaceRequest> {
+    const use = await this.#observer.lookAt(again);
+    const wholeBytes = storedBytes(again.record);
+    return { newBytes: wholeBytes - ownedBytes(wholeBytes, use), again };
   }
 
   /** The volume's image is about to be shown by a device, or changed: from now on it is looked at for every figure. */
@@ -203,10 +228,14 @@ export class SpaceLedger {
     return this.#fullness.isFull;
   }
 
+  #makeRoom(request: SpaceRequest): Promise<HeldSpace> {
+    return this.#inTurn((giveUpAtMs) => this.#holdExactly(request, giveUpAtMs));
+  }
+
   /** One at a time, so that two requests never empty the trash for each other's sake. */
-  async #makeRoom(request: SpaceRequest): Promise<HeldSpace> {
+  #inTurn<T>(work: (giveUpAtMs: number) => Promise<T>): Promise<T> {
     const giveUpAtMs = performance.now() + purgeTimeoutMs;
-    const turn = this.#makingRoom.then(() => this.#holdExactly(request, giveUpAtMs));
+    const turn = this.#makingRoom.then(() => work(giveUpAtMs));
     this.#makingRoom = turn.catch(() => undefined);
     return turn;
   }
@@ -216,15 +245,29 @@ export class SpaceLedger {
    * So the trash is never purged for nothing, however long it takes until the space of destroyed entries is free.
    */
   async #holdExactly(request: SpaceRequest, giveUpAtMs: number): Promise<HeldSpace> {
-    const { trash } = this.#options;
-    // The files being unlinked already may be enough.
-    await trash.drained();
-    await this.#observer.settle();
+    await this.#drain();
     for (let isFirst = true; ; isFirst = false) {
+      const { held, toPurge } = await this.#findRoom(request, { giveUpAtMs, isFirst });
+      if (held !== undefined) return held;
+      await this.#options.trash.purgeEarly(toPurge);
+      await this.#observer.settle();
+    }
+  }
+
+  /** The files being unlinked already may be enough. */
+  async #drain(): Promise<void> {
+    await this.#options.trash.drained();
+    await this.#observer.settle();
+  }
+
+  /** @throws ResourceExhausted if there would be too little also without what may be purged */
+  async #findRoom(request: SpaceRequest, { giveUpAtMs, isFirst: isFirstLook }: Search): Promise<Room> {
+    const { trash } = this.#options;
+    for (let isFirst = isFirstLook; ; isFirst = false) {
       await this.#holds.noteTaken();
       const look = await this.#lookAtAll('exact');
       const held = this.#tryHold(look, request);
-      if (held !== undefined) return held;
+      if (held !== undefined) return { held };
       if (look.obstacle !== undefined) throw look.obstacle;
       // New ones are easily made.
       if (await this.#observer.clearTemplates()) continue;
@@ -243,13 +286,13 @@ export class SpaceLedger {
         await this.#observer.settle();
         continue;
       }
-      if (needed > (await this.#reclaimableBytes()) + goingBytes) throw await this.#exhausted(look, request);
-      const oldestFirst = (await trash.expendable()).reverse();
+      const { again } = request;
+      if (needed > (await this.#reclaimableBytes(again)) + goingBytes) throw await this.#exhausted(look, request);
+      const oldestFirst = (await this.#expendable(again)).reverse();
       const givers = oldestFirst.map((entry) => ({ entry, givesBytes: this.#observer.givesBytes(entry) }));
-      const chosen = look.isOutOfInodes ? oldestFirst.slice(0, 1) : chooseToPurge(givers, needed - goingBytes);
-      if (chosen.length === 0) throw await this.#exhausted(look, request);
-      await trash.purgeEarly(chosen);
-      await this.#observer.settle();
+      const toPurge = look.isOutOfInodes ? oldestFirst.slice(0, 1) : chooseToPurge(givers, needed - goingBytes);
+      if (toPurge.length === 0) throw await this.#exhausted(look, request);
+      return { toPurge };
     }
   }
 
@@ -306,7 +349,7 @@ export class SpaceLedger {
   async #exhausted(look: Observation, request: SpaceRequest): Promise<HoldfastError> {
     const Exhausted = request.isGrowth === true ? OutOfRange : ResourceExhausted;
     if (look.whyFull !== undefined) return new Exhausted(`pool ${this.#options.poolName} ${look.whyFull}`);
-    const { availableBytes, thickAvailableBytes } = await this.#compute(look);
+    const { availableBytes, thickAvailableBytes } = await this.#compute(look, request.again);
     const needed = this.#neededBytes(request);
     const available = request.provisioning === 'thick' ? thickAvailableBytes : availableBytes;
     return new Exhausted(
@@ -337,8 +380,8 @@ export class SpaceLedger {
     return larger(0n, minBytes - (freeBytes - reservedBytes));
   }
 
-  async #compute(look: Observation): Promise<PoolCapacity> {
-    const reclaimableBytes = await this.#reclaimableBytes();
+  async #compute(look: Observation, again?: TrashEntry): Promise<PoolCapacity> {
+    const reclaimableBytes = await this.#reclaimableBytes(again);
     const capacity = computeCapacity(this.#use(look, reclaimableBytes));
     // Overcommitment does not help: bytes that are not there cannot be written.
     const isClosed =
@@ -346,9 +389,14 @@ export class SpaceLedger {
     return isClosed ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;
   }
 
-  async #reclaimableBytes(): Promise<bigint> {
-    const expendable = await this.#options.trash.expendable();
+  async #reclaimableBytes(again?: TrashEntry): Promise<bigint> {
+    const expendable = await this.#expendable(again);
     return expendable.reduce((sum, entry) => sum + this.#observer.givesBytes(entry), 0n);
+  }
+
+  /** @param again is to be restored, and goes for nothing */
+  async #expendable(again: TrashEntry | undefined): Promise<TrashEntry[]> {
+    return (await this.#options.trash.expendable()).filter((entry) => entry !== again);
   }
 
   #use(look: Observation, reclaimableBytes: bigint): SpaceUse {

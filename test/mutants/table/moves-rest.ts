@@ -24,6 +24,8 @@ const deletedAway = { file: 'src/move/mover.ts', killer: 'test/move/pool-away.te
 
 const ends = { killer: 'test/move/forgotten-ends.test.ts' } as const;
 
+const restWithin = { file: 'src/move/mover.ts', killer: 'test/move/rest-within.test.ts' } as const;
+
 const manyEnds = { file: 'src/move/job.ts', killer: 'src/move/job.test.ts' } as const;
 
 /** A move ends, or goes on, and leaves nothing, whatever happens beside it. */
@@ -559,6 +561,20 @@ export const moveRestMutants: readonly Mutant[] = [
     replacement: '  return undefined;\n',
     killer: 'test/move/leaving-without-pool.test.ts',
     only: 'ends its fence',
+  },
+  {
+    name: 'an order about a copy that went to a lost node does not end a move that had failed before',
+    ...restWithin,
+    text: 'return isLeft ? undefined : job;',
+    replacement: 'return job;',
+    only: 'nothing has come within',
+  },
+  {
+    name: 'a node is asked whether it would have the volume again also beside a move that had failed before',
+    ...restWithin,
+    text: 'if (job?.node === lost.lostNode) return job;',
+    replacement: 'if (this.#ended.get(id) !== undefined) return this.#ended.get(id) as MoveJob;',
+    only: 'has nothing given up',
   },
   {
     name: 'a move notes that its source could be used again',

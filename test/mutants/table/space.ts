@@ -93,8 +93,8 @@ export const spaceMutants: readonly Mutant[] = [
   {
     name: 'what was destroyed for its space is free before more of the trash goes',
     file: 'src/pool/space/space-ledger.ts',
-    text: '      await trash.purgeEarly(chosen);\n      await this.#observer.settle();\n',
-    replacement: '      await trash.purgeEarly(chosen);\n',
+    text: '      await this.#options.trash.purgeEarly(toPurge);\n      await this.#observer.settle();\n',
+    replacement: '      await this.#options.trash.purgeEarly(toPurge);\n',
     killer: 'test/pool/making-room.test.ts',
     only: 'core 3',
   },
