@@ -3,7 +3,7 @@ import type { Pool } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { withTimeout } from '../volume/flow/with-timeout.ts';
-import { isVolumeId, kindOf, type SnapshotId, type VolumeId } from '../volume/id.ts';
+import { kindOf, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import { type CopyMark, hasCome, isVolume, type LostHere, type Noted, unmarked } from '../volume/move/rule.ts';
 import { type MoveJob, turnOf } from './job.ts';
 import type { MoverOptions } from './mover.ts';
@@ -63,10 +63,9 @@ export class Copies {
     return { createdAt, generation, elsewhere: await pool.moves?.whereElse(id) };
   }
 
-  /** The note of this node about a volume or snapshot; undefined: no pool is open whose volumes can move. */
-  async noteOf(id: SnapshotId | VolumeId): Promise<Noted | undefined> {
-    const [moves] = allMoves(this.#options.pools);
-    return isVolumeId(id) ? moves?.noted(id) : moves?.snapshots.noted(id);
+  /** `Pools.noteOf` */
+  noteOf(id: SnapshotId | VolumeId): Promise<Noted | undefined> {
+    return this.#options.pools.noteOf(id);
   }
 
   /** The volume was deleted. One that was removed from a pool has no note any more. */

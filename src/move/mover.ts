@@ -19,6 +19,7 @@ import {
   endedJob,
   forgettable,
   hasWaiting,
+  isLongPast,
   type MoveJob,
   MoveJobs,
   turnOf,
@@ -146,7 +147,7 @@ export class Mover {
   readonly #runs = new Map<VolumeId, Run>();
   /** Moves that have ended, one for each volume. */
   readonly #ended = new Map<VolumeId, MoveJob>();
-  /** Volumes whose fence may have ended without a note of that in their move. */
+  /** Volumes whose fence may stand after their move, or may have ended without a note of that in it. */
   readonly #unsure = new Set<VolumeId>();
   /** Moves that an earlier driver has left, which go on once the pools are open. */
   readonly #left = new Map<VolumeId, MoveJob>();
@@ -202,7 +203,6 @@ export class Mover {
     const { log } = this.#options;
     await this.#snapshots.resume();
     await this.learn();
-    await this.#forgetEnded();
     for (const job of [...this.#left.values(), ...this.#ended.values()]) {
       if (this.#isStopping || this.#runs.has(job.id)) continue;
       if (job.state === 'running') {
@@ -213,8 +213,9 @@ export class Mover {
       } else if (job.state === 'failed') {
         this.#ended.set(job.id, await this.#open(job));
         await this.#rests.removeOfDeleted(job);
-      } else if (job.state === 'cancelled') await this.#rests.removeAtSource(job);
+      } else if (job.state === 'cancelled' && !(await this.#rests.removeAtSource(job))) this.#unsure.add(job.id);
     }
+    await this.#forgetEnded();
     this.#isReady = true;
     if (this.#isStopping) return;
     void this.#leftVolumes.remove();
@@ -241,6 +242,8 @@ export class Mover {
     await this.#snapshots.forgetEnded();
     for (const job of forgettable(this.#ended.values())) {
       const { id } = job;
+      // By its note the fence ends once that pool is there, however late.
+      if (this.#unsure.has(id)) continue;
       const mayHaveLeft = await this.#rests.mayBeLeft(job);
       if (mayHaveLeft === undefined) continue;
       const claims = [{ object: turnOf(id) }, { object: id }];
@@ -269,7 +272,8 @@ export class Mover {
     });
     const ended = [...this.#ended.values()].filter(({ id }) => !this.#runs.has(id));
     const leaving = this.#options.peers?.leaving() ?? [];
-    const sights: MoveSight[] = [...running, ...[...ended, ...leaving].map(sightWithout)];
+    const shown = [...ended, ...leaving].filter((job) => job.state !== 'cancelled' || !isLongPast(job));
+    const sights: MoveSight[] = [...running, ...shown.map(sightWithout)];
     const following = this.#snapshots.sights();
     const alone = following.filter((each) => sights.every((sight) => !isAfter(each, sight)) && isWorth(each, sights));
     return [
@@ -979,16 +983,16 @@ export class Mover {
   async #openUnsure(): Promise<void> {
     const { log, objects } = this.#options;
     for (const id of this.#unsure) {
-      const failed = this.#ended.get(id);
+      const ended = this.#ended.get(id);
       // Asked before the volume is claimed: a disk that hangs must keep no call for it back.
-      if (failed !== undefined && !(await this.#rests.doesAnswer(failed))) continue;
+      if (ended !== undefined && !(await this.#rests.doesAnswer(ended))) continue;
       await objects
         .claim([{ object: turnOf(id) }], 'the end of a move', async () => {
           const job = this.#ended.get(id);
           // One that runs sees it alone.
           if (this.#isStopping || this.#runs.has(id)) return;
-          if (job?.state !== 'failed') this.#unsure.delete(id);
-          else this.#ended.set(id, await this.#open(job));
+          if (job?.state === 'failed') this.#ended.set(id, await this.#open(job));
+          else if (job?.state !== 'cancelled' || (await this.#rests.removeAtSource(job))) this.#unsure.delete(id);
         })
         .catch((error) => {
           // Others have its volume: next time.

@@ -177,14 +177,20 @@ export class Rests {
     return note === undefined ? whole?.fenceId : readUnderBy(note);
   }
 
-  /** A move that was given up while the pool which the volume leaves was not in the configuration leaves nothing there. Never throws. */
-  async removeAtSource({ from, id, moveId, node }: MoveJob): Promise<void> {
+  /**
+   * A move that was given up while the pool which the volume leaves was not in the configuration leaves nothing there. Never throws.
+   * @returns false: it may have left something there
+   */
+  async removeAtSource({ from, id, moveId, node }: MoveJob): Promise<boolean> {
     const { log, objects, pools } = this.#options;
-    if (node !== undefined || !pools.isOpen(from)) return;
+    if (node !== undefined) return true;
+    if (!pools.isOpen(from)) return false;
     try {
       await objects.claim([{ object: id }], 'the end of a move', () => leaveNothing(pools.get(from), { id, moveId }));
+      return true;
     } catch (error) {
       log.warn({ volume_id: id, pool: from, err: error }, 'the rest of the move of a volume is left');
+      return false;
     }
   }
 

@@ -3,8 +3,16 @@ import { didYouMean } from '../settings/nearest.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/flow/finish-all.ts';
 import { pause } from '../volume/flow/pause.ts';
-import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
+import {
+  type GroupId,
+  isVolumeId,
+  parseSnapshotId,
+  parseVolumeId,
+  type SnapshotId,
+  type VolumeId,
+} from '../volume/id.ts';
 import { type LabelSelector, type Labels, selects } from '../volume/labels.ts';
+import type { Noted } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import { volumeByName } from './kinds.ts';
@@ -249,11 +257,16 @@ export class Pools {
 
   /** The rest of a sentence about a volume that has left this node: its pod may wait here for ever. */
   async #whereElse(id: VolumeId): Promise<string> {
-    const moving = this.known().find(({ moves }) => moves !== undefined);
     // The answer does not depend on it.
-    const { at } = (await moving?.moves?.noted(id).catch(() => undefined)) ?? {};
+    const { at } = (await this.noteOf(id).catch(() => undefined)) ?? {};
     if (at === undefined) return '';
     return `: it went to node ${at}. If its pod waits here: kubectl holdfast move --resume CLAIM makes the PersistentVolume name the node that has it; then delete the pod`;
+  }
+
+  /** The note of this node about a volume or snapshot, which its pools share; undefined: no pool is open whose volumes can move. */
+  async noteOf(id: SnapshotId | VolumeId): Promise<Noted | undefined> {
+    const moves = this.all().find((pool) => pool.moves !== undefined)?.moves;
+    return isVolumeId(id) ? moves?.noted(id) : moves?.snapshots.noted(id);
   }
 
   /** The same as `find`, for snapshots. @throws Unavailable also while it is being handed over to another pool */

@@ -32,16 +32,30 @@ async function putBack(world: World, node: NodeName): Promise<void> {
   await world.fleet.told();
 }
 
-/** All of version 1 waits on node b; node a has ended its fence and had version 2 written, and its pool is out of the configuration. */
-async function usedAgain(world: World): Promise<void> {
+/** All of version 1 waits on node b, and node b is away. @returns the id of the move */
+async function waiting(world: World): Promise<string> {
   world.refuseGiving({ node: 'a', pool: 'data' });
   await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
   await eventually(() => assert.notEqual(world.node('b').sight(id).job.whole, undefined));
   const { moveId } = world.node('b').sight(id).job;
   await world.down('b');
+  return moveId;
+}
+
+/** All of version 1 waits on node b; node a has ended its fence and had version 2 written, and its pool is out of the configuration. */
+async function usedAgain(world: World): Promise<void> {
+  const moveId = await waiting(world);
   await world.whileDown('a', () => undefined);
   await movesOf(world.node('a').pools.get('data')).open(id, moveId);
   await write(world);
+  await takeOut(world, 'a');
+  await world.up('b');
+  await world.fleet.told();
+}
+
+/** All of version 1 waits on node b; the fence of node a stands, and its pool is out of the configuration. */
+async function fenced(world: World): Promise<void> {
+  await waiting(world);
   await takeOut(world, 'a');
   await world.up('b');
   await world.fleet.told();
@@ -227,6 +241,22 @@ describe('an order that was cut short behind the word of the node whose disk was
     await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
     await world.rest(10_000);
     assert.deepEqual(await usable(world), [['b', 'data', 2]]);
+  });
+
+  test('of a finish: one cancel leads to the copy of that disk, if its fence stands', async () => {
+    using scratch = new Scratch('cut-short-word');
+    await using world = await World.start(scratch);
+    await fenced(world);
+    goAwayBehindWord(world, 'b');
+    await assert.rejects(finish(world), { message: /Node b is away/ });
+    await world.up('b');
+    await putBack(world, 'a');
+    await world.fleet.told();
+    assert.deepEqual(await usable(world), []);
+    await world.fleet.keep();
+    await cancel(world, 'b', true);
+    assert.deepEqual(await usable(world), [['a', 'data', 1]]);
+    await assert.rejects(cancel(world, 'a', true), { code: 'NOT_FOUND', message: /is not moving/ });
   });
 
   test('of a finish: without that disk the same command goes on', async () => {

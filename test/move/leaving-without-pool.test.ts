@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import { Leavings } from '../../src/move/nodes/leavings.ts';
 import { leaveNothing } from '../../src/move/source.ts';
+import { Moves } from '../../src/pool/catalog/moves.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { id, type NodeName, type PoolName } from './histories/place.ts';
@@ -65,6 +68,22 @@ async function cameBack(world: World): Promise<void> {
   await world.fleet.told();
 }
 
+/** The next driver of node a writes the note of the move once more as it looks for a fence to end. */
+function writeNoteOnce(): void {
+  const { resume } = Leavings.prototype;
+  const { stateOf } = Moves.prototype;
+  const resumed = mock.method(Leavings.prototype, 'resume', function (this: Leavings) {
+    resumed.mock.restore();
+    const write = () => this.wanted(id);
+    const looked = mock.method(Moves.prototype, 'stateOf', async function (this: Moves, of: typeof id) {
+      looked.mock.restore();
+      await write();
+      return stateOf.call(this, of);
+    });
+    return resume.call(this);
+  });
+}
+
 describe('the move of a volume that leaves a pool which is not in the configuration any more', () => {
   for (const by of ['cancel', 'order', 'deletion'] as const) {
     test(`keeps no volume back that has come to another pool of that node: ${by}`, async () => {
@@ -112,6 +131,33 @@ describe('the move of a volume that leaves a pool which is not in the configurat
     await world.whileDown('a', () => putIn(world));
     await eventually(async () => assert.deepEqual(await usable(world), [['a', 'data']]));
   });
+
+  for (const how of [
+    'is there again weeks later',
+    'is there again as the note of the move is written once more',
+  ] as const) {
+    test(`leaves nothing in that pool, either, if that ${how}`, async () => {
+      using scratch = new Scratch('leaving');
+      await using world = await World.start(scratch);
+      await givenUpFenced(world);
+      const change = (changed: object) => {
+        const path = scratch.join('data-a', 'leaving', `${id}.json`);
+        writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), ...changed }));
+      };
+      if (how === 'is there again weeks later') {
+        const endedAt = new Date(Date.now() - 30 * 86_400_000).toISOString();
+        await world.whileDown('a', () => change({ endedAt }));
+        await world.whileDown('a', () => putIn(world));
+      } else {
+        await world.whileDown('a', () => {
+          change({ isDeleted: true });
+          putIn(world);
+          writeNoteOnce();
+        });
+      }
+      await eventually(async () => assert.deepEqual(await usable(world), [['a', 'data']]));
+    });
+  }
 
   test('ends its fence: the copy on the other node is the volume by a second word alone, if that pool was there again', async () => {
     using scratch = new Scratch('leaving');

@@ -507,26 +507,39 @@ describe('a part of a volume, which can never become it', () => {
     await eventually(() => assert.deepEqual(draftsIn(scratch), []));
   });
 
-  test('is removed by a cancel where the first pool is lost; if that comes back, its volume can be used', async () => {
-    using scratch = new Scratch('away');
-    await cutShortLater(scratch);
-    {
-      await using node = await Node.open(scratch, [sized('two')]);
-      await eventually(() => assert.match(node.sight().trouble ?? '', /is not in the configuration/));
-      assert.equal((await node.mover.cancel(id)).state, 'cancelled');
-      assert.deepEqual(draftsIn(scratch), []);
-    }
-    const { moveId } = JSON.parse(readFileSync(scratch.join('data/moves', `${id}.json`), 'utf8'));
-    {
-      await using node = await Node.open(scratch);
-      const one = node.pools.get('one');
-      assert.deepEqual(await one.listSnapshots(undefined, undefined, id), []);
-      // It stands if the copy was made while the volume was not in use.
-      await movesOf(one).close(id, { moveId, fenceId: 'any' });
-    }
-    await using node = await Node.open(scratch);
-    assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, undefined);
-  });
+  for (const how of ['comes back', 'comes back weeks later', 'comes back, and opens late'] as const) {
+    test(`is removed by a cancel where the first pool is lost; if that ${how}, its volume can be used`, async () => {
+      using scratch = new Scratch('away');
+      await cutShortLater(scratch);
+      {
+        await using node = await Node.open(scratch, [sized('two')]);
+        await eventually(() => assert.match(node.sight().trouble ?? '', /is not in the configuration/));
+        assert.equal((await node.mover.cancel(id)).state, 'cancelled');
+        assert.deepEqual(draftsIn(scratch), []);
+      }
+      const path = scratch.join('data/moves', `${id}.json`);
+      const note = JSON.parse(readFileSync(path, 'utf8')) as { moveId: string };
+      {
+        await using node = await Node.open(scratch);
+        const one = node.pools.get('one');
+        assert.deepEqual(await one.listSnapshots(undefined, undefined, id), []);
+        // It stands if the copy was made while the volume was not in use.
+        await movesOf(one).close(id, { moveId: note.moveId, fenceId: 'any' });
+      }
+      const away: string[] = [];
+      if (how === 'comes back weeks later') {
+        const endedAt = new Date(Date.now() - 30 * 86_400_000).toISOString();
+        writeFileSync(path, JSON.stringify({ ...note, endedAt }));
+        await using node = await Node.open(scratch, [sized('two')]);
+        assert.deepEqual(node.mover.sights(), []);
+      } else if (how === 'comes back, and opens late') away.push('one');
+      await using node = await Node.open(scratch, undefined, away, 100);
+      away.length = 0;
+      await eventually(async () => {
+        assert.equal((await movesOf(node.pools.get('one')).stateOf(id)).why, undefined);
+      });
+    });
+  }
 });
 
 describe('a move whose second pool is away', () => {

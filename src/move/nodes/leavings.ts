@@ -379,6 +379,8 @@ export class Leavings {
   async #forgetEnded(): Promise<void> {
     for (const job of forgettable(this.#jobsById.values())) {
       const { id } = job;
+      // By the note the fence ends once the pool is there, however late.
+      if (this.#unended.has(id)) continue;
       const forgotten = this.#notes.run(id, async () => {
         // It may have been ordered again.
         if (this.#jobsById.get(id) !== job) return;
@@ -408,8 +410,9 @@ export class Leavings {
     // Asked before the volume is claimed: a disk that hangs must keep no call for it back.
     if ((await withTimeout(lookMs, this.#stateOf(job))) === 'late') return;
     await objects.claim([{ object: id }], 'the end of a move', async () => {
-      // It may have been ordered again.
-      if (this.#known.get(id) === job) await leaveNothing(pools.get(from), job);
+      // It may have been ordered again, or its note been written once more: that is looked at next.
+      if (this.#known.get(id) !== job) return;
+      await leaveNothing(pools.get(from), job);
       this.#unended.delete(id);
     });
   }

@@ -23,6 +23,8 @@ const recorded = { killer: 'test/move/recorded-wrong.test.ts' } as const;
 
 const ended = { killer: 'test/move/ended-source.test.ts' } as const;
 
+const cameBack = { file: 'src/move/mover.ts', killer: 'test/move/pool-away.test.ts' } as const;
+
 /** A copy that its volume has left becomes the volume by a word only, wherever it lies, and goes not before its time. */
 export const leftCopyMutants: readonly Mutant[] = [
   {
@@ -185,6 +187,43 @@ export const leftCopyMutants: readonly Mutant[] = [
     replacement: '',
     killer: 'test/move/leaving-without-pool.test.ts',
     only: 'leaves nothing in that pool',
+  },
+  {
+    name: 'a move that was given up without its pool is not forgotten before that pool is there',
+    file: 'src/move/nodes/leavings.ts',
+    text: 'if (this.#unended.has(id)) continue;',
+    replacement: '',
+    killer: 'test/move/leaving-without-pool.test.ts',
+    only: 'there again weeks later',
+  },
+  {
+    name: 'a fence is ended also if the note of its move is written once more just then',
+    file: 'src/move/nodes/leavings.ts',
+    text: 'if (this.#known.get(id) !== job) return;\n      await leaveNothing(pools.get(from), job);',
+    replacement: 'if (this.#known.get(id) === job) await leaveNothing(pools.get(from), job);',
+    killer: 'test/move/leaving-without-pool.test.ts',
+    only: 'written once more',
+  },
+  {
+    name: 'within a node, a move that was given up without its pool is not forgotten before that pool is there',
+    ...cameBack,
+    text: 'if (this.#unsure.has(id)) continue;',
+    replacement: '',
+    only: 'comes back weeks later',
+  },
+  {
+    name: 'the note of a move that is kept for its fence is not shown',
+    ...cameBack,
+    text: "job.state !== 'cancelled' || !isLongPast(job)",
+    replacement: "job.state !== 'cancelled' || isLongPast(job)",
+    only: 'comes back weeks later',
+  },
+  {
+    name: 'a fence of a move that was given up ends also in a pool that opens late',
+    ...cameBack,
+    text: ' && !(await this.#rests.removeAtSource(job))) this.#unsure.add(job.id);',
+    replacement: ') await this.#rests.removeAtSource(job);',
+    only: 'opens late',
   },
   {
     name: 'a cancel without the pool that a volume leaves does not say that it stays there',
