@@ -26,6 +26,8 @@ class WipedPool {
   readonly wiped: { readonly ref: string; readonly end: () => void }[] = [];
   readonly trash: Trash;
   readonly ledger: SpaceLedger;
+  /** Until then nothing is marked as going. */
+  marking: Promise<void> = Promise.resolve();
 
   constructor() {
     const group = {
@@ -39,7 +41,7 @@ class WipedPool {
     };
     const provisioner: Partial<Provisioner> = {
       destroysSlowly: true,
-      mark: async () => undefined,
+      mark: () => this.marking,
       destroy: (ref) =>
         new Promise((resolve) => {
           const end = () => {
@@ -129,6 +131,25 @@ describe('room that is made of the trash of a pool that wipes', () => {
     }
     pool.wiped[0]?.end();
     using _held = await pool.hold((5n * gibibyte) / 2n);
+    assert.equal(pool.trash.entries().length, 7);
+  });
+
+  test('two that need room at once take their turns: what goes for the first one is enough for both', async () => {
+    const pool = new WipedPool();
+    using _all = await pool.hold(2n * gibibyte - (64n << 20n));
+    const marked = Promise.withResolvers<void>();
+    pool.marking = marked.promise;
+    const holding = [];
+    for (let each = 0; each < 2; each++) {
+      holding.push(pool.hold(gibibyte / 4n));
+      for (let turns = 0; turns < 100; turns++) await turn();
+    }
+    marked.resolve();
+    await pool.wiping(1);
+    for (let turns = 0; turns < 100; turns++) await turn();
+    assert.equal(pool.wiped.length, 1);
+    pool.wiped[0]?.end();
+    await Promise.all(holding);
     assert.equal(pool.trash.entries().length, 7);
   });
 

@@ -75,7 +75,7 @@ interface Search {
   readonly isFirst: boolean;
 }
 
-/** Held, or to be had once these are purged. */
+/** Held, or available once these are purged. */
 type Room =
   | { readonly held: HeldSpace; readonly toPurge?: undefined }
   | { readonly held?: undefined; readonly toPurge: readonly TrashEntry[] };
@@ -152,7 +152,7 @@ export class SpaceLedger {
     });
   }
 
-  /** What it alone owns it can write over. */
+  /** The blocks that it alone owns it can write over. */
   async #requestAgain(again: TrashEntry): Promise<SpaceRequest> {
     const use = await this.#observer.lookAt(again);
     const wholeBytes = storedBytes(again.record);
@@ -394,7 +394,7 @@ export class SpaceLedger {
     return expendable.reduce((sum, entry) => sum + this.#observer.givesBytes(entry), 0n);
   }
 
-  /** @param again is to be restored, and goes for nothing */
+  /** @param again the entry that will be restored, and is no room for that */
   async #expendable(again: TrashEntry | undefined): Promise<TrashEntry[]> {
     return (await this.#options.trash.expendable()).filter((entry) => entry !== again);
   }

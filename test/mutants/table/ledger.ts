@@ -11,7 +11,6 @@ const thin = { file: 'src/pool/kinds/lvm/thin/sizes.ts', killer: 'src/pool/kinds
 
 const second = 'a second snapshot asks';
 const comesBack = 'comes back from the trash asks';
-const twoAtOnce = 'two that need room at once';
 const chain = 'shared in a chain';
 const atOnce = 'never promised the same space';
 const refused = 'more than is available is refused';
@@ -113,7 +112,8 @@ export const ledgerMutants: readonly Mutant[] = [
     ...ledger,
     text: 'const turn = this.#makingRoom.then(() => work(giveUpAtMs));',
     replacement: 'const turn = work(giveUpAtMs);',
-    only: twoAtOnce,
+    killer: 'test/pool/making-room.test.ts',
+    only: 'take their turns',
   },
   {
     name: 'the trash is not emptied for what does not fit anyway',

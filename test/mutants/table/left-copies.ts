@@ -403,7 +403,7 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'a disk that hangs keeps no call for a volume back whose move has failed',
     file: 'src/move/mover.ts',
-    text: '      if (failed !== undefined && !(await this.#rests.doesAnswer(failed))) continue;\n',
+    text: '      if (ended !== undefined && !(await this.#rests.doesAnswer(ended))) continue;\n',
     replacement: '',
     killer: 'test/move/fence-ends.test.ts',
     only: 'a disk that hangs as it is asked',

@@ -2311,10 +2311,10 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a pool that comes back after the cancel has no fence of that move',
     ...away,
-    file: 'src/move/mover.ts',
-    text: " else if (job.state === 'cancelled') await this.#rests.removeAtSource(job);",
+    file: 'src/move/rests.ts',
+    text: "await objects.claim([{ object: id }], 'the end of a move', () => leaveNothing(pools.get(from), { id, moveId }));",
     replacement: '',
-    only: 'where the first pool is lost; if',
+    only: 'where the first pool is lost; if that comes back, its',
   },
   {
     name: 'the name of a volume that is deleted without its pool can be used again',

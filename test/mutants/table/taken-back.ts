@@ -252,8 +252,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'the end of a move that comes takes no copy back',
     file: 'src/move/mover.ts',
-    text: '      if (job?.node !== lost.lostNode) throw notComing(id, lost);\n',
-    replacement: '      if (job === undefined) return this.#cancelLeaving(id, order);\n',
+    text: '      if (coming?.node !== lost.lostNode) throw notComing(id, lost);\n',
+    replacement: '      if (coming === undefined) return this.#cancelLeaving(id, order);\n',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'because the first node is lost',
   },
