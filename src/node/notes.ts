@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../kernel/call/errno.ts';
+import { readIfThere } from '../kernel/file/file.ts';
 import { filesystemType } from '../kernel/file/filesystem-type.ts';
 import { bootId } from '../kernel/process/boot-id.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
@@ -53,7 +54,7 @@ const suffix = '.json';
 /** True if that volume was staged since the node has started, and not unstaged: also of a pool that is not there any more. */
 export async function isStagedByNote({ directory }: NotesPlace, queue: DiskQueue, id: VolumeHandle): Promise<boolean> {
   const path = join(directory, `${fileNameOf(id)}${suffix}`);
-  const text = await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+  const text = await readIfThere(queue, path);
   if (text === undefined) return false;
   const parsed = parseJsonInput(storedNote, text);
   return !('data' in parsed) || (parsed.data.bootId === bootId() && parsed.data.staging !== undefined);

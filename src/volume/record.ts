@@ -3,6 +3,7 @@ import { type AccessMode, accessModes, type VolumeContent } from './capability.t
 import { type Encryption, storedEncryption } from './encryption.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
 import {
+  indented,
   parseStored,
   storedAccessModes,
   storedBytes,
@@ -133,7 +134,7 @@ const storedRecord = z.strictObject({
 
 export function serializeRecord(record: VolumeRecord): string {
   const stored = { format: recordFormat, ...record, sizeBytes: record.sizeBytes.toString() };
-  return `${JSON.stringify(stored, null, 2)}\n`;
+  return indented(stored);
 }
 
 /** @throws DataLoss if the text is not a complete record of a known format */

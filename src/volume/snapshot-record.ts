@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { VolumeContent } from './capability.ts';
 import { type Encryption, storedEncryption } from './encryption.ts';
 import { type GroupId, parseGroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
-import { parseStored, storedBytes, storedContent, storedParameters, unreadable } from './stored-json.ts';
+import { indented, parseStored, storedBytes, storedContent, storedParameters, unreadable } from './stored-json.ts';
 
 /** A pool's durable record of one snapshot. It outlives its source (DS07). */
 export interface SnapshotRecord {
@@ -58,7 +58,7 @@ const storedGroup = z.strictObject({
 });
 
 export function serializeSnapshot(record: SnapshotRecord): string {
-  return `${JSON.stringify({ format, ...record, sizeBytes: record.sizeBytes.toString() }, null, 2)}\n`;
+  return indented({ format, ...record, sizeBytes: record.sizeBytes.toString() });
 }
 
 /** @throws DataLoss if the text is not a whole record of a format that we know */
@@ -81,7 +81,7 @@ export function parseSnapshot(text: string, where: string): SnapshotRecord {
 }
 
 export function serializeGroup(record: GroupRecord): string {
-  return `${JSON.stringify({ format, ...record }, null, 2)}\n`;
+  return indented({ format, ...record });
 }
 
 /** @throws DataLoss if the text is not a whole record of a format that we know */

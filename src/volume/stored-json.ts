@@ -40,7 +40,12 @@ export function unreadable(where: string, reason: string): DataLoss {
   return new DataLoss(`The record ${where} cannot be read (${reason}). Its data is left as it is.`);
 }
 
-/** Records are written with blanks and line ends, for people; tags and labels have little room. */
+/** The text of a record or note in a file, where people may read it. */
+export function indented(document: object): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** For tags and labels, which have little room. */
 export function compact(json: string): string {
   return JSON.stringify(JSON.parse(json));
 }

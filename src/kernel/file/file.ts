@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
-import { statfs } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { isErrno } from '../call/errno.ts';
+import { ignoreMissing, isErrno } from '../call/errno.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
 import { filesystemType } from './filesystem-type.ts';
 import { statusOf } from './path.ts';
@@ -84,6 +84,11 @@ export async function readAtMost(
 ): Promise<Buffer> {
   const memory = Buffer.alloc(lengthBytes);
   return memory.subarray(0, await readFully(queue, file, memory, BigInt(offsetBytes)));
+}
+
+/** Reads a small file as a whole; undefined: it is not there. */
+export function readIfThere(queue: DiskQueue, path: string): Promise<string | undefined> {
+  return queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
 }
 
 /** Fills the caller's memory. @throws KernelError, RangeError if the file ends before */

@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { ignoreMissing } from '../call/errno.ts';
+import { readIfThere } from '../file/file.ts';
 
 /** Paths of the devices and files that the kernel swaps to, as they were given (proc(5), /proc/swaps). */
 export async function swapPaths(queue: DiskQueue): Promise<string[]> {
-  const text = (await queue.run(() => readFile('/proc/swaps', 'utf8')).catch(ignoreMissing)) ?? '';
+  const text = (await readIfThere(queue, '/proc/swaps')) ?? '';
   return parseSwaps(text);
 }
 

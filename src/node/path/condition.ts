@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { readIfThere } from '../../kernel/file/file.ts';
 import { isFrozen, withoutResblks } from '../../kernel/mount/freeze.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import { abnormal } from '../../pool/condition.ts';
@@ -66,5 +65,5 @@ function stoppedCondition({ superOptions }: Pick<Mount, 'superOptions'>, isProte
 /** By default ext4 goes on after an error, and counts it (Documentation/ABI/testing/sysfs-fs-ext4). */
 async function recordedErrors(queue: DiskQueue, devicePath: string): Promise<number> {
   const path = `/sys/fs/ext4/${basename(devicePath)}/errors_count`;
-  return Number((await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing)) ?? 0);
+  return Number((await readIfThere(queue, path)) ?? 0);
 }

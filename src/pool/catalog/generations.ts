@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
@@ -9,7 +9,7 @@ import { kindOf, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { CopyMark, Noted } from '../../volume/move/rule.ts';
 import { step } from '../../volume/step.ts';
 import { parseStored } from '../../volume/stored-json.ts';
-import { replaceFile } from '../records/durable-file.ts';
+import { removeFile, replaceFile } from '../records/durable-file.ts';
 
 const storedNote = z.strictObject({
   format: z.literal(1),
@@ -160,8 +160,7 @@ export class Generations {
   async forget(id: SnapshotId | VolumeId): Promise<void> {
     // Also if it cannot be read.
     if (!(await this.#texts()).has(fileNameOf(id))) return;
-    await this.#queue.run(() => unlink(this.#path(id))).catch(ignoreMissing);
-    await this.#syncs.sync(this.#queue, this.#directory);
+    await removeFile(this.#queue, this.#syncs, this.#path(id));
     (await this.#texts()).delete(fileNameOf(id));
     Generations.#unsure.delete(this.#path(id));
   }

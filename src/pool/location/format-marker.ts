@@ -1,13 +1,11 @@
-import { readFile, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskIdentity } from '../../kernel/block/disk-identity.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../kernel/call/errno.ts';
-import { DirectorySync } from '../../kernel/file/file.ts';
+import { DirectorySync, readIfThere } from '../../kernel/file/file.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { storedBytes } from '../../volume/stored-json.ts';
-import { replaceFile } from '../records/durable-file.ts';
+import { removeFile, replaceFile } from '../records/durable-file.ts';
 
 /** A format that was begun: its disk, and the UUID for mkfs, which is in all that it writes. */
 export interface BegunFormat {
@@ -59,12 +57,11 @@ export class FormatMarker {
 
   /** No marker is as good. */
   async clear(): Promise<void> {
-    await this.#queue.run(() => rm(this.#path, { force: true }));
-    await this.#syncs.sync(this.#queue, dirname(this.#path));
+    await removeFile(this.#queue, this.#syncs, this.#path);
   }
 
   #text(): Promise<string | undefined> {
-    return this.#queue.run(() => readFile(this.#path, 'utf8')).catch(ignoreMissing);
+    return readIfThere(this.#queue, this.#path);
   }
 }
 

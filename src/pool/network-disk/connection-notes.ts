@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../kernel/call/errno.ts';
-import { DirectorySync } from '../../kernel/file/file.ts';
+import { DirectorySync, readIfThere } from '../../kernel/file/file.ts';
 import { bootId } from '../../kernel/process/boot-id.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { type StepName, step } from '../../volume/step.ts';
+import { indented } from '../../volume/stored-json.ts';
 import { replaceFile } from '../records/durable-file.ts';
 
 /** This driver's use of a target on this node. @typeParam C a connection that it makes, or has made */
@@ -74,7 +74,7 @@ export class ConnectionNotes<C> {
     format: NoteFormat<C>,
   ): Promise<ConnectionNotes<C>> {
     const notes = new ConnectionNotes<C>(directory, target, format);
-    const text = await queue.run(() => readFile(notes.#path, 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(queue, notes.#path);
     if (text !== undefined) notes.#note = parseNote(format, text, notes.#boot);
     return notes;
   }
@@ -103,7 +103,7 @@ export function serializeNote<C>(
   boot: string,
   { connections, identities, users }: ConnectionNote<C>,
 ): string {
-  return `${JSON.stringify({ format: 1, [targetKey]: target, boot, users, connections, identities }, null, 2)}\n`;
+  return indented({ format: 1, [targetKey]: target, boot, users, connections, identities });
 }
 
 /** One that cannot be read names no connection: then they stay, so that no connection of another program is ended. */

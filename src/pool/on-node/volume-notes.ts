@@ -9,7 +9,7 @@ import { fileNameOf, parseHandle, type VolumeHandle } from '../../volume/handle.
 import { type parseInput, parseJsonInput } from '../../volume/parse-input.ts';
 import { provisionings } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
-import { storedBytes, storedContent, storedParameters } from '../../volume/stored-json.ts';
+import { indented, storedBytes, storedContent, storedParameters } from '../../volume/stored-json.ts';
 import type { PoolLog } from '../log.ts';
 import type { VolumeOnNode } from '../node-side.ts';
 import { replaceFile } from '../records/durable-file.ts';
@@ -131,7 +131,7 @@ export function serializeNote({ kind, paths, volume }: VolumeNote): string {
     ...(sizeBytes === undefined ? {} : { sizeBytes: sizeBytes.toString() }),
     ...(encryption === undefined ? {} : { encryption }),
   };
-  return `${JSON.stringify(stored, null, 2)}\n`;
+  return indented(stored);
 }
 
 export function parseNote(text: string): ReturnType<typeof parseInput<VolumeNote>> {

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { open, rename, writeFile } from 'node:fs/promises';
+import { open, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
 
 /** With O_SYNC a write is durable when it returns, with all that is needed to find it in the file (open(2)). */
@@ -21,6 +22,12 @@ export async function replaceFile(queue: DiskQueue, syncs: DirectorySync, path: 
   const draft = `${path}.new`;
   await queue.run(() => writeFile(draft, text, { flag: durably | O_TRUNC, mode: 0o600 }));
   await queue.run(() => rename(draft, path));
+  await syncs.sync(queue, dirname(path));
+}
+
+/** Removes a file durably. Gone is fine. */
+export async function removeFile(queue: DiskQueue, syncs: DirectorySync, path: string): Promise<void> {
+  await queue.run(() => unlink(path)).catch(ignoreMissing);
   await syncs.sync(queue, dirname(path));
 }
 

@@ -1,13 +1,13 @@
-import { readFile, unlink } from 'node:fs/promises';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
+import { readIfThere } from '../../kernel/file/file.ts';
 import { type GroupId, parseGroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type GroupRecord, serializeGroup } from '../../volume/snapshot-record.ts';
 import type { RecordStore } from '../backend.ts';
 import type { CommitOrder } from './commit-order.ts';
-import { overwriteFile, replaceFile } from './durable-file.ts';
+import { overwriteFile, removeFile, replaceFile } from './durable-file.ts';
 import { FileRecords } from './file-records.ts';
 import { isThere } from './gone.ts';
 import type { Layout } from './layout.ts';
@@ -38,8 +38,7 @@ export class FileStore extends FileRecords<FileParts> implements RecordStore {
 
   async removeGroup(id: GroupId): Promise<void> {
     const { layout, queue, syncs } = this.parts;
-    await queue.run(() => unlink(layout.group(id))).catch(ignoreMissing);
-    await syncs.sync(queue, layout.groups);
+    await removeFile(queue, syncs, layout.group(id));
   }
 
   async sync(id: VolumeId | SnapshotId | GroupId): Promise<void> {
@@ -55,7 +54,7 @@ export class FileStore extends FileRecords<FileParts> implements RecordStore {
 
   async readAge(): Promise<string | undefined> {
     const { layout, queue } = this.parts;
-    return queue.run(() => readFile(layout.age, 'utf8')).catch(ignoreMissing);
+    return readIfThere(queue, layout.age);
   }
 
   /** Always of one length, so it is written over in place. */

@@ -1,6 +1,7 @@
-import { readdir, readFile, unlink } from 'node:fs/promises';
+import { readdir, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { readIfThere } from '../../kernel/file/file.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
@@ -29,7 +30,7 @@ abstract class IncomingFiles<Parts extends FileParts, Made extends SnapshotFileD
   }
 
   async readNote(): Promise<string | undefined> {
-    return this.parts.queue.run(() => readFile(this.pathOf(noteName), 'utf8')).catch(ignoreMissing);
+    return readIfThere(this.parts.queue, this.pathOf(noteName));
   }
 
   async writeNote(text: string): Promise<void> {

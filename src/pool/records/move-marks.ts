@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { readIfThere } from '../../kernel/file/file.ts';
 import { isMissingByCache } from '../../kernel/file/path.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { TrashRef } from '../indexes/trash-entry.ts';
@@ -17,12 +16,12 @@ export async function readMark(
 ): Promise<string | undefined> {
   const path = join(layout.directoryOf(id), moveMarkName);
   if (queue.closedFor === undefined && isMissingByCache(path)) return undefined;
-  return queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+  return readIfThere(queue, path);
 }
 
 /** @returns undefined if there is none */
 export function readMarkInTrash({ queue }: Pick<FileParts, 'queue'>, ref: TrashRef): Promise<string | undefined> {
-  return queue.run(() => readFile(join(ref, moveMarkName), 'utf8')).catch(ignoreMissing);
+  return readIfThere(queue, join(ref, moveMarkName));
 }
 
 /** Marks as files beside the records, for every kind whose volumes lie on a filesystem. They go into the trash with them. */

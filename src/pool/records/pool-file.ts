@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../kernel/call/errno.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
+import { readIfThere } from '../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import { step } from '../../volume/step.ts';
+import { indented } from '../../volume/stored-json.ts';
 import { replaceFile } from './durable-file.ts';
 import { healthFileName } from './health-file.ts';
 import { ageFileName, type Layout, lockFileName, templatesName } from './layout.ts';
@@ -77,9 +78,7 @@ export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> 
     ...(kind === undefined ? {} : { kind }),
   };
   if (found === undefined) {
-    await step('open/identity', () =>
-      replaceFile(queue, syncs, layout.poolFile, `${JSON.stringify(poolFile, null, 2)}\n`),
-    );
+    await step('open/identity', () => replaceFile(queue, syncs, layout.poolFile, indented(poolFile)));
   }
   const markerPath = markerPathOf(dataDirectory, poolName);
   if ((await readMarker(queue, markerPath)) === undefined) {
@@ -198,8 +197,4 @@ export async function remember(
     await queue.run(() => mkdir(dirname(markerPath), { recursive: true, mode: 0o700 }));
     await replaceFile(queue, syncs, markerPath, `${id}\n`);
   });
-}
-
-async function readIfThere(queue: DiskQueue, path: string): Promise<string | undefined> {
-  return queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
 }

@@ -38,8 +38,8 @@ export const durabilityMutants: readonly Mutant[] = [
   {
     name: 'sync of the directory after a record is replaced',
     file: 'src/pool/records/durable-file.ts',
-    text: '  await syncs.sync(queue, dirname(path));\n',
-    replacement: '',
+    text: 'rename(draft, path));\n  await syncs.sync(queue, dirname(path));\n',
+    replacement: 'rename(draft, path));\n',
     killer,
   },
   {
@@ -185,9 +185,9 @@ export const durabilityMutants: readonly Mutant[] = [
   },
   {
     name: 'sync of the directory after a group is deleted',
-    file: 'src/pool/records/file-store.ts',
-    text: '    await syncs.sync(queue, layout.groups);\n',
-    replacement: '',
+    file: 'src/pool/records/durable-file.ts',
+    text: 'catch(ignoreMissing);\n  await syncs.sync(queue, dirname(path));\n',
+    replacement: 'catch(ignoreMissing);\n',
     killer,
   },
   {

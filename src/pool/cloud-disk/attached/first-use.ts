@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { format } from '../../../command/mkfs.ts';
 import { parseMkfsOptions } from '../../../command/mkfs-options.ts';
@@ -7,8 +7,7 @@ import { giveNewIdentity } from '../../../filesystems/identity.ts';
 import { probeContent } from '../../../kernel/block/blkid.ts';
 import { limitsOfDevice } from '../../../kernel/block/block.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
-import { DirectorySync, readAtMost } from '../../../kernel/file/file.ts';
+import { DirectorySync, readAtMost, readIfThere } from '../../../kernel/file/file.ts';
 import { liveFilesystem } from '../../../kernel/mount/mounted-device.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
@@ -92,7 +91,7 @@ class FirstUseMark {
   }
 
   async read(): Promise<MarkState | undefined> {
-    const text = await this.#queue.run(() => readFile(this.#path, 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(this.#queue, this.#path);
     return (['begun', 'done'] as const).find((state) => text === this.#text(state));
   }
 

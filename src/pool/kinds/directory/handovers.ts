@@ -1,8 +1,8 @@
-import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
+import { mkdir, readdir, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
-import { syncDirectory } from '../../../kernel/file/file.ts';
+import { readIfThere, syncDirectory } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import { withTimeout } from '../../../volume/flow/with-timeout.ts';
@@ -158,7 +158,7 @@ export class Handovers {
   async #verify(id: VolumeId): Promise<boolean> {
     const { layout, queue } = this.#options;
     const note = this.#note(id);
-    const text = await queue.run(() => readFile(note, 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(queue, note);
     if (text === undefined) return false;
     const { inode } = parseStored(storedHandover, text, note);
     const status = await statusOf(queue, layout.data(id));

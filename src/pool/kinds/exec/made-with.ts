@@ -1,11 +1,12 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
 import type { DirectorySync } from '../../../kernel/file/file.ts';
+import { readIfThere } from '../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import { parseJsonInput } from '../../../volume/parse-input.ts';
+import { indented } from '../../../volume/stored-json.ts';
 import { replaceFile } from '../../records/durable-file.ts';
 import type { Layout } from '../../records/layout.ts';
 
@@ -35,7 +36,7 @@ interface Place {
  */
 export async function requireSameProgram({ layout, poolName, queue, syncs }: Place, now: MadeWith): Promise<void> {
   const path = join(layout.root, 'program.json');
-  const text = await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+  const text = await readIfThere(queue, path);
   const different = text === undefined ? ['program'] : differenceOf(parse(path, text), now);
   if (different.length === 0) return;
   const volumes = await queue.run(() => readdir(layout.volumes));
@@ -45,7 +46,7 @@ export async function requireSameProgram({ layout, poolName, queue, syncs }: Pla
       `pool ${poolName}: ${different.join(', ')} changed in the configuration, and its ${volumes.length} volumes and ${snapshots.length} snapshots were made with what stood there before (${path}): change it back, and make another pool for new volumes.`,
     );
   }
-  await replaceFile(queue, syncs, path, `${JSON.stringify({ format: 1, ...now }, null, 2)}\n`);
+  await replaceFile(queue, syncs, path, indented({ format: 1, ...now }));
 }
 
 function parse(path: string, text: string): MadeWith {

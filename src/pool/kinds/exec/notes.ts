@@ -5,6 +5,7 @@ import type { Mount } from '../../../kernel/mount/mount-table.ts';
 import { bootId } from '../../../kernel/process/boot-id.ts';
 import { parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
 import { type ParsedInput, parseJsonInput } from '../../../volume/parse-input.ts';
+import { indented } from '../../../volume/stored-json.ts';
 import type { PoolLog } from '../../log.ts';
 import { type HandleNoteFormat, HandleNotes } from '../../on-node/handle-notes.ts';
 
@@ -110,7 +111,7 @@ export function isSameDevice(one: NotedDevice, other: NotedDevice): boolean {
 
 export function serializeExecNote(note: ExecNote): string {
   const stored: z.input<typeof storedNote> = { format: 1, ...note };
-  return `${JSON.stringify(stored, null, 2)}\n`;
+  return indented(stored);
 }
 
 export function parseExecNote(text: string): ParsedInput<ExecNote> {

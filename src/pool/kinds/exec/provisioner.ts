@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { readIfThere } from '../../../kernel/file/file.ts';
 import { isVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../../volume/record.ts';
 import { parseSnapshot, type SnapshotRecord } from '../../../volume/snapshot-record.ts';
@@ -97,7 +96,7 @@ export class ExecProvisioner extends FileRemoval<ExecParts> implements Provision
       ['snapshot.json', parseSnapshot],
     ] as const) {
       const path = join(ref, name);
-      const text = await this.parts.queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+      const text = await readIfThere(this.parts.queue, path);
       try {
         if (text !== undefined) return parse(text, path);
       } catch {

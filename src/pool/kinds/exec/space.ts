@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { readIfThere } from '../../../kernel/file/file.ts';
 import { parseRecord } from '../../../volume/record.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
 import { FilesystemSpace, type SpaceParts } from '../../records/filesystem-space.ts';
@@ -41,7 +40,7 @@ export class ExecSpace extends FilesystemSpace<SpaceParts> implements SpaceSourc
   /** The size of the volume: the program says how much is left for others, so none of it is counted as to be written yet. */
   async allocatedBytes(data: DataRef): Promise<bigint> {
     const path = join(this.parts.layout.directoryAt(data), 'volume.json');
-    const text = await this.parts.queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(this.parts.queue, path);
     try {
       return text === undefined ? 0n : parseRecord(text, path).sizeBytes;
     } catch {

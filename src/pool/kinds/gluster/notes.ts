@@ -5,6 +5,7 @@ import type { Mount } from '../../../kernel/mount/mount-table.ts';
 import { bootId } from '../../../kernel/process/boot-id.ts';
 import { parseHandle, type VolumeHandle } from '../../../volume/handle.ts';
 import { type ParsedInput, parseJsonInput } from '../../../volume/parse-input.ts';
+import { indented } from '../../../volume/stored-json.ts';
 import type { PoolLog } from '../../log.ts';
 import { type HandleNoteFormat, HandleNotes } from '../../on-node/handle-notes.ts';
 
@@ -40,7 +41,7 @@ export function serializeGlusterNote({ client, mounts, ...note }: GlusterNote): 
   // A look at processes knows more of a client, and a key more makes a note that the next driver cannot read.
   const noted = client && { client: { pid: client.pid, startTicks: client.startTicks } };
   const stored: z.input<typeof storedNote> = { format: 1, ...note, mounts: [...mounts], ...noted };
-  return `${JSON.stringify(stored, null, 2)}\n`;
+  return indented(stored);
 }
 
 export function parseGlusterNote(text: string): ParsedInput<GlusterNote> {

@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import type { IscsiRunner } from '../../../command/iscsiadm.ts';
 import { askMultipathd, type MultipathRunner } from '../../../command/multipathd.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { readIfThere } from '../../../kernel/file/file.ts';
 import { hostProgram, intoHost, isContained } from '../../host-program.ts';
 
 const namesOf = (program: string) => ['/usr/sbin', '/sbin', '/usr/bin'].map((directory) => `${directory}/${program}`);
@@ -44,6 +43,6 @@ export async function isMultipathdAnswering(queue: DiskQueue): Promise<boolean> 
 /** Answers if a program of the host listens on one of these unix sockets; `@` stands for an abstract one. */
 export async function isListening(queue: DiskQueue, sockets: readonly string[]): Promise<boolean> {
   const path = `/proc/${(await isContained(queue)) ? '1' : 'self'}/net/unix`;
-  const lines = ((await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing)) ?? '').split('\n');
+  const lines = ((await readIfThere(queue, path)) ?? '').split('\n');
   return lines.some((line) => sockets.some((socket) => line.endsWith(` ${socket}`)));
 }

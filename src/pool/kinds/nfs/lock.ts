@@ -1,11 +1,10 @@
 import { constants } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
-import { resizeFile, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { readIfThere, resizeFile, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { tryLock } from '../../../kernel/process/lock.ts';
 import { Unavailable } from '../../../volume/errors.ts';
 import { pause } from '../../../volume/flow/pause.ts';
@@ -76,7 +75,7 @@ export class ExportLock {
    */
   async check(queue: DiskQueue): Promise<void> {
     const { poolName, root } = this.#options;
-    const text = await queue.run(() => readFile(join(root, lockFileName), 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(queue, join(root, lockFileName));
     if (text !== this.#text) {
       const holder = text === undefined ? 'no driver: its file lock is gone' : describe(text);
       throw new DiskLost(`pool ${poolName}: its lock was lost, and is held by ${holder}.`);
@@ -103,7 +102,7 @@ export class ExportLock {
 }
 
 async function readHolder(queue: DiskQueue, path: string): Promise<string> {
-  return describe((await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing)) ?? '');
+  return describe((await readIfThere(queue, path)) ?? '');
 }
 
 function describe(text: string): string {

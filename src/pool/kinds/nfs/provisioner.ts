@@ -1,8 +1,8 @@
-import { mkdir, readFile, rename } from 'node:fs/promises';
+import { mkdir, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
-import { syncDirectory } from '../../../kernel/file/file.ts';
+import { readIfThere, syncDirectory } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { DataLoss, HoldfastError, InvalidArgument } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
@@ -89,7 +89,7 @@ export class NfsProvisioner extends FileRemoval<NfsParts> implements Provisioner
 
   async #recordIn(ref: TrashRef): Promise<VolumeRecord | undefined> {
     const path = join(ref, 'volume.json');
-    const text = await this.parts.queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(this.parts.queue, path);
     try {
       return text === undefined ? undefined : parseRecord(text, path);
     } catch {

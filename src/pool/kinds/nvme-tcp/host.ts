@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../kernel/call/errno.ts';
-import { DirectorySync } from '../../../kernel/file/file.ts';
-import { parseStored } from '../../../volume/stored-json.ts';
+import { DirectorySync, readIfThere } from '../../../kernel/file/file.ts';
+import { indented, parseStored } from '../../../volume/stored-json.ts';
 import { replaceFile } from '../../records/durable-file.ts';
 
 /** A node's name to targets. */
@@ -23,7 +22,7 @@ const document = z.strictObject({ format: z.literal(1), hostNqn: z.string(), hos
  */
 export async function nvmeHost(queue: DiskQueue, dataDirectory: string): Promise<NvmeHost> {
   const path = join(dataDirectory, 'nvme-host.json');
-  const text = await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+  const text = await readIfThere(queue, path);
   if (text !== undefined) {
     const { hostId, hostNqn } = parseStored(document, text, `in ${path}`);
     return { id: hostId, nqn: hostNqn };
@@ -32,6 +31,6 @@ export async function nvmeHost(queue: DiskQueue, dataDirectory: string): Promise
   const nqn = `nqn.2014-08.org.nvmexpress:uuid:${id}`;
   const stored: z.infer<typeof document> = { format: 1, hostNqn: nqn, hostId: id };
   await queue.run(() => mkdir(dataDirectory, { recursive: true, mode: 0o700 }));
-  await replaceFile(queue, new DirectorySync(), path, `${JSON.stringify(stored, null, 2)}\n`);
+  await replaceFile(queue, new DirectorySync(), path, indented(stored));
   return { id, nqn };
 }

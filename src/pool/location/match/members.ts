@@ -1,9 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../../kernel/call/errno.ts';
-import { DirectorySync } from '../../../kernel/file/file.ts';
+import { DirectorySync, readIfThere } from '../../../kernel/file/file.ts';
 import { parseJsonInput } from '../../../volume/parse-input.ts';
 import { step } from '../../../volume/step.ts';
 import { replaceFile } from '../../records/durable-file.ts';
@@ -30,7 +30,7 @@ export async function readMembers(queue: DiskQueue, dataDirectory: string): Prom
   const names = (await queue.run(() => readdir(directory)).catch(ignoreMissing)) ?? [];
   const members: Member[] = [];
   for (const name of names.filter((each) => each.endsWith(suffix)).sort()) {
-    const text = await queue.run(() => readFile(join(directory, name), 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(queue, join(directory, name));
     const parsed = text === undefined ? undefined : parseJsonInput(memberFile, text);
     // One that cannot be read says nothing: the disk is found by its label.
     if (parsed === undefined || !('data' in parsed)) continue;

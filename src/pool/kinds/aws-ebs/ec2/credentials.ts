@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../../kernel/call/errno.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
+import { readIfThere } from '../../../../kernel/file/file.ts';
 import { Unavailable } from '../../../../volume/errors.ts';
 import { parseJsonInput } from '../../../../volume/parse-input.ts';
 import { isSafe, sendHttp } from '../../../cloud-disk/http.ts';
@@ -131,7 +131,7 @@ export class CredentialSource {
     const { AWS_PROFILE = 'default', AWS_SHARED_CREDENTIALS_FILE, HOME } = environment;
     const path = AWS_SHARED_CREDENTIALS_FILE || (HOME ? join(HOME, '.aws/credentials') : undefined);
     if (path === undefined) return undefined;
-    const text = await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(queue, path);
     return text === undefined ? undefined : profileIn(text, AWS_PROFILE);
   }
 

@@ -1,11 +1,10 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../../kernel/call/errno.ts';
-import { DirectorySync } from '../../../../kernel/file/file.ts';
-import { parseStored } from '../../../../volume/stored-json.ts';
-import { replaceFile } from '../../../records/durable-file.ts';
+import { DirectorySync, readIfThere } from '../../../../kernel/file/file.ts';
+import { indented, parseStored } from '../../../../volume/stored-json.ts';
+import { removeFile, replaceFile } from '../../../records/durable-file.ts';
 import { poolsDirectory } from '../../../records/pools-directory.ts';
 import { fromStored, type Payload, storedPayload, toStored } from './payload.ts';
 
@@ -50,7 +49,7 @@ export class NoteFile {
 
   /** @returns undefined if nothing was adopted @throws DataLoss */
   async read(): Promise<Note | undefined> {
-    const text = await this.#queue.run(() => readFile(this.path, 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(this.#queue, this.path);
     if (text === undefined) return undefined;
     const { filesystem, label } = parseStored(document, text, `in ${this.path}`);
     return { filesystem, payload: fromStored(label) };
@@ -69,12 +68,11 @@ export class NoteFile {
 
   async write({ filesystem, payload }: Note): Promise<void> {
     const stored: z.infer<typeof document> = { format: 1, filesystem, label: toStored(payload) };
-    await replaceFile(this.#queue, this.#syncs, this.path, `${JSON.stringify(stored, null, 2)}\n`);
+    await replaceFile(this.#queue, this.#syncs, this.path, indented(stored));
   }
 
   /** No note is as good. */
   async remove(): Promise<void> {
-    await this.#queue.run(() => rm(this.path, { force: true }));
-    await this.#syncs.sync(this.#queue, dirname(this.path));
+    await removeFile(this.#queue, this.#syncs, this.path);
   }
 }

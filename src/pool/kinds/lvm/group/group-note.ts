@@ -1,12 +1,10 @@
-import { readFile, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { DiskIdentity } from '../../../../kernel/block/disk-identity.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import { ignoreMissing } from '../../../../kernel/call/errno.ts';
-import { DirectorySync } from '../../../../kernel/file/file.ts';
-import { parseStored, storedBytes } from '../../../../volume/stored-json.ts';
-import { replaceFile } from '../../../records/durable-file.ts';
+import { DirectorySync, readIfThere } from '../../../../kernel/file/file.ts';
+import { indented, parseStored, storedBytes } from '../../../../volume/stored-json.ts';
+import { removeFile, replaceFile } from '../../../records/durable-file.ts';
 import { poolsDirectory } from '../../../records/pools-directory.ts';
 
 /** A disk that was blank, and is on its way into a volume group. */
@@ -52,7 +50,7 @@ export class GroupNote {
 
   /** @returns undefined if nothing was begun @throws DataLoss */
   async read(): Promise<BegunGroup | undefined> {
-    const text = await this.#queue.run(() => readFile(this.path, 'utf8')).catch(ignoreMissing);
+    const text = await readIfThere(this.#queue, this.path);
     if (text === undefined) return undefined;
     const { disks, volumeGroup } = parseStored(document, text, `in ${this.path}`);
     return {
@@ -67,12 +65,11 @@ export class GroupNote {
       volumeGroup,
       disks: disks.map(({ disk, pvUuid }) => ({ name: disk.name, sizeBytes: `${disk.sizeBytes}`, pvUuid })),
     };
-    await replaceFile(this.#queue, this.#syncs, this.path, `${JSON.stringify(stored, null, 2)}\n`);
+    await replaceFile(this.#queue, this.#syncs, this.path, indented(stored));
   }
 
   /** No note is as good. */
   async clear(): Promise<void> {
-    await this.#queue.run(() => rm(this.path, { force: true }));
-    await this.#syncs.sync(this.#queue, dirname(this.path));
+    await removeFile(this.#queue, this.#syncs, this.path);
   }
 }
