@@ -353,7 +353,10 @@ export interface Extras {
    * @returns the name of the key that opens it now; undefined: they say nothing of an earlier key
    */
   readonly changeKey?: ((record: VolumeRecord, secrets: Secrets) => Promise<string | undefined>) | undefined;
-  readonly repairer?: Repairer | undefined;
+  /** Repairs a filesystem on a clone. */
+  readonly repairDraft?:
+    | ((record: VolumeRecord, fsType: FilesystemType, secrets: Secrets | undefined) => RepairDraft)
+    | undefined;
   /** The wipes of deleted volumes and snapshots, in progress or waiting. */
   readonly wipes?: (() => readonly WipeProgress[]) | undefined;
   readonly adoption?: Adoption | undefined;
@@ -507,13 +510,7 @@ export interface Thickness {
   makeThin(record: VolumeRecord): Promise<void>;
 }
 
-/** Repairs a filesystem on a clone. */
-export interface Repairer {
-  draft(record: VolumeRecord, fsType: FilesystemType, secrets: Secrets | undefined): RepairDraft;
-  /** The advice for an operator where no clone can be made. */
-  adviceWithoutClone(record: VolumeRecord, fsType: FilesystemType): string;
-}
-
+/** A clone of a damaged volume, on which its filesystem is repaired. */
 export interface RepairDraft {
   clone(): Promise<void>;
   /** Shows the clone as a device for the time of `work`, for a layer whose filesystems lie in it. */

@@ -1,3 +1,4 @@
+import { repairCommands } from '../../filesystems/repair.ts';
 import { DataLoss } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { volumeIdFor } from '../../volume/id.ts';
@@ -29,21 +30,21 @@ export class Repair {
     const { backend, log, name, space, trash } = this.#parts;
     const { id } = record;
     await refuseInUse(this.#parts, record);
-    const { repairer } = backend.extras;
-    if (repairer === undefined) {
+    const { repairDraft } = backend.extras;
+    if (repairDraft === undefined) {
       throw new DataLoss(
         `volume ${id}: its ${fsType} is damaged, and pool ${name} (${backend.kind}) repairs none. It is left as it is: check its device (e2fsck, xfs_repair, btrfs check) while no pod uses it.`,
       );
     }
     if (backend.traits.snapshots !== 'reflink') {
-      const advice = repairer.adviceWithoutClone(record, fsType);
+      const advice = adviceWithoutClone(record, fsType, backend.provisioner.dataFile?.(id));
       throw new DataLoss(
         `volume ${id}: its ${fsType} is damaged, and pool ${name} cannot repair it on a clone, as its own filesystem cannot share blocks. It is left as it is. ${advice}`,
       );
     }
     log.warn({ pool: name, volume_id: id, filesystem: fsType }, 'a filesystem is damaged: it is checked on a clone');
     using _space = await space.hold({ newBytes: 0n, sourceIds: [id] });
-    const draft = repairer.draft(record, fsType, secrets);
+    const draft = repairDraft(record, fsType, secrets);
     try {
       await step('repair/clone', () => draft.clone());
       await step('repair/check', () => draft.fix());
@@ -100,4 +101,12 @@ export class Repair {
       space.hasChanged(id);
     }
   }
+}
+
+/** @param file with its data; undefined: there is none */
+function adviceWithoutClone({ encryption }: VolumeRecord, fsType: FilesystemType, file = 'its data'): string {
+  const command = repairCommands[fsType];
+  return encryption === undefined
+    ? `Copy ${file} if there is room for that, then: ${command} ${file}`
+    : `Copy its data if there is room for that, open the copy with cryptsetup, then: ${command}`;
 }

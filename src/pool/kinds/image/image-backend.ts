@@ -15,7 +15,7 @@ import { ImageSnapshotDraft } from './drafts.ts';
 import { ImageMaker } from './image-maker.ts';
 import { ImageSpace } from './image-space.ts';
 import { ImageProvisioner } from './provisioner.ts';
-import { ImageRepairer } from './repairer.ts';
+import { ImageRepairDraft } from './repair-draft.ts';
 import type { Templates } from './templates.ts';
 import { ImageThickness } from './thickness.ts';
 import { imageTraits } from './traits.ts';
@@ -81,7 +81,7 @@ export class ImageBackend implements Backend {
       trim: (record, how) => trimmer.trim(record, how),
       changedRanges: (request, find) => changedBlocks(parts, request, find),
       thickness: new ImageThickness(parts),
-      repairer: new ImageRepairer(parts),
+      repairDraft: (record, fsType) => new ImageRepairDraft(parts, record, fsType),
       transfer: new ImageTransfer(parts, this.provisioner),
     };
   }

@@ -16,7 +16,7 @@ import { eraseHeader, hasHeader } from './header.ts';
 import { KeyRing } from './key-ring.ts';
 import { LuksPrograms } from './programs.ts';
 import { changeKey } from './rekey.ts';
-import { luksRepairer } from './repairer.ts';
+import { luksRepairDraft } from './repair-draft.ts';
 
 export interface LuksOptions {
   readonly poolName: string;
@@ -91,7 +91,7 @@ async function shred({ inner, queue }: LuksParts, ref: TrashRef): Promise<void> 
 
 function extras(parts: LuksParts, attacher: Attacher, name: string): Extras {
   const { inner, queue } = parts;
-  const { changedRanges, repairer, thickness, transfer, trim } = inner.extras;
+  const { changedRanges, repairDraft, thickness, transfer, trim } = inner.extras;
   const takenBytes = (id: VolumeId) => inner.space.allocatedBytes(id);
   const trimmer = new FilesystemTrimmer({ name, queue, attacher, takenBytes });
   return {
@@ -116,7 +116,7 @@ function extras(parts: LuksParts, attacher: Attacher, name: string): Extras {
       makeThick: (record) => thickness.makeThick(below(record)),
       makeThin: (record) => thickness.makeThin(below(record)),
     },
-    repairer: repairer && luksRepairer(parts, repairer),
+    repairDraft: repairDraft && luksRepairDraft(parts, repairDraft),
     transfer: transfer && withHeaders(transfer),
   };
 }

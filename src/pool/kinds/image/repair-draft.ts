@@ -9,31 +9,14 @@ import { reflink } from '../../../kernel/file/filesystem.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
 import { serializeRecord, type VolumeRecord } from '../../../volume/record.ts';
-import type { RepairDraft, Repairer } from '../../backend.ts';
+import type { RepairDraft } from '../../backend.ts';
 import type { Deletion, TrashRef } from '../../indexes/trash-entry.ts';
 import { writeNewFile } from '../../records/durable-file.ts';
 import { deletionFileName } from '../../records/trash-files.ts';
 import type { ImageParts } from './image-backend.ts';
 
-export class ImageRepairer implements Repairer {
-  readonly #parts: ImageParts;
-
-  constructor(parts: ImageParts) {
-    this.#parts = parts;
-  }
-
-  draft(record: VolumeRecord, fsType: FilesystemType): RepairDraft {
-    return new ImageRepairDraft(this.#parts, record, fsType);
-  }
-
-  adviceWithoutClone({ id }: VolumeRecord, fsType: FilesystemType): string {
-    const path = this.#parts.layout.data(id);
-    return `Copy ${path} if there is room for that, then: ${repairCommands[fsType]} ${path}`;
-  }
-}
-
 /** A clone of a damaged image, in tmp/. */
-class ImageRepairDraft implements RepairDraft {
+export class ImageRepairDraft implements RepairDraft {
   readonly #parts: ImageParts;
   readonly #record: VolumeRecord;
   readonly #fsType: FilesystemType;

@@ -1,13 +1,13 @@
 import { CommandError } from '../../../command/run.ts';
 import { mountBriefly } from '../../../filesystems/brief-mount.ts';
-import { repairCommands, repairFilesystem } from '../../../filesystems/repair.ts';
+import { repairFilesystem } from '../../../filesystems/repair.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
-import type { RepairDraft, Repairer } from '../../backend.ts';
+import type { Extras, RepairDraft } from '../../backend.ts';
 import { over } from '../over.ts';
 import { below } from './below.ts';
 import type { LuksParts } from './luks-layer.ts';
@@ -15,20 +15,16 @@ import { draftName, withMapper } from './mapper.ts';
 
 const repairsAtOnce = 2;
 
+type RepairDraftOf = NonNullable<Extras['repairDraft']>;
+
 /** Repairs what lies in the encryption, on a clone that is opened with the volume's key. */
-export function luksRepairer(parts: LuksParts, inner: Repairer): Repairer {
+export function luksRepairDraft(parts: LuksParts, inner: RepairDraftOf): RepairDraftOf {
   const programs = parts.queue.beside('repair encrypted', repairsAtOnce);
 
-  return {
-    draft(record, fsType, secrets) {
-      const draft = inner.draft(below(record), fsType, undefined);
-      if (record.encryption === undefined) return draft;
-      return over<RepairDraft>(draft, { fix: () => fix(draft, { record, fsType, secrets }) });
-    },
-    adviceWithoutClone(record, fsType) {
-      if (record.encryption === undefined) return inner.adviceWithoutClone(record, fsType);
-      return `Copy its data if there is room for that, open the copy with cryptsetup, then: ${repairCommands[fsType]}`;
-    },
+  return (record, fsType, secrets) => {
+    const draft = inner(below(record), fsType, undefined);
+    if (record.encryption === undefined) return draft;
+    return over<RepairDraft>(draft, { fix: () => fix(draft, { record, fsType, secrets }) });
   };
 
   async function fix(draft: RepairDraft, { fsType, record, secrets }: Damaged): Promise<void> {
