@@ -17,6 +17,19 @@ export class WrongValue extends Error {
   }
 }
 
+/** Parses a text that is not in a file of settings. @param mistake makes the error; its words continue after the key */
+export function parseText<T>(
+  text: string | undefined,
+  parse: (text: string) => T,
+  mistake: (words: string) => Error,
+): T | undefined {
+  try {
+    return text === undefined ? undefined : parse(text);
+  } catch (error) {
+    throw error instanceof WrongValue ? mistake(error.message) : error;
+  }
+}
+
 /** Parses a value. @throws WrongValue */
 export type ReadValue<T> = (value: unknown) => T;
 

@@ -1,5 +1,5 @@
 import { didYouMean } from '../../../settings/nearest.ts';
-import { WrongValue } from '../../../settings/section.ts';
+import { parseText, WrongValue } from '../../../settings/section.ts';
 import { asParameter, directoryInShare, host } from '../../../settings/shares.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import type { VolumeContext } from '../../node-side.ts';
@@ -22,16 +22,8 @@ export const glusterKeys: readonly string[] = [...keys, ...inTreeKeys];
 
 /** @throws InvalidArgument that names the key, and says what to write */
 export function parseGlusterContext(context: VolumeContext): GlusterContext {
-  const read = <T>(key: (typeof keys)[number], parse: (text: string) => T): T | undefined => {
-    const text = context[key];
-    if (text === undefined) return undefined;
-    try {
-      return parse(text);
-    } catch (error) {
-      if (error instanceof WrongValue) throw mistake(`${key} ${error.message}`);
-      throw error;
-    }
-  };
+  const read = <T>(key: (typeof keys)[number], parse: (text: string) => T) =>
+    parseText(context[key], parse, (words) => mistake(`${key} ${words}`));
   const endpoints = inTreeKeys.find((key) => context[key] !== undefined);
   if (endpoints !== undefined) {
     throw mistake(

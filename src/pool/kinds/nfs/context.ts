@@ -1,6 +1,6 @@
 import { type NfsExport, nfsSource } from '../../../kernel/nfs/mount.ts';
 import { type NfsOptions, parseNfsOptions } from '../../../kernel/nfs/options.ts';
-import { WrongValue } from '../../../settings/section.ts';
+import { parseText, WrongValue } from '../../../settings/section.ts';
 import { asParameter, directoryInShare, host } from '../../../settings/shares.ts';
 import { absolutePath } from '../../../settings/values.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
@@ -25,15 +25,9 @@ export const contextKeys: readonly string[] = [...new Set(keys.flatMap((key) => 
 
 /** @throws InvalidArgument that names the key, and says what to write */
 export function readNfsContext(context: Readonly<Record<string, string>>): NfsContext {
-  const read = <T>(key: Key, parse: (text: string) => T): T | undefined => {
-    const text = context[key] ?? context[key.toLowerCase()];
-    if (text === undefined) return undefined;
-    try {
-      return parse(text);
-    } catch (error) {
-      if (error instanceof WrongValue) throw new InvalidArgument(`volume_context: ${key} ${error.message}.`);
-      throw error;
-    }
+  const read = <T>(key: Key, parse: (text: string) => T) => {
+    const mistake = (words: string) => new InvalidArgument(`volume_context: ${key} ${words}.`);
+    return parseText(context[key] ?? context[key.toLowerCase()], parse, mistake);
   };
   const server = read('server', host);
   const share = read('share', absolutePath);

@@ -1,5 +1,5 @@
 import type { NfsExport } from '../../../kernel/nfs/mount.ts';
-import { WrongValue } from '../../../settings/section.ts';
+import { parseText, WrongValue } from '../../../settings/section.ts';
 import { host, pathInShare } from '../../../settings/shares.ts';
 import { absolutePath, oneOf } from '../../../settings/values.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
@@ -30,16 +30,8 @@ const placeholders: Readonly<Record<string, string>> = {
  * @throws InvalidArgument that names the parameter, and says what to write
  */
 export function readNfsParameters(given: Given, exported: NfsExport): NfsParameters {
-  const read = <T>(key: (typeof nfsParameters)[number], parse: (text: string) => T): T | undefined => {
-    const text = given[key];
-    if (text === undefined) return undefined;
-    try {
-      return parse(text);
-    } catch (error) {
-      if (error instanceof WrongValue) throw new InvalidArgument(`Parameter ${key} ${error.message}.`);
-      throw error;
-    }
-  };
+  const read = <T>(key: (typeof nfsParameters)[number], parse: (text: string) => T) =>
+    parseText(given[key], parse, (words) => new InvalidArgument(`Parameter ${key} ${words}.`));
   const server = read('server', host);
   if (server !== undefined && server !== exported.host) throw ofAnother('server', exported.host);
   const share = read('share', absolutePath);
