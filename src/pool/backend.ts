@@ -214,8 +214,8 @@ export interface Destruction {
 
 /** A clone on its way. */
 export interface Clone {
-  /** Does all that can be done while the source is written to. Called again, it does the changes meanwhile. */
-  goAhead(signal?: AbortSignal): Promise<void>;
+  /** Does all that can be done while the source is written to. Called again, it does the changes meanwhile. Unset: that is nothing. */
+  goAhead?(signal?: AbortSignal): Promise<void>;
   /** The source's content as it is now. */
   complete(end: CloneEnd): Promise<void>;
 }

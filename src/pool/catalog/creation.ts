@@ -87,7 +87,7 @@ export class Creation {
     const target = volume === undefined ? undefined : await freezeTarget(this.#parts, volume);
     const clone = draft.clone(from);
     await freezer.whileFrozen(target === undefined ? [] : [target], {
-      ahead: () => step('create/ahead', () => clone.goAhead()),
+      ahead: () => step('create/ahead', async () => clone.goAhead?.()),
       work: (signal) =>
         step('create/clone', () => clone.complete({ isAtRest: target === undefined || isAtRest(target), signal })),
     });

@@ -219,7 +219,7 @@ function cutOf(takings: readonly Taking[]): Cut<string> {
   return {
     async ahead() {
       await finishAllOrStop(clones, undefined, ({ clone }, signal) =>
-        step('snapshot/ahead', () => clone.goAhead(signal)),
+        step('snapshot/ahead', async () => clone.goAhead?.(signal)),
       );
     },
     async work(late) {

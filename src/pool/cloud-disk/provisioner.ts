@@ -122,7 +122,7 @@ class CloudDraft implements VolumeDraft {
       );
     }
     this.#source = record.id;
-    return { goAhead: async () => undefined, complete: async () => undefined };
+    return { complete: async () => undefined };
   }
 
   async takenBytes(): Promise<bigint> {

@@ -156,7 +156,7 @@ class CloudSnapshotDraft implements SnapshotDraft {
   async begin(): Promise<void> {}
 
   clone(_source: Recorded): Clone {
-    return { goAhead: async () => undefined, complete: async () => undefined };
+    return { complete: async () => undefined };
   }
 
   async takenBytes(): Promise<bigint> {

@@ -40,7 +40,13 @@ abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FilePar
     await this.parts.queue.run(() => mkdir(this.directory, { mode: 0o700, recursive: this.isResumable }));
   }
 
-  takenBytes(): Promise<bigint> {
+  /** What a tree takes is not known before it is counted. */
+  async takenBytes(): Promise<bigint> {
+    return 0n;
+  }
+
+  /** The space of data that is one file. */
+  protected fileBytes(): Promise<bigint> {
     const data = this.#isInPlace ? join(this.place, basename(this.data)) : this.data;
     return allocatedBytesOf(this.parts.queue, data);
   }

@@ -21,10 +21,6 @@ const noLimit = 0n;
 
 /** A volume being made. Its data is a directory, in its own quota project where there is quota. */
 export class DirectoryVolumeDraft extends VolumeFileDraft<DirectoryParts> implements VolumeDraft {
-  override async takenBytes(): Promise<bigint> {
-    return 0n;
-  }
-
   clone(source: Recorded): Clone {
     return cloneInto(this.parts, source, this.directory, source.record.sizeBytes);
   }
@@ -47,10 +43,6 @@ export class DirectoryVolumeDraft extends VolumeFileDraft<DirectoryParts> implem
 
 /** A snapshot on its way: a copy of the tree that shares its blocks. */
 export class DirectorySnapshotDraft extends SnapshotFileDraft<DirectoryParts> implements SnapshotDraft {
-  override async takenBytes(): Promise<bigint> {
-    return 0n;
-  }
-
   clone(source: Recorded): Clone {
     return cloneInto(this.parts, source, this.directory, source.record.sizeBytes);
   }
@@ -69,7 +61,6 @@ export async function makeData({ projects, queue }: DirectoryParts, draft: strin
 function cloneInto(parts: DirectoryParts, source: Recorded, draft: string, sizeBytes: bigint): Clone {
   const { layout, programs, projects, queue } = parts;
   return {
-    goAhead: async () => undefined,
     complete: async () => {
       const from = layout.dataOf(source.record.id);
       await refuseMountsInside(queue, from, source.record.id);

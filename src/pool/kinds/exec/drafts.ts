@@ -72,10 +72,6 @@ export class ExecDraft extends VolumeFileDraft<ExecParts> implements VolumeDraft
     }
   }
 
-  override async takenBytes(): Promise<bigint> {
-    return 0n;
-  }
-
   /** The one call that makes the volume copies the content, too. */
   clone(source: Recorded): Clone {
     this.#source = source;
@@ -106,10 +102,6 @@ export class ExecSnapshotDraft extends SnapshotFileDraft<ExecParts> implements S
     this.#tries = tries;
   }
 
-  override async takenBytes(): Promise<bigint> {
-    return 0n;
-  }
-
   clone({ kind, record }: Recorded): Clone {
     if (kind === 'volume') return byTheProgram;
     throw new FailedPrecondition(`pool ${this.parts.name}: its program takes no snapshot of snapshot ${record.id}.`);
@@ -138,4 +130,4 @@ async function syncDraft({ layout, queue, syncs }: ExecParts, directory: string)
   await syncs.sync(queue, layout.drafts);
 }
 
-const byTheProgram: Clone = { goAhead: async () => undefined, complete: async () => undefined };
+const byTheProgram: Clone = { complete: async () => undefined };

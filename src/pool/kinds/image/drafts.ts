@@ -20,7 +20,7 @@ export class ImageVolumeDraft extends VolumeFileDraft<ImageParts> implements Vol
   /** Blocks that it shares with its source are not taken, and its own ones cannot be distinguished from those. */
   override async takenBytes(): Promise<bigint> {
     const { cloning } = this.parts;
-    return this.#isClone && cloning === 'reflink' ? 0n : super.takenBytes();
+    return this.#isClone && cloning === 'reflink' ? 0n : this.fileBytes();
   }
 
   /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
@@ -51,6 +51,10 @@ export class ImageVolumeDraft extends VolumeFileDraft<ImageParts> implements Vol
 
 /** A snapshot on its way: a clone of an image, as it was. */
 export class ImageSnapshotDraft extends SnapshotFileDraft<ImageParts> implements SnapshotDraft {
+  override takenBytes(): Promise<bigint> {
+    return this.fileBytes();
+  }
+
   clone(source: Recorded): Clone {
     return cloneInto(this.parts, source, this.data);
   }

@@ -114,7 +114,6 @@ export class ImageMaker {
     const draft = basename(dirname(path));
     return {
       // A source in use is not copied.
-      goAhead: async () => undefined,
       complete: ({ signal }) =>
         copyImage(queue, syncs, {
           fromPath,

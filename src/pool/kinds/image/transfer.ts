@@ -75,7 +75,7 @@ class IncomingImageSnapshot extends IncomingFileSnapshot<ImageParts> implements 
     await this.draft.begin();
     if (base !== undefined) {
       const clone = this.draft.clone(base);
-      await clone.goAhead();
+      await clone.goAhead?.();
       // The base may be written to: whatever the clone has, all of it is compared.
       await clone.complete({ isAtRest: true });
     }

@@ -58,7 +58,6 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
     const { calls, group, idle, thin } = this.parts;
     if (thin !== undefined) return this.#thinClone(thin, source);
     return {
-      goAhead: async () => undefined,
       complete: async ({ signal }) => {
         const from = this.#find(source);
         const { sizeBytes } = source.record;

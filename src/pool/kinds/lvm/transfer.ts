@@ -262,7 +262,7 @@ class IncomingLvSnapshot extends IncomingDraftLv<SnapshotRecord> implements Inco
     const isOfSize = base !== undefined && group.find(base.record.id)?.sizeBytes === group.roundUp(sizeBytes);
     if (isOfSize) {
       const clone = this.#draft.clone(base);
-      await clone.goAhead();
+      await clone.goAhead?.();
       await clone.complete({ isAtRest: false });
     } else {
       await this.#draft.createBlank(sizeBytes);

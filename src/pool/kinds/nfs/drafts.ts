@@ -22,10 +22,6 @@ const newMode = 0o777;
 export class NfsVolumeDraft extends VolumeFileDraft<NfsParts> implements VolumeDraft {
   #name: string | undefined;
 
-  override async takenBytes(): Promise<bigint> {
-    return 0n;
-  }
-
   async check({ parameters }: VolumeRecord): Promise<void> {
     const { exported, names } = this.parts;
     this.#name = readNfsParameters(parameters, exported).name;
@@ -66,10 +62,6 @@ export class NfsVolumeDraft extends VolumeFileDraft<NfsParts> implements VolumeD
 
 /** A snapshot on its way: a copy of the tree. */
 export class NfsSnapshotDraft extends SnapshotFileDraft<NfsParts> implements SnapshotDraft {
-  override async takenBytes(): Promise<bigint> {
-    return 0n;
-  }
-
   clone(source: Recorded): Clone {
     return cloneInto(this.parts, source, this.data);
   }
@@ -79,7 +71,6 @@ export class NfsSnapshotDraft extends SnapshotFileDraft<NfsParts> implements Sna
 function cloneInto(parts: NfsParts, source: Recorded, data: string): Clone {
   const { layout, programs, queue } = parts;
   return {
-    goAhead: async () => undefined,
     complete: async () => {
       const from = layout.dataOf(source.record.id);
       await refuseMountsInside(queue, from, source.record.id);
