@@ -5,7 +5,7 @@ import { InvalidArgument } from '../volume/errors.ts';
 import { parseHandle } from '../volume/handle.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { inOneSentence, parseInput } from '../volume/parse-input.ts';
-import type { AdminCall, AdminHandlers } from './service.ts';
+import type { AdminCall, AdminHandler, AdminHandlers } from './service.ts';
 
 /** A request with its entry in the table. */
 export interface RoutedCall {
@@ -14,12 +14,13 @@ export interface RoutedCall {
   run(call: AdminCall): Promise<object>;
 }
 
-interface Route {
+type Inputs = { readonly [Name in keyof AdminHandlers]: Parameters<AdminHandlers[Name]>[0] };
+
+interface Route<Input> {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** The group `id` becomes the input's `id`. */
   readonly path: RegExp;
-  readonly operation: keyof AdminHandlers;
-  readonly run: (handlers: AdminHandlers, input: unknown, call: AdminCall) => Promise<object>;
+  readonly input: z.ZodType<Input>;
 }
 
 /** The limit of CreateVolume. */
@@ -85,98 +86,46 @@ const anyHandle = z.strictObject({ id: volumeHandle });
 const volumeAndPath = z.strictObject({ id: volumeId, to: absolutePath.optional() });
 const optionalVolume = z.strictObject({ id: volumeId.optional() });
 
-const routes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: /^\/v1\/pools$/,
-    operation: 'listPools',
-    run: (handlers, input, call) => handlers.listPools(parse(nothing, input), call),
-  },
-  {
-    method: 'GET',
-    path: /^\/v1\/conditions$/,
-    operation: 'listConditions',
-    run: (handlers, input, call) => handlers.listConditions(parse(nothing, input), call),
-  },
-  {
-    method: 'GET',
-    path: /^\/v1\/trash$/,
-    operation: 'listTrash',
-    run: (handlers, input, call) => handlers.listTrash(parse(nothing, input), call),
-  },
-  {
-    method: 'POST',
-    path: /^\/v1\/trash\/(?<id>[^/]+)\/restore$/,
-    operation: 'restore',
-    run: (handlers, input, call) => handlers.restore(parse(lostAndEvenSo, input), call),
-  },
-  {
-    method: 'DELETE',
-    path: /^\/v1\/trash(\/(?<id>[^/]+))?$/,
-    operation: 'purge',
-    run: (handlers, input, call) => handlers.purge(parse(optionalVolume, input), call),
-  },
-  {
-    method: 'POST',
-    path: /^\/v1\/adoptions$/,
-    operation: 'adopt',
-    run: (handlers, input, call) => handlers.adopt(parse(adoption, input), call),
-  },
-  {
-    method: 'POST',
-    path: /^\/v1\/volumes\/(?<id>[^/]+)\/release$/,
-    operation: 'release',
-    run: (handlers, input, call) => handlers.release(parse(volumeAndPath, input), call),
-  },
-  {
-    method: 'GET',
-    path: /^\/v1\/moves$/,
-    operation: 'listMoves',
-    run: (handlers, input, call) => handlers.listMoves(parse(nothing, input), call),
-  },
-  {
-    method: 'GET',
-    path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/,
-    operation: 'planMove',
-    run: (handlers, input, call) => handlers.planMove(parse(move, input), call),
-  },
-  {
-    method: 'POST',
-    path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/,
-    operation: 'startMove',
-    run: (handlers, input, call) => handlers.startMove(parse(move, input), call),
-  },
-  {
-    method: 'DELETE',
-    path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/,
-    operation: 'cancelMove',
-    run: (handlers, input, call) => handlers.cancelMove(parse(cancel, input), call),
-  },
-  {
-    method: 'POST',
-    path: /^\/v1\/volumes\/(?<id>[^/]+)\/move\/finish$/,
-    operation: 'finishMove',
-    run: (handlers, input, call) => handlers.finishMove(parse(lostAndEvenSo, input), call),
-  },
-  {
-    method: 'GET',
-    path: /^\/v1\/volumes\/(?<id>[^/]+)\/holders$/,
-    operation: 'holders',
-    run: (handlers, input, call) => handlers.holders(parse(anyHandle, input), call),
-  },
-];
+const routes: { readonly [Name in keyof Inputs]: Route<Inputs[Name]> } = {
+  listPools: { method: 'GET', path: /^\/v1\/pools$/, input: nothing },
+  listConditions: { method: 'GET', path: /^\/v1\/conditions$/, input: nothing },
+  listTrash: { method: 'GET', path: /^\/v1\/trash$/, input: nothing },
+  restore: { method: 'POST', path: /^\/v1\/trash\/(?<id>[^/]+)\/restore$/, input: lostAndEvenSo },
+  purge: { method: 'DELETE', path: /^\/v1\/trash(\/(?<id>[^/]+))?$/, input: optionalVolume },
+  adopt: { method: 'POST', path: /^\/v1\/adoptions$/, input: adoption },
+  release: { method: 'POST', path: /^\/v1\/volumes\/(?<id>[^/]+)\/release$/, input: volumeAndPath },
+  listMoves: { method: 'GET', path: /^\/v1\/moves$/, input: nothing },
+  planMove: { method: 'GET', path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/, input: move },
+  startMove: { method: 'POST', path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/, input: move },
+  cancelMove: { method: 'DELETE', path: /^\/v1\/volumes\/(?<id>[^/]+)\/move$/, input: cancel },
+  finishMove: { method: 'POST', path: /^\/v1\/volumes\/(?<id>[^/]+)\/move\/finish$/, input: lostAndEvenSo },
+  holders: { method: 'GET', path: /^\/v1\/volumes\/(?<id>[^/]+)\/holders$/, input: anyHandle },
+};
 
 /** Finds the operation that the request asks for; undefined if there is none. */
 export function routeOf(handlers: AdminHandlers, method: string, url: string): RoutedCall | undefined {
   const [path = '', query = ''] = url.split('?', 2);
-  for (const route of routes) {
+  for (const operation of Object.keys(routes) as (keyof Inputs)[]) {
+    const route = routes[operation];
     const match = route.method === method ? route.path.exec(path) : null;
     if (match === null) continue;
     const id = decode(match.groups?.['id']);
     const input = { ...Object.fromEntries(new URLSearchParams(query)), ...(id === undefined ? {} : { id }) };
-    return { operation: route.operation, volumeId: id, run: (call) => route.run(handlers, input, call) };
+    return { operation, volumeId: id, run: (call) => run(handlers, operation, input, call) };
   }
   return undefined;
+}
+
+/** @throws InvalidArgument, or what the operation throws */
+async function run<Name extends keyof Inputs>(
+  handlers: { readonly [Each in keyof Inputs]: AdminHandler<Inputs[Each], object> },
+  operation: Name,
+  input: unknown,
+  call: AdminCall,
+): Promise<object> {
+  const parsed = parseInput(routes[operation].input, input);
+  if ('mistakes' in parsed) throw new InvalidArgument(inOneSentence(parsed.mistakes));
+  return handlers[operation](parsed.data, call);
 }
 
 /** Keeps malformed escape sequences: no id has any. */
@@ -186,11 +135,4 @@ function decode(text: string | undefined): string | undefined {
   } catch {
     return text;
   }
-}
-
-/** @throws InvalidArgument */
-function parse<T>(schema: z.ZodType<T>, input: unknown): T {
-  const parsed = parseInput(schema, input);
-  if ('data' in parsed) return parsed.data;
-  throw new InvalidArgument(inOneSentence(parsed.mistakes));
 }
