@@ -40,7 +40,7 @@ abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FilePar
     await this.parts.queue.run(() => mkdir(this.directory, { mode: 0o700, recursive: this.isResumable }));
   }
 
-  /** What a tree takes is not known before it is counted. */
+  /** A tree is counted later. */
   async takenBytes(): Promise<bigint> {
     return 0n;
   }
