@@ -9,6 +9,7 @@ import type { VolumeRecord } from '../volume/record.ts';
 import { hasArrived } from './copies.ts';
 import { type MoveJob, turnOf } from './job.ts';
 import { readUnderIn } from './rests.ts';
+import { hasAllData } from './snapshots/survivor.ts';
 import { movesOf, patiently } from './source.ts';
 
 export interface LeftVolumesOptions {
@@ -99,7 +100,8 @@ export class LeftVolumes {
       if (record === undefined) continue;
       // A copy that is fenced, or was handed over, may be on its way to this very part.
       if ((await other.moves?.stateOf(id))?.why !== undefined) return false;
-      return last?.state !== 'failed' || isLaterThan(record, last);
+      if (last?.state === 'failed' && !isLaterThan(record, last)) return false;
+      return !isWhole || hasAllData({ verified: async () => other.moves?.verified(id) });
     }
     if (last?.state !== 'failed' || last.node !== undefined || !pools.names().includes(last.from)) return false;
     return pools.areAllOpen() && !isWhole;

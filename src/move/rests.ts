@@ -8,6 +8,7 @@ import type { MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { readUnderBy } from './moving.ts';
 import { planMs, requirePeers } from './peers.ts';
+import { hasAllData } from './snapshots/survivor.ts';
 import {
   leaveNothing,
   leftPool,
@@ -101,7 +102,9 @@ export class Rests {
     // Another node cannot be asked yet at the start.
     if (job.node !== undefined || !this.isSourceKnown(job)) return false;
     const sight = await this.sourceOf(job, AbortSignal.timeout(planMs)).look();
-    if (sight !== undefined) return sight.state.why === undefined;
+    if (sight !== undefined) {
+      return sight.state.why === undefined && (await hasAllData({ verified: () => this.requireAllData(job) }));
+    }
     return (await this.#options.pools.find(job.id)) === undefined && !(await this.mayBeLast(job, undefined));
   }
 
@@ -165,6 +168,15 @@ export class Rests {
   async mayBeLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined): Promise<boolean> {
     if (seen instanceof MoveEnded && seen.left?.isDeleted === true) return false;
     return mayBeLast(await this.readUnder(job), stateIn(seen));
+  }
+
+  /**
+   * Before the part that has come goes for the copy at its source, which is the volume, or becomes it. A mere part is not needed.
+   * @throws DataLoss if that copy lacks data
+   */
+  async requireAllData(job: MoveJob): Promise<void> {
+    if ((await this.readUnder(job)) === undefined) return;
+    await this.sourceOf(job, AbortSignal.timeout(lookMs)).verified();
   }
 
   /**

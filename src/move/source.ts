@@ -72,6 +72,8 @@ export interface MoveSource {
    * @returns undefined: the volume is not there any more
    */
   look(idleWithinMs?: number): Promise<SourceSight | undefined>;
+  /** Before the copy that has come goes for the one there, which is the volume, or becomes it. @throws DataLoss if that lacks data */
+  verified(): Promise<unknown>;
   describe(): Promise<SourcePlan | undefined>;
   hasSnapshot(id: SnapshotId): Promise<boolean>;
   /** It may be there already. @throws SourceFull */
@@ -231,6 +233,10 @@ export class PoolSource implements MoveSource {
     if (record === undefined) return undefined;
     const [state, isUsed] = await Promise.all([this.#moves.stateOf(id), this.#isUsed()]);
     return { record, state, isUsed, hasChanges: this.#moves.hasChanges };
+  }
+
+  verified(): Promise<void> {
+    return this.#moves.verified(this.#parts.id);
   }
 
   async describe(): Promise<SourcePlan | undefined> {

@@ -1,6 +1,6 @@
 import type { CopyState, PoolMoves } from '../pool/moves.ts';
 import type { Pool } from '../pool/pool.ts';
-import { FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
+import { DataLoss, FailedPrecondition, NotFound, Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import {
   type CopyMark,
@@ -27,7 +27,7 @@ import { arrivalOf, type MoveJob } from './job.ts';
 import type { MoverOptions } from './mover.ts';
 import { planMs } from './peers.ts';
 import { isSeen, isThere, type Rests, readUnderIn, type SourceAnswer, stateIn } from './rests.ts';
-import { movesOf, PoolAway, removeSnapshots } from './source.ts';
+import { MoveEnded, movesOf, PoolAway, removeSnapshots } from './source.ts';
 import { isLaterTrashed, latestTrashed } from './trashed-copy.ts';
 
 /** The order to give a move up. */
@@ -69,11 +69,22 @@ export class Undo {
    * @throws FailedPrecondition: it may be the last copy
    */
   async requireNotLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined, isNodeLost = false): Promise<void> {
-    if (!(await this.#options.rests.mayBeLast(job, seen))) return;
+    if (!(await this.#options.rests.mayBeLast(job, seen))) return this.#requireAllData(job, seen);
     const noted = job.node === undefined ? await this.#options.copies.noteOf(job.id) : undefined;
     if (noted?.at !== undefined) throw goneOn(job, { here: noted.node, elsewhere: noted.at });
     if (job.node === undefined) throw seen === undefined ? lastWithin(job) : laterCopy(job);
     throw await this.#lastCopy(job, job.node, { isNodeLost, state: stateIn(seen) });
+  }
+
+  /** @throws FailedPrecondition if the copy at the source is damaged, and all of it has come here */
+  async #requireAllData(job: MoveJob, seen: SourceAnswer | CopyState | undefined): Promise<void> {
+    // A source that has ended the move names no copy that is damaged.
+    if (seen === undefined || seen === 'unknown' || seen instanceof MoveEnded) return;
+    try {
+      await this.#options.rests.requireAllData(job);
+    } catch (error) {
+      throw error instanceof DataLoss ? damaged(job, error, (await this.#options.copies.noteOf(job.id))?.node) : error;
+    }
   }
 
   /** A second word removes the copy that has come: its source has lost the volume, or has an earlier copy. */
@@ -90,7 +101,7 @@ export class Undo {
     }
     const cancel = `kubectl holdfast move cancel ${id} --node ${here}${isNodeLost ? ` --node-is-lost ${node}` : ''} --even-so`;
     return new FailedPrecondition(
-      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, or has pool ${from} no more: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node ${here} --node-is-lost ${node}; or, if that node is there and the disk of its pool is lost, by --pool-is-lost ${from}. To remove it instead: ${cancel}.`,
+      `all of volume ${id} has come to pool ${to}, and node ${node} is lost, knows nothing of it, has a damaged copy of it, or has pool ${from} no more: this may be the last copy, and stays. It becomes the volume once node ${node} is forgotten (kubectl holdfast forget-node ${node}), by: kubectl holdfast move finish ${id} --node ${here} --node-is-lost ${node}; or, if that node is there and the disk of its pool is lost, by --pool-is-lost ${from}. To remove it instead: ${cancel}.`,
     );
   }
 
@@ -370,6 +381,20 @@ export function notCancelled(id: VolumeId, order: Cancelling): () => Unavailable
 function lastWithin({ from, id, to }: MoveJob): FailedPrecondition {
   return new FailedPrecondition(
     `volume ${id} may have been handed over by pool ${from}, which is not in the configuration, or whose disk is not there: what pool ${to} has of it may be the last copy, and stays. Put pool ${from} and its disk back; if it is lost, that copy becomes the volume: holdfast move finish ${id} --pool-is-lost ${from}. To remove it instead: holdfast move cancel ${id} --even-so.`,
+  );
+}
+
+function damaged({ from, id, node, to }: MoveJob, { message }: DataLoss, here = 'THIS'): FailedPrecondition {
+  const [where, finish, cancel] =
+    node === undefined
+      ? ['', `holdfast move finish ${id}`, `holdfast move cancel ${id}`]
+      : [
+          ` of node ${node}`,
+          `kubectl holdfast move finish ${id} --node ${here}`,
+          `kubectl holdfast move cancel ${id} --node ${here}`,
+        ];
+  return new FailedPrecondition(
+    `${message} That is the copy in pool ${from}${where}. All of the volume has come to pool ${to}: this copy stays, as it may be the last one. To have it: take pool ${from}${where} out of the configuration, restart that driver, then ${finish} --pool-is-lost ${from}. To remove it instead: ${cancel} --even-so.`,
   );
 }
 

@@ -29,6 +29,8 @@ export interface PoolMoves {
   readonly snapshots: PoolSnapshotMoves;
   /** The mark of a copy, and the reason why it must not be used; undefined: it is the volume. */
   stateOf(id: VolumeId): Promise<CopyState>;
+  /** Before another copy goes for this one. @throws DataLoss if not all of its data is there */
+  verified(id: VolumeId): Promise<void>;
 
   /**
    * Fences the volume: from then on it can be neither attached, changed nor removed.

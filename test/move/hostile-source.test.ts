@@ -30,7 +30,7 @@ async function move(from: Pool, pools: Pools, { id, sizeBytes }: VolumeSpec): Pr
   const source: MoveSource = {
     ...{ title: 'node other', node: 'other', settle: async () => undefined },
     look: async () => ({ record, isUsed: false, hasChanges: false, state: { mark: unmarked, why: undefined } }),
-    describe: async () => undefined,
+    ...{ describe: async () => undefined, verified: async () => undefined },
     ...{ hasSnapshot: async () => false, takeSnapshot: async () => undefined, removeSnapshot: async () => undefined },
     ...{ removeSnapshots: async () => undefined, open: async () => undefined, takeBack: async () => undefined },
     close: async ({ fenceId }) => ({ record, fenceId }),

@@ -14,6 +14,7 @@ import { step } from '../../volume/step.ts';
 import { copiesIn } from '../copies.ts';
 import { defaultFenceTimeoutMs, endedJob, forgettable, type MoveJob, MoveJobs } from '../job.ts';
 import type { CancelledLeaving, PeerMove } from '../peers.ts';
+import { hasAllData } from '../snapshots/survivor.ts';
 import { leaveNothing, leftPool, MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
 import { Reads } from './reads.ts';
 import { NotAdmitted, type Operation } from './wire.ts';
@@ -197,8 +198,12 @@ export class Leavings {
     const job = this.#jobOf(id, moveId);
     if (job === undefined) return ended;
     const copies = await copiesIn(this.#options.pools, id);
-    const { state } = copies.find(({ state }) => isVolume(state)) ?? copies[0] ?? {};
-    return new MoveEnded(ended.message, { state, isDeleted: job.isDeleted === true });
+    const volume = copies.find(({ state }) => isVolume(state));
+    // By that word the target removes its copy.
+    const isDamaged =
+      volume !== undefined && !(await hasAllData({ verified: () => movesOf(volume.pool).verified(id) }));
+    const { state } = volume ?? copies[0] ?? {};
+    return new MoveEnded(ended.message, { state: isDamaged ? undefined : state, isDeleted: job.isDeleted === true });
   }
 
   /** undefined: it may go on. One that is done goes on, too, to hear of it, unless the volume has come back since. */

@@ -42,6 +42,11 @@ export class NodeSource implements MoveSource {
     return sight && this.#mine(sightIn(sight));
   }
 
+  /** A driver that is older looks at no data. */
+  async verified(): Promise<void> {
+    await this.#calls.call('look', { isVerified: true }, told.sight);
+  }
+
   async describe(): Promise<SourcePlan | undefined> {
     const { plan } = await this.#calls.call('describe', {}, told.plan);
     if (plan === undefined) return undefined;

@@ -250,8 +250,10 @@ class Answering {
     const { id, moveId } = this.#move;
     const source = await this.#leavings.source(this.#move, this.#gone);
     if (operation === 'look') {
+      const { idleWithinMs, isVerified } = parsed(asked.look, body);
       if (source !== undefined) await this.#leavings.looked(this.#move);
-      const sight = await source?.look(parsed(asked.look, body).idleWithinMs);
+      if (isVerified === true) await source?.verified();
+      const sight = await source?.look(idleWithinMs);
       return this.#reply({ sight: sight && sightOut(sight) });
     }
     if (operation === 'describe') {

@@ -107,7 +107,8 @@ const heldSnapshot = z.object({
 const named = { snapshot: storedSnapshotId, createdAt: z.iso.datetime() };
 
 export const asked = {
-  look: z.object({ idleWithinMs: z.int().min(0).max(longestLookMs).optional() }),
+  /** The other node removes all that has come, if the copy here has all of its data. */
+  look: z.object({ idleWithinMs: z.int().min(0).max(longestLookMs).optional(), isVerified: z.boolean().optional() }),
   snapshot: z.object({ snapshot: storedSnapshotId }),
   close: z.object({ fenceId: z.string().min(1).max(64) }),
   read: z.object({

@@ -3,7 +3,7 @@ import { DataLoss } from '../../volume/errors.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import { mayBeWhole } from './snapshot-move.ts';
 
-/** The copy that is a snapshot, or becomes it, while another copy of it goes for that. */
+/** The copy that is a volume or snapshot, or becomes it, while another copy of it goes for that. */
 export interface Survivor {
   /** @throws DataLoss if not all of its data is there, as on a damaged disk */
   verified(): Promise<unknown>;

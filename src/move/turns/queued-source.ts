@@ -104,6 +104,10 @@ export class QueuedSource implements MoveSource {
     }
   }
 
+  verified(): Promise<unknown> {
+    return this.#source.verified();
+  }
+
   open(): Promise<void> {
     return this.#source.open();
   }

@@ -117,10 +117,14 @@ export class Moves implements PoolMoves {
     if (why === 'old' || why === 'given') throw unusable(this.#parts.name, id, why);
   }
 
+  async verified(id: VolumeId): Promise<void> {
+    await this.#parts.backend.provisioner.verify({ kind: 'volume', record: this.#require(id) });
+  }
+
   async close(id: VolumeId, fence: NewFence): Promise<Closed> {
-    const { backend, generations, name } = this.#parts;
+    const { generations, name } = this.#parts;
     const record = this.#require(id);
-    await backend.provisioner.verify({ kind: 'volume', record });
+    await this.verified(id);
     const closed = closeCopy(await this.#markOf(id), await generations.read(id), fence);
     if (closed === undefined) {
       const { mark, why } = await this.stateOf(id);

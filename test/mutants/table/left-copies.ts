@@ -23,6 +23,8 @@ const recorded = { killer: 'test/move/recorded-wrong.test.ts' } as const;
 
 const ended = { killer: 'test/move/ended-source.test.ts' } as const;
 
+const survivor = { killer: 'test/move/survivor.test.ts' } as const;
+
 const cameBack = { file: 'src/move/mover.ts', killer: 'test/move/pool-away.test.ts' } as const;
 
 /** A copy that its volume has left becomes the volume by a word only, wherever it lies, and goes not before its time. */
@@ -187,6 +189,46 @@ export const leftCopyMutants: readonly Mutant[] = [
     replacement: '',
     killer: 'test/move/leaving-without-pool.test.ts',
     only: 'leaves nothing in that pool',
+  },
+  {
+    name: 'a whole copy of a volume does not go for one that lacks data',
+    ...survivor,
+    file: 'src/move/undo.ts',
+    text: 'return this.#requireAllData(job, seen);',
+    replacement: 'return;',
+    only: 'waits beside it',
+  },
+  {
+    name: 'a whole copy of a volume does not go weeks later for one that lacks data',
+    ...survivor,
+    file: 'src/move/rests.ts',
+    text: ' && (await hasAllData({ verified: () => this.requireAllData(job) }))',
+    replacement: '',
+    only: 'weeks later',
+  },
+  {
+    name: 'a whole copy of a volume whose move is not known does not go for one that lacks data',
+    ...survivor,
+    file: 'src/move/left-volumes.ts',
+    text: 'return !isWhole || hasAllData({ verified: async () => other.moves?.verified(id) });',
+    replacement: 'return true;',
+    only: 'note of its move is lost',
+  },
+  {
+    name: 'a node says of a volume whether it has all of its data',
+    ...survivor,
+    file: 'src/move/nodes/server.ts',
+    text: 'if (isVerified === true) await source?.verified();',
+    replacement: '',
+    only: 'waits on the other node',
+  },
+  {
+    name: 'a node that has ended a move does not name a copy that lacks data',
+    ...survivor,
+    file: 'src/move/nodes/leavings.ts',
+    text: 'state: isDamaged ? undefined : state,',
+    replacement: 'state,',
+    only: 'has ended the move',
   },
   {
     name: 'a move that was given up without its pool is not forgotten before that pool is there',
