@@ -325,7 +325,7 @@ export class Mover {
   /** Removes what a failed move has left, before another order takes its place. @throws FailedPrecondition if it may be the last copy */
   async #replace(before: MoveJob, { moveId, node }: PeerMove, sight: SourceSight | undefined): Promise<void> {
     if (before.moveId === moveId && sight?.state.why === 'given') throw handedOverTo(before);
-    await this.#undo.requireNotLast(before, before.node === node ? sight?.state : undefined);
+    await this.#undo.requireNotLast(before, before.node === node ? sight?.state : undefined, { moveId });
     if (before.moveId === moveId) await this.#rests.discardHere(before);
     else await this.#rests.discard(before);
   }

@@ -172,11 +172,12 @@ export class Rests {
 
   /**
    * Before the part that has come goes for the copy at its source, which is the volume, or becomes it. A mere part is not needed.
+   * @param moveId of the move that its source has let in
    * @throws DataLoss if that copy lacks data
    */
-  async requireAllData(job: MoveJob): Promise<void> {
+  async requireAllData(job: MoveJob, moveId = job.moveId): Promise<void> {
     if ((await this.readUnder(job)) === undefined) return;
-    await this.sourceOf(job, AbortSignal.timeout(lookMs)).verified();
+    await this.sourceOf({ ...job, moveId }, AbortSignal.timeout(lookMs)).verified();
   }
 
   /**

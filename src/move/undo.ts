@@ -66,10 +66,15 @@ export class Undo {
   /**
    * Before anything of a volume that has come is removed without an operator's second word.
    * @param seen the copy at the source of that move, as it is now, or what that says; undefined: it has none, or is not asked
+   * @param options.moveId of the order in the name of which the source is asked; undefined: of that move
    * @throws FailedPrecondition: it may be the last copy
    */
-  async requireNotLast(job: MoveJob, seen: SourceAnswer | CopyState | undefined, isNodeLost = false): Promise<void> {
-    if (!(await this.#options.rests.mayBeLast(job, seen))) return this.#requireAllData(job, seen);
+  async requireNotLast(
+    job: MoveJob,
+    seen: SourceAnswer | CopyState | undefined,
+    { isNodeLost = false, moveId = job.moveId }: { readonly isNodeLost?: boolean; readonly moveId?: string } = {},
+  ): Promise<void> {
+    if (!(await this.#options.rests.mayBeLast(job, seen))) return this.#requireAllData(job, seen, moveId);
     const noted = job.node === undefined ? await this.#options.copies.noteOf(job.id) : undefined;
     if (noted?.at !== undefined) throw goneOn(job, { here: noted.node, elsewhere: noted.at });
     if (job.node === undefined) throw seen === undefined ? lastWithin(job) : laterCopy(job);
@@ -77,11 +82,11 @@ export class Undo {
   }
 
   /** @throws FailedPrecondition if the copy at the source is damaged, and all of it has come here */
-  async #requireAllData(job: MoveJob, seen: SourceAnswer | CopyState | undefined): Promise<void> {
+  async #requireAllData(job: MoveJob, seen: SourceAnswer | CopyState | undefined, moveId: string): Promise<void> {
     // A source that has ended the move names no copy that is damaged.
     if (seen === undefined || seen === 'unknown' || seen instanceof MoveEnded) return;
     try {
-      await this.#options.rests.requireAllData(job);
+      await this.#options.rests.requireAllData(job, moveId);
     } catch (error) {
       throw error instanceof DataLoss ? damaged(job, error, (await this.#options.copies.noteOf(job.id))?.node) : error;
     }
@@ -205,7 +210,7 @@ export class Undo {
       // One that is no pool of this node any more has nothing that could be used: the notes are on another disk.
       const target = pools.names().includes(to) ? movesOf(pools.get(to)) : undefined;
       const seen = isNodeLost ? 'unknown' : await this.#look(job, node, order);
-      if (!order.isEvenSo) await this.requireNotLast(job, seen, isNodeLost);
+      if (!order.isEvenSo) await this.requireNotLast(job, seen, { isNodeLost });
       // Its caller may order by now that this very copy becomes the volume.
       if (seen === 'unknown') requireInTime(id, order.deadline);
       const isAtSource = isThere(seen)

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { Moves } from '../../src/pool/catalog/moves.ts';
+import { DataLoss } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { digestIn, written } from './devices.ts';
 import { Node, sized, spec, id as within } from './following-node.ts';
 import { id, type NodeName } from './histories/place.ts';
 import { World } from './histories/world.ts';
+import { Broker, blockSpec, filled, MovingNode, order } from './two-nodes.ts';
 import { isWhole, movesOf, refuseVolumes } from './two-pools.ts';
 
 /* The copy of a volume where it was is damaged: no other copy goes for it of which all bytes have come, without a second word. */
@@ -93,6 +95,23 @@ describe('a volume whose copy in the pool that it leaves is damaged', () => {
   });
 });
 
+test('a whole copy goes for that on its node, which is well, if another move is ordered from there', async () => {
+  using scratch = new Scratch('survivor');
+  const broker = new Broker();
+  await using a = await MovingNode.open(scratch, broker, 'a');
+  await using b = await MovingNode.open(scratch, broker, 'b');
+  await filled(a);
+  const failing = mock.method(movesOf(a.pool), 'give', async () => {
+    throw new DataLoss('a disk fails');
+  });
+  const first = await order(a, b, blockSpec.id);
+  assert.equal((await b.ended(blockSpec.id)).job.state, 'failed');
+  assert.ok(await isWhole(b.pool, blockSpec.id));
+  failing.mock.restore();
+  assert.notEqual(await order(a, b, blockSpec.id), first);
+  assert.equal((await b.ended(blockSpec.id)).job.state, 'done');
+});
+
 describe('a volume whose copy on the node that it leaves is damaged', () => {
   const damage = (world: World) => {
     for (const { path } of world.disks.copiesOn('a', 'data', id)) truncateSync(path, 4096);
@@ -123,6 +142,27 @@ describe('a volume whose copy on the node that it leaves is damaged', () => {
       await world.fleet.told();
       await world.fleet.command({ change: 'finish', volume: id, node: 'b', lostPool: 'data' });
       assert.deepEqual(await usable(world), [['b', 'data', 1]]);
+    });
+  }
+
+  for (const isDamaged of [true, false]) {
+    test(`${isDamaged ? 'keeps' : 'does not keep'} it also if it is ordered to another pool there, and is ${isDamaged ? '' : 'not '}damaged`, async () => {
+      using scratch = new Scratch('survivor');
+      await using world = await World.start(scratch);
+      const failing = mock.method(movesOf(world.node('a').pools.get('data')), 'give', async () => {
+        throw new DataLoss('a disk fails');
+      });
+      await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
+      await eventually(() => assert.equal(world.node('b').sight(id).job.state, 'failed'));
+      failing.mock.restore();
+      await world.fleet.told();
+      if (isDamaged) damage(world);
+      const again = () => world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'other' });
+      if (isDamaged) await assert.rejects(again(), damaged);
+      else await again();
+      await world.rest(10_000);
+      assert.equal(await isWhole(world.node('b').pools.get('data'), id), isDamaged);
+      if (!isDamaged) assert.deepEqual(await usable(world), [['b', 'other', 1]]);
     });
   }
 

@@ -194,9 +194,17 @@ export const leftCopyMutants: readonly Mutant[] = [
     name: 'a whole copy of a volume does not go for one that lacks data',
     ...survivor,
     file: 'src/move/undo.ts',
-    text: 'return this.#requireAllData(job, seen);',
+    text: 'return this.#requireAllData(job, seen, moveId);',
     replacement: 'return;',
     only: 'waits beside it',
+  },
+  {
+    name: 'a node is asked for its data in the name of the order that it has let in',
+    ...survivor,
+    file: 'src/move/mover.ts',
+    text: 'before.node === node ? sight?.state : undefined, { moveId });',
+    replacement: 'before.node === node ? sight?.state : undefined);',
+    only: 'another move is ordered',
   },
   {
     name: 'a whole copy of a volume does not go weeks later for one that lacks data',
