@@ -395,7 +395,7 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a cancel removes no copy that may be the last one without a second word',
     file: 'src/move/undo.ts',
-    text: 'if (!order.isEvenSo) await this.requireNotLast(job, seen, isNodeLost);',
+    text: 'if (!order.isEvenSo) await this.requireNotLast(job, seen, { isNodeLost });',
     replacement: '',
     killer: 'test/move/nodes-lost.test.ts',
     only: 'because the first node is lost removes no copy',
