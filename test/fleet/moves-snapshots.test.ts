@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { snapshotIdFor } from '../../src/volume/id.ts';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
 import { eventually } from '../support/eventually.ts';
 import { LinkedNode } from './support/fleet.ts';
@@ -63,6 +64,31 @@ describe('snapshots that follow their volume to another node, brokered by the co
     });
     using client = controllerOf(fleet).connect();
     for (const snapshot_id of digests.keys()) await client.controller.DeleteSnapshot({ snapshot_id });
+    assert.deepEqual([...snapshotsIn(fleet, 'node-a'), ...snapshotsIn(fleet, 'node-b')], []);
+  });
+
+  test('a node that is away keeps no calls from them: the node that made them says where they are', async () => {
+    await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+    const viewer = new Viewer(fleet.api, 'operator', everything);
+    const id = await created(fleet);
+    const digests = await withSnapshots(fleet, 'node-a', id, ['old', 'young']);
+    await started(fleet, viewer, id, 'node-b', more);
+    await followed(fleet, viewer, id);
+    // A controller that starts lists them.
+    fleet.api.known.csiNodes.add('node-c');
+    await controllerOf(fleet).kill();
+    await fleet.startController();
+    for (const node of ['node-a', 'node-b']) await controllerOf(fleet).logged('inventory complete', { node });
+    using client = controllerOf(fleet).connect();
+    const none = snapshotIdFor('node-a', 'none');
+    await eventually(() =>
+      assert.rejects(client.controller.GetSnapshot({ snapshot_id: none }), /node-c is away since/),
+    );
+    for (const snapshot_id of digests.keys()) {
+      const { snapshot } = await client.controller.GetSnapshot({ snapshot_id });
+      assert.equal(snapshot?.snapshot_id, snapshot_id);
+      await client.controller.DeleteSnapshot({ snapshot_id });
+    }
     assert.deepEqual([...snapshotsIn(fleet, 'node-a'), ...snapshotsIn(fleet, 'node-b')], []);
   });
 

@@ -332,9 +332,12 @@ export class FleetMoves {
     kind: 'order' | 'plan',
   ): Promise<{ readonly moveId: string; readonly source: string }> {
     const { records, state } = this.#options;
-    const route = await routeRecorded({ movedTo: (id, from) => this.movedTo(id, from), records, state }, () =>
-      routeById(state, volumeId),
-    );
+    const recorded = {
+      ...{ records, state },
+      movedTo: (id: string, from: string) => this.movedTo(id, from),
+      wentTo: (id: string, from: string) => this.wentTo(from, id),
+    };
+    const route = await routeRecorded(recorded, () => routeById(state, volumeId));
     if (route.to !== 'node') throw new NotFound(`There is no volume ${volumeId} on any node.`);
     if (state.node(toNode) === undefined) throw new NotFound(`There is no node ${toNode} with the driver.`);
     const isThere = route.node === toNode;

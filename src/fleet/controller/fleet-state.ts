@@ -8,13 +8,13 @@ const defaultPoolName = 'default';
 /** Names of pools that are tried with each forgotten node: each costs a digest. */
 const maxPoolNames = 100;
 
-/** The time for which PersistentVolumes count as they were seen: they may be changed. */
+/** The time for which a record counts as it was seen: it may be changed. */
 const recordedMs = 30_000;
 
-/** The nodes of a volume's PersistentVolumes. */
+/** Where an object is by records that it does not hold. */
 interface RecordedNodes {
   readonly nodes: readonly RecordedNode[];
-  /** The nodes that reported the volume then. */
+  /** The nodes that reported the object then. */
   readonly owners: string;
   readonly seenMs: number;
 }
@@ -160,7 +160,10 @@ export class FleetState implements FleetView, StrayView {
     return noted.nodes;
   }
 
-  /** The PersistentVolumes of the volume name these nodes. It counts for half a minute, and while the same nodes report the volume. */
+  /**
+   * The PersistentVolumes of the volume name these nodes, or the snapshot has gone to this one. It counts for half a minute, and while the
+   * same nodes report the object.
+   */
   noteRecorded(id: string, nodes: readonly RecordedNode[]): void {
     this.#recorded.delete(id);
     this.#recorded.set(id, { nodes, owners: this.#ownersOf(id), seenMs: this.#now() });

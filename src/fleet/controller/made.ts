@@ -47,8 +47,8 @@ export function requireOwn(view: FleetView, { method, node, request, response }:
 export function requireOn(view: FleetView, node: string, id: string): void {
   const owners = view.owners(id);
   const own = owners.find((owner) => owner.node === node);
-  // Its id says so, or the PersistentVolumes.
-  if (own?.isNative === true || (own?.isVolume === true && isNamed(node, view.recorded(id)))) return;
+  // Its id says so, or what is recorded.
+  if (own?.isNative === true || (own !== undefined && isNamed(node, view.recorded(id)))) return;
   const isMadeElsewhere = owners.some(({ isNative }) => isNative);
   if (own !== undefined && !isMadeElsewhere && ownerOf(view, id)?.name === node) return;
   if (owners.length === 0 && view.isTelling(node, id)) return;

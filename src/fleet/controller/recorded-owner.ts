@@ -9,16 +9,20 @@ interface Recorded {
   readonly records: RecordsOfVolumes;
   /** Returns the other node that a volume of this node has moved to, or may have. */
   readonly movedTo: (volumeId: string, from: string) => string | undefined;
+  /** Returns the other node that an object has gone to, as this node has noted. @throws HoldfastError */
+  readonly wentTo: (id: string, from: string) => Promise<string | undefined>;
 }
 
 /**
  * Routes a call. A volume that has moved is on another node than the one that made it: while any node is away, or where that one has it, too,
  * as its disks were put back, the PersistentVolumes say where it is, which only a person or the controller's own programs may change.
  * They are listed for all volumes at once, and count for half a minute; a call is refused only by a list that was made for it.
+ * A snapshot has none: the node that made it says where it went, as its id shows that node.
  * @param route looks at the state at once, with nothing awaited: it is called again after each question to Kubernetes
  * @throws what `route` throws, Unavailable in the moment in which the volume moves
  */
-export async function routeRecorded<T>({ movedTo, records, state }: Recorded, route: () => T): Promise<T> {
+export async function routeRecorded<T>(recorded: Recorded, route: () => T): Promise<T> {
+  const { movedTo, records, state } = recorded;
   /** By id: whether that list was made for this call. */
   const asked = new Map<string, 'lately' | 'now'>();
   for (;;) {
@@ -28,8 +32,15 @@ export async function routeRecorded<T>({ movedTo, records, state }: Recorded, ro
       if (!(error instanceof OwnerInDoubt || error instanceof SeveralOwners)) throw error;
       const { id, owners } = error;
       const before = asked.get(id);
+      if (before === 'now') throw error;
       // The volume of a snapshot is what its node says.
-      if (before === 'now' || !owners.some(({ isVolume }) => isVolume)) throw error;
+      if (!owners.some(({ isVolume }) => isVolume)) {
+        asked.set(id, 'now');
+        const node = await lastNodeOf(recorded, error);
+        if (node === undefined) throw error;
+        state.noteRecorded(id, [node]);
+        continue;
+      }
       const kind = before === undefined ? 'lately' : 'now';
       asked.set(id, kind);
       const found = kind === 'lately' ? await records.lately(id) : await records.of(id);
@@ -54,6 +65,31 @@ function whyMoving(
     if (to !== undefined && to !== from && nodes.includes(to)) {
       return new Unavailable(`${id} has just moved from ${from} to ${to}; try again.`);
     }
+  }
+  return undefined;
+}
+
+/**
+ * Follows an object from the node that made it, which its id shows, from one node to the next.
+ * @returns the node where it has arrived; undefined: that is not certain
+ */
+async function lastNodeOf(
+  { state, wentTo }: Recorded,
+  { id, owners }: OwnerInDoubt | SeveralOwners,
+): Promise<string | undefined> {
+  const [owner] = owners;
+  const passed = new Set<string>();
+  let node = owner === undefined ? undefined : state.originOf(owner, id);
+  while (node !== undefined && !passed.has(node) && state.node(node)?.isLinked === true) {
+    passed.add(node);
+    let next: string | undefined;
+    try {
+      next = await wentTo(id, node);
+    } catch {
+      return undefined;
+    }
+    if (next === undefined) return owners.some((each) => each.node === node) ? node : undefined;
+    node = next;
   }
   return undefined;
 }

@@ -47,7 +47,7 @@ export class SeveralOwners extends FailedPrecondition {
 export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   const owners = view.owners(id);
   const isVolume = owners.some((owner) => owner.isVolume);
-  const recorded = isVolume ? view.recorded(id) : undefined;
+  const recorded = view.recorded(id);
   const named = owners.find(({ node }) => isNamed(node, recorded));
   if (named !== undefined) return view.node(named.node);
   const native = owners.filter(({ isNative }) => isNative);

@@ -41,7 +41,10 @@ export interface FleetView {
   readonly areNodesKnown: boolean;
   node(name: string): NodeSight | undefined;
   owners(id: string): readonly Owner[];
-  /** The nodes of the volume's PersistentVolumes, as they were just now; undefined: Kubernetes has not been asked. */
+  /**
+   * The nodes of a volume's PersistentVolumes, or the node that a snapshot has gone to by the word of the one that made it, as they were just now;
+   * undefined: Kubernetes, or that node, has not been asked.
+   */
   recorded(id: string): readonly RecordedNode[] | undefined;
   /** The node that made the object, by its id and the owner's report; undefined: no node that is known or forgotten. */
   originOf(owner: Pick<Owner, 'node'>, id: string): string | undefined;

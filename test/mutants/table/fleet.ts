@@ -179,6 +179,20 @@ export const fleetMutants: readonly Mutant[] = [
     killer: 'src/fleet/controller/recorded-owner.test.ts',
   },
   {
+    name: 'a snapshot is where the last of the nodes has it that say where it went',
+    file: 'src/fleet/controller/recorded-owner.ts',
+    text: 'if (next === undefined) return owners.some((each) => each.node === node) ? node : undefined;',
+    replacement: 'if (next === undefined) return owners[0]?.node;',
+    killer: 'src/fleet/controller/recorded-owner.test.ts',
+  },
+  {
+    name: 'a node that is away does not say where a snapshot went',
+    file: 'src/fleet/controller/recorded-owner.ts',
+    text: ' && state.node(node)?.isLinked === true',
+    replacement: '',
+    killer: 'src/fleet/controller/recorded-owner.test.ts',
+  },
+  {
     name: 'a list of PersistentVolumes is kept for half a minute',
     file: 'src/fleet/kubernetes/volume-records.ts',
     text: 'if (this.#latest === found) this.#latest = undefined;',
