@@ -61,7 +61,7 @@ describe('a node that is put back to a state from before a move, all its disks t
     await assert.rejects(world.fleet.call('CreateSnapshot', request), { code: 'UNAVAILABLE', message: inDoubt });
     await assert.rejects(world.fleet.call('DeleteVolume', { volume_id: id, secrets: {} }), { message: inDoubt });
     await assert.rejects(world.fleet.command({ change: 'move', volume: id, node: 'c' }), { message: inDoubt });
-    assert.deepEqual(await world.fleet.moves.recordedUntold(id), ['b']);
+    assert.deepEqual(await world.fleet.moves.recordedSilent(id, 'a'), ['b']);
     await world.up('b');
     const { snapshot } = await world.fleet.call<wire.CreateSnapshotResponse>('CreateSnapshot', request);
     const snapshotId = snapshot?.snapshot_id ?? assert.fail();
@@ -80,4 +80,60 @@ describe('a node that is put back to a state from before a move, all its disks t
       ['c', world.written],
     ]);
   });
+
+  test('and was deleted on both nodes is restored without a word on the one that had it later', async () => {
+    using scratch = new Scratch('rolled-back');
+    await using world = await World.start(scratch);
+    const undelete = { volume_id: id, secrets: {}, mutable_parameters: { undelete: '7d' } };
+    await world.fleet.call('ControllerModifyVolume', undelete);
+    await putBack(world);
+    await world.fleet.call('DeleteVolume', { volume_id: id, secrets: {} });
+    await assert.rejects(
+      world.fleet.command({ change: 'restore', volume: id, node: 'a' }),
+      /node b has a later copy of volume .* in its trash: restore that one, with --node b/,
+    );
+    await world.fleet.command({ change: 'restore', volume: id, node: 'b' });
+    const usable = (await world.usable()).map(({ node, version }) => [node, version]);
+    assert.deepEqual(usable, [['b', world.written]]);
+  });
+
+  test('gives no calls while the node that has it is no node of Kubernetes any more, and is not forgotten', async () => {
+    using scratch = new Scratch('rolled-back');
+    await using world = await World.start(scratch);
+    await putBack(world);
+    await world.down('b');
+    await world.fleet.replaceController();
+    world.fleet.state.expect(['a', 'c']);
+    await world.down('c');
+    await world.fleet.told();
+    await assert.rejects(world.fleet.call('DeleteVolume', { volume_id: id, secrets: {} }), {
+      message: /its PersistentVolume names b, where it may be by now: b is not there/,
+    });
+    assert.deepEqual(await world.fleet.moves.recordedSilent(id, 'a'), ['b']);
+  });
+});
+
+describe('a move whose target is lost before the volume is there, and whose PersistentVolume names the target already', () => {
+  for (const isReplaced of [false, true]) {
+    test(`can be cancelled, and the volume is used where it is: ${isReplaced ? 'by a new controller' : 'at once'}`, async () => {
+      using scratch = new Scratch('rolled-back');
+      await using world = await World.start(scratch, { sharesBlocks: true });
+      await world.startPod();
+      await world.fleet.command({ change: 'move', volume: id, node: 'b' });
+      await world.fleet.told();
+      world.record('b');
+      await world.down('b');
+      await world.stopPod();
+      await world.fleet.command({ change: 'cancel', volume: id, node: 'a' });
+      if (isReplaced) await world.fleet.replaceController();
+      await world.fleet.told();
+      assert.deepEqual(await world.fleet.moves.recordedSilent(id, 'a'), []);
+      const request = { source_volume_id: id, name: 'backup', parameters: {}, secrets: {} };
+      await world.fleet.call<wire.CreateSnapshotResponse>('CreateSnapshot', request);
+      await world.fleet.command({ change: 'move', volume: id, node: 'c' });
+      await world.rest(10_000);
+      const usable = (await world.usable()).map(({ node }) => node);
+      assert.deepEqual(usable, ['c']);
+    });
+  }
 });

@@ -30,6 +30,7 @@ import {
   type MeantCopy,
   meantCopy,
   requireAlone,
+  requireNoLaterTrashed,
   type SecondWord,
   takeBack,
   takeFromLost,
@@ -434,6 +435,12 @@ async function restoreTrashed(
   // Without a word its node restores a volume only if it was deleted there, and no copy that it has left.
   if (lostPool === undefined && !evenSo && !(await wasTakenElsewhere(fleet, { id, node }))) {
     requireOnlyAt(fleet.state, id, [node]);
+    // Two nodes had a copy, and it was deleted on both: all the disks of one of them had been put back.
+    const { trashed } = await fleet.moves.copyAt(node, id).catch(() => ({ trashed: undefined }));
+    if (trashed !== undefined) {
+      const { createdAt, generation } = trashed;
+      await requireNoLaterTrashed(fleet, { volumeId: id, node, createdAt, generation }, false);
+    }
     return order();
   }
   const left = await leftAt(fleet.moves, node, id);

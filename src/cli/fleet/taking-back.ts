@@ -48,7 +48,7 @@ export async function requireAlone(fleet: ChangedFleet, copy: BecomingCopy): Pro
   const before = others.length === 0 ? [] : await thoseBefore(fleet, copy, others);
   const without = await thoseWithout(fleet, volumeId, others);
   requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before, without });
-  await requireNoLaterTrashed(fleet, copy);
+  await requireNoLaterTrashed(fleet, copy, true);
   const wrong = without.find((node) => !before.includes(node));
   if (!word.isEvenSo) {
     const recorded = wrong === undefined ? [] : [whyMayBeOn(state, copy, wrong)];
@@ -94,11 +94,13 @@ export async function meantCopy(moves: ChangedFleet['moves'], node: string, volu
 /**
  * Checks that no node has a later copy in its trash: the volume went there, came back, and the disk that it came to is lost. On the node of the
  * copy, a disk was put back with an earlier one: it refuses that itself, but after others have given theirs up.
+ * @param isWord not a plain restore, which a node that does not answer must not prevent
  * @throws FailedPrecondition, Unavailable
  */
-async function requireNoLaterTrashed(
+export async function requireNoLaterTrashed(
   { moves, state }: ChangedFleet,
   { createdAt, generation = 0, node, volumeId }: Pick<BecomingCopy, 'createdAt' | 'generation' | 'node' | 'volumeId'>,
+  isWord: boolean,
 ): Promise<void> {
   const there = state.nodes.filter(({ isLinked }) => isLinked);
   const found = await fewAtOnce(there, async ({ name }) => {
@@ -107,7 +109,7 @@ async function requireNoLaterTrashed(
       return { name, trashed };
     } catch (error) {
       // Its driver is older, and has no volume that has moved between nodes.
-      if (isRefusal(error)) return { name, trashed: undefined };
+      if (!isWord || isRefusal(error)) return { name, trashed: undefined };
       throw error;
     }
   });

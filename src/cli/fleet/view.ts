@@ -226,10 +226,12 @@ class Viewing {
     const [id = '', ...otherIds] = new Set(items.map(({ item }) => item.id));
     const { moves, state } = this.#fleet;
     const owners = state.owners(id);
+    const having = new Set(items.map((told) => told.node));
+    const [first = ''] = having;
     const node = sureNode({
-      having: new Set(items.map((told) => told.node)),
+      having,
       silent: new Set([...missing, ...problems].map((told) => told.node)),
-      recorded: await moves.recordedUntold(id),
+      recorded: await moves.recordedSilent(id, first),
       moves: moves.list(id),
       isNative: (name) => owners.some((owner) => owner.isNative && owner.node === name),
     });

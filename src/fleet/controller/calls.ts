@@ -43,9 +43,11 @@ export interface FleetParts {
   readonly records: RecordsOfVolumes;
   readonly attach: Attach;
   /** Returns the other node that a volume of this node has moved to, or may have. */
-  readonly movedTo: (volumeId: string, from: string) => string | undefined;
+  readonly movedTo: (volumeId: string, from: string, withinMs?: number) => string | undefined;
   /** Returns the other node that a volume has gone to from this one, as that has noted. */
   readonly wentTo: (volumeId: string, from: string) => Promise<string | undefined>;
+  /** Answers if the last move of the volume to that node has ended before it was handed over. */
+  readonly gaveUp: (volumeId: string, target: string) => boolean;
   /** Sends the claim of a volume to a node; undefined: the scheduler alone decides where claims go. */
   readonly sendClaim: ((claim: WaitingClaim, node: string) => Promise<boolean>) | undefined;
   /** Answers if the volume's class stops waiting for its node. */

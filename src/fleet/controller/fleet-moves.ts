@@ -13,7 +13,7 @@ import type { Noted } from '../../volume/move/rule.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import type { RecordsOfVolumes } from '../kubernetes/volume-records.ts';
 import { routeById } from '../routing/by-id.ts';
-import { untold } from '../routing/missing.ts';
+import { silentNamed } from '../routing/owner.ts';
 import { certifyNode } from '../tls/certificate.ts';
 import type { Material } from '../tls/material.ts';
 import type { FleetState } from './fleet-state.ts';
@@ -140,11 +140,14 @@ export class FleetMoves {
   /**
    * The node that the volume has moved to, or may have by now, if that is not the one which seems to have it; undefined: none.
    * Inventories come later than the switch.
+   * @param withinMs for a move that has ended: no longer ago
    */
-  movedTo(volumeId: string, from: string): string | undefined {
+  movedTo(volumeId: string, from: string, withinMs = Number.POSITIVE_INFINITY): string | undefined {
     // A node can say anything of moves between its own pools.
     const last = this.list(volumeId).findLast(({ move }) => move.fromNode !== undefined);
     if (last === undefined || last.node === from || last.move.fromNode !== from) return undefined;
+    const { endedAt } = last.move;
+    if (endedAt !== undefined && Date.now() - Date.parse(endedAt) > withinMs) return undefined;
     const { state } = this.#options;
     const isLinked = state.node(last.node)?.isLinked === true;
     const hasIt = isLinked || state.owners(volumeId).some(({ node }) => node === last.node);
@@ -152,11 +155,42 @@ export class FleetMoves {
     return isThere ? last.node : undefined;
   }
 
-  /** The nodes that its PersistentVolumes name, and that have not reported all they have. @throws Unavailable */
-  async recordedUntold(volumeId: string): Promise<readonly string[]> {
+  /** The nodes that its PersistentVolumes name, and that may have it although they do not say so. @throws Unavailable */
+  async recordedSilent(volumeId: string, having: string): Promise<readonly string[]> {
     const { records, state } = this.#options;
-    const recorded = await records.of(volumeId);
-    return untold(state).flatMap(({ name }) => (recorded.some(({ node }) => node === name) ? [name] : []));
+    const recorded = (await records.of(volumeId)).map(({ node }) => node);
+    const counted = recorded.filter((node) => node === undefined || !this.gaveUp(volumeId, node));
+    return silentNamed(state, counted, having).map(({ name }) => name);
+  }
+
+  /**
+   * True if the last move of the volume to that node has ended before it was handed over: that node says so, or the one that made the
+   * volume, which has it still. Its PersistentVolume may name that node, as it is changed before the volume moves.
+   */
+  gaveUp(volumeId: string, target: string): boolean {
+    const { state } = this.#options;
+    const owners = state.owners(volumeId);
+    if (owners.some(({ node }) => node === target)) return false;
+    const arriving = this.list(volumeId).findLast(
+      ({ move, node }) => node === target && move.fromNode !== undefined,
+    )?.move;
+    const isThere = state.node(target)?.isLinked === true;
+    if (isThere && (arriving?.state === 'failed' || arriving?.state === 'cancelled')) return true;
+    const first = owners.find(({ isNative }) => isNative)?.node;
+    const leaving = first === undefined ? undefined : this.#leaving(volumeId, first, target);
+    if (leaving?.state !== 'cancelled') return false;
+    // Another one to that node may have arrived since.
+    return arriving?.state !== 'done' || arriving.startedAt < leaving.startedAt;
+  }
+
+  /** The last move to the other node that this one tells. */
+  #leaving(volumeId: string, from: string, target: string): MoveShown | undefined {
+    return (this.#told.get(from) ?? [])
+      .filter((told) => told.volume_id === volumeId && told.source_node === '')
+      .flatMap((told) => sightIn(told) ?? [])
+      .filter(({ id, toNode }) => id === volumeId && toNode === target)
+      .toSorted((a, b) => (a.startedAt < b.startedAt ? -1 : 1))
+      .at(-1);
   }
 
   #isTrue(node: string, told: wire.MoveTold, { fromNode, id }: MoveShown): boolean {
@@ -334,8 +368,9 @@ export class FleetMoves {
     const { records, state } = this.#options;
     const recorded = {
       ...{ records, state },
-      movedTo: (id: string, from: string) => this.movedTo(id, from),
+      movedTo: (id: string, from: string, withinMs: number) => this.movedTo(id, from, withinMs),
       wentTo: (id: string, from: string) => this.wentTo(from, id),
+      gaveUp: (id: string, target: string) => this.gaveUp(id, target),
     };
     const route = await routeRecorded(recorded, () => routeById(state, volumeId));
     if (route.to !== 'node') throw new NotFound(`There is no volume ${volumeId} on any node.`);

@@ -40,7 +40,7 @@ function bothReport(now?: () => number): FleetState {
   return state;
 }
 
-const noMoves = { movedTo: () => undefined, wentTo: async () => undefined };
+const noMoves = { movedTo: () => undefined, wentTo: async () => undefined, gaveUp: () => false };
 
 /** Kubernetes, whose list is made again for each question. */
 function recordsFrom(list: (id: string) => readonly RecordedNode[]) {
@@ -173,12 +173,12 @@ test('a volume that only the node reports which made it is in doubt while a node
     ['away', ['b'], /on node a, which made it, and its PersistentVolume names b, .*: b is away since .*forget-node/],
     ['opening', ['b'], /names b, where it may be by now: pool data of b is not open/],
     ['away', ['b', 'a'], /names b, /],
-    ['told', ['c', 'b'], /names c and b, .*: c is away since/],
+    ['told', ['c', 'b'], /names c, .*: c is away since/],
     ['told', ['b'], undefined],
     ['away', ['a'], undefined],
     ['away', [], undefined],
     ['away', [undefined], undefined],
-    ['away', ['left'], undefined],
+    ['away', ['left'], /names left, where it may be by now: left is not there\. .*forget-node/],
   ] as const) {
     const state = onlyNative(b);
     const route = () =>
@@ -199,7 +199,6 @@ test('a node of a PersistentVolume that the controller has not met is awaited un
   await assert.rejects(routed('b'), { name: 'OwnerInDoubt', message: /names b, .*: Kubernetes has not said yet/ });
   assert.deepEqual(await routed('a'), { to: 'node', node: 'a' });
   await assert.rejects(routed('b', ['a', 'b']), { name: 'OwnerInDoubt', message: /: b is away since/ });
-  assert.deepEqual(await routed('b', ['a']), { to: 'node', node: 'a' });
 });
 
 test('what is known of its PersistentVolumes ends when another node reports the volume', async () => {
@@ -274,4 +273,18 @@ test('of two nodes that a snapshot has come to, and that did not make it, the la
     { name: 'SeveralOwners' },
   );
   assert.deepEqual(await routed(async (_id, from) => went.get(from)), { to: 'node', node: 'd' });
+});
+
+test('a node that is forgotten, or to which the volume did not move in the end, leaves it in no doubt', async () => {
+  const forgotten = onlyNative('away');
+  forgotten.forget(['b']);
+  const cancelled = onlyNative('away');
+  for (const [state, gaveUp] of [
+    [forgotten, () => false],
+    [cancelled, (_id: string, target: string) => target === 'b'],
+  ] as const) {
+    const records = recordsFrom(() => ['b']);
+    const route = () => routeRecorded({ ...noMoves, gaveUp, records, state }, () => routeById(state, id));
+    assert.deepEqual(await route(), { to: 'node', node: 'a' });
+  }
 });

@@ -7,10 +7,12 @@ import type { FleetState } from './fleet-state.ts';
 interface Recorded {
   readonly state: FleetState;
   readonly records: RecordsOfVolumes;
-  /** Returns the other node that a volume of this node has moved to, or may have. */
-  readonly movedTo: (volumeId: string, from: string) => string | undefined;
+  /** Returns the other node that a volume of this node has moved to no longer ago, or may have. */
+  readonly movedTo: (volumeId: string, from: string, withinMs: number) => string | undefined;
   /** Returns the other node that an object has gone to, as this node has noted. @throws HoldfastError */
   readonly wentTo: (id: string, from: string) => Promise<string | undefined>;
+  /** Answers if the last move of the volume to that node has ended before it was handed over. */
+  readonly gaveUp: (volumeId: string, target: string) => boolean;
 }
 
 /**
@@ -22,7 +24,7 @@ interface Recorded {
  * @throws what `route` throws, Unavailable in the moment in which the volume moves
  */
 export async function routeRecorded<T>(recorded: Recorded, route: () => T): Promise<T> {
-  const { movedTo, records, state } = recorded;
+  const { gaveUp, movedTo, records, state } = recorded;
   /** By id: whether that list was made for this call. */
   const asked = new Map<string, 'lately' | 'now'>();
   for (;;) {
@@ -44,13 +46,17 @@ export async function routeRecorded<T>(recorded: Recorded, route: () => T): Prom
       const kind = before === undefined ? 'lately' : 'now';
       asked.set(id, kind);
       const found = kind === 'lately' ? await records.lately(id) : await records.of(id);
-      const nodes = found.map(({ node }) => node);
+      // The PersistentVolume is changed before the volume moves.
+      const nodes = found.map(({ node }) => node).filter((node) => node === undefined || !gaveUp(id, node));
       const moving = whyMoving(error, movedTo, nodes);
       if (moving === undefined) state.noteRecorded(id, nodes);
       else if (kind === 'now') throw moving;
     }
   }
 }
+
+/** Nodes report what they have within seconds. After that the PersistentVolumes decide. */
+const momentMs = 5 * 60_000;
 
 /** The node that a volume leaves reports it a moment longer than the move takes. */
 function whyMoving(
@@ -61,7 +67,7 @@ function whyMoving(
   const nodes = owners.map(({ node }) => node);
   const named = nodes.filter((node) => isNamed(node, recorded));
   for (const from of named.length > 0 ? named : nodes) {
-    const to = movedTo(id, from);
+    const to = movedTo(id, from, momentMs);
     if (to !== undefined && to !== from && nodes.includes(to)) {
       return new Unavailable(`${id} has just moved from ${from} to ${to}; try again.`);
     }

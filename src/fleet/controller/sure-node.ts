@@ -5,7 +5,7 @@ export interface Answered {
   readonly having: ReadonlySet<string>;
   /** Nodes whose answer is missing. */
   readonly silent: ReadonlySet<string>;
-  /** Nodes that its PersistentVolumes name, and that have not reported all they have. */
+  /** Other nodes that its PersistentVolumes name, and that may have it although they do not say so. */
   readonly recorded: readonly string[];
   /** The moves of the volume that nodes report, the oldest first. */
   readonly moves: readonly ToldMove[];
@@ -22,7 +22,7 @@ export function sureNode({ having, isNative, moves, recorded, silent }: Answered
   const last = moves.at(-1);
   const cameFrom = last?.node === node && last.move.state === 'done' ? last.move.fromNode : undefined;
   // The copy here may be of before the move to that node: all the disks may have been put back.
-  if (recorded.some((each) => each !== node && each !== cameFrom)) return undefined;
+  if (recorded.some((each) => each !== cameFrom)) return undefined;
   if (silent.size === 0) return node;
   if (last === undefined) return isNative(node) ? node : undefined;
   if (cameFrom !== undefined) return node;

@@ -1,5 +1,5 @@
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
-import { describe, nodesUnknown, untold } from './missing.ts';
+import { describe, isAllTold, nodesUnknown, untold } from './missing.ts';
 import type { FleetView, NodeSight, Owner, RecordedNode } from './view.ts';
 
 /**
@@ -78,15 +78,34 @@ function doubtOfNative(
   recorded: readonly RecordedNode[] | undefined,
 ): string | undefined {
   if (!isVolume) return undefined;
-  const others = recorded?.filter((each) => each !== undefined && each !== node);
-  const missing = untold(view).filter(({ name }) => name !== node && (others === undefined || others.includes(name)));
-  const isUnknown = !view.areNodesKnown && (others === undefined || others.length > 0);
-  if (missing.length === 0 && !isUnknown) return undefined;
-  const names = [...new Set(others)].join(' and ');
+  if (recorded === undefined) {
+    const isAnySilent = !view.areNodesKnown || untold(view).some(({ name }) => name !== node);
+    return isAnySilent ? `the PersistentVolume of ${id} is not known yet` : undefined;
+  }
+  const named = silentNamed(view, recorded, node);
+  if (named.length === 0) return undefined;
+  const names = named.map(({ name }) => name).join(' and ');
   return (
-    `${id} is on node ${node}, which made it, and its PersistentVolume names ${names}, where it may be by now: ${whyMissing(view, missing)}. ` +
+    `${id} is on node ${node}, which made it, and its PersistentVolume names ${names}, where it may be by now: ${named.map(({ why }) => why).join(', ')}. ` +
     'Try again when that node is there; if it will not come back: holdfast forget-node.'
   );
+}
+
+/** A node that may have a volume, although it does not say so. */
+interface Silent {
+  readonly name: string;
+  readonly why: string;
+}
+
+/** The nodes of the PersistentVolumes of a volume that have not reported all they have, besides the one that has it. */
+export function silentNamed(view: FleetView, recorded: readonly RecordedNode[], besides: string): Silent[] {
+  return [...new Set(recorded)].flatMap((name) => {
+    if (name === undefined || name === besides) return [];
+    const sight = view.node(name);
+    if (sight !== undefined) return isAllTold(sight) ? [] : [{ name, why: describe([sight]) }];
+    if (!view.areNodesKnown) return [{ name, why: nodesUnknown }];
+    return view.isForgotten(name) ? [] : [{ name, why: `${name} is not there` }];
+  });
 }
 
 /** A closed pool holds back what may be in it, and nothing that another node is known to have made. */

@@ -40,6 +40,8 @@ export interface FleetView {
   /** True if Kubernetes has listed the nodes with the driver. */
   readonly areNodesKnown: boolean;
   node(name: string): NodeSight | undefined;
+  /** True if an operator has said that the node is gone, and it has no link. */
+  isForgotten(name: string): boolean;
   owners(id: string): readonly Owner[];
   /**
    * The nodes of a volume's PersistentVolumes, or the node that a snapshot has gone to by the word of the one that made it, as they were just now;

@@ -184,6 +184,7 @@ export class MemoryReplica {
       isForgottenByClass: async () => this.isForgottenByClass,
       attach: 'none',
       movedTo: (id, from) => (this.moved.get(id)?.from === from ? this.moved.get(id)?.to : undefined),
+      gaveUp: () => false,
       wentTo: async (id, from) => this.went.get(`${id} ${from}`),
       sendClaim: undefined,
     },

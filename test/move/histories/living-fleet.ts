@@ -79,8 +79,9 @@ class Replica {
       {
         ...{ state, sessions, log, ended: new EndedIds(), attach: 'none', sendClaim: undefined },
         capacity: new FleetCapacity(sessions, state),
-        movedTo: (id, from) => this.moves.movedTo(id, from),
+        movedTo: (id, from, withinMs) => this.moves.movedTo(id, from, withinMs),
         wentTo: (id, from) => this.moves.wentTo(from, id),
+        gaveUp: (id, target) => this.moves.gaveUp(id, target),
         records,
         isForgottenByClass: async () => false,
       },
@@ -196,11 +197,7 @@ export class LivingFleet implements AsyncDisposable {
 
   /** All that the nodes have to say is known to the controller. */
   async told(): Promise<void> {
-    for (const { link } of this.#linked.values()) {
-      await link.look().catch(() => undefined);
-      link.tellMoves();
-    }
-    await pause(20);
+    for (const { link } of this.#linked.values()) await link.look().catch(() => undefined);
     // A node whose pools are opening does not report all in time.
     const endsAtMs = Date.now() + longestTellingMs;
     const hasTold = (name: string) => {
@@ -208,6 +205,8 @@ export class LivingFleet implements AsyncDisposable {
       return node?.isLinked === true && node.hasTold;
     };
     while (![...this.#linked.keys()].every(hasTold) && Date.now() < endsAtMs) await pause(5);
+    for (const { link } of this.#linked.values()) link.tellMoves();
+    await pause(20);
   }
 
   /** Another replica takes over. It knows what Kubernetes keeps. */
