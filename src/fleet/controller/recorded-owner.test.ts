@@ -247,7 +247,8 @@ test('a snapshot that has moved is where the node says that made it, and each af
   }
   const state = fleet();
   state.away('a');
-  const parts = { ...noMoves, wentTo: async () => assert.fail(), records: recordsFrom(() => assert.fail()), state };
+  const wentTo = async (_id: string, from: string) => (from === 'a' ? 'b' : undefined);
+  const parts = { ...noMoves, wentTo, records: recordsFrom(() => assert.fail()), state };
   await assert.rejects(
     routeRecorded(parts, () => routeById(state, snapshotId)),
     { name: 'OwnerInDoubt' },
