@@ -107,7 +107,7 @@ export async function forget(parts: ForgettingParts, output: Output, wishes: For
 }
 
 function elsewhere({ claim, handle, name }: RecordedVolume, holder: string): string {
-  const volume = `Volume ${printable(handle)} of PersistentVolume ${name} is on node ${holder}, and not lost`;
+  const volume = `Volume ${printable(handle)} of PersistentVolume ${name} is on node ${holder}, and not lost, unless all disks of that node were put back to a time before its move`;
   return claim === undefined
     ? `${volume}.`
     : `${volume}: keep its claim. kubectl holdfast move --resume ${claim.namespace}/${claim.name} makes the PersistentVolume name that node.`;
