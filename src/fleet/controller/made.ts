@@ -47,7 +47,7 @@ export function requireOwn(view: FleetView, { method, node, request, response }:
 export function requireOn(view: FleetView, node: string, id: string): void {
   const owners = view.owners(id);
   const own = owners.find((owner) => owner.node === node);
-  // Its id says so, or what is recorded.
+  // Its id says so, or a record.
   if (own?.isNative === true || (own !== undefined && isNamed(node, view.recorded(id)))) return;
   const isMadeElsewhere = owners.some(({ isNative }) => isNative);
   if (own !== undefined && !isMadeElsewhere && ownerOf(view, id)?.name === node) return;

@@ -202,8 +202,8 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'no call is refused by a list of PersistentVolumes that was made before it',
     file: 'src/fleet/controller/recorded-owner.ts',
-    text: "if (before === 'now' ||",
-    replacement: 'if (before !== undefined ||',
+    text: "if (before === 'now') throw error;",
+    replacement: 'if (before !== undefined) throw error;',
     killer: 'src/fleet/controller/recorded-owner.test.ts',
   },
   {

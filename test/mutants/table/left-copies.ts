@@ -56,7 +56,7 @@ export const leftCopyMutants: readonly Mutant[] = [
   {
     name: 'no earlier copy becomes the volume, by any word, while a third node has a later one in its trash',
     file: 'src/cli/fleet/taking-back.ts',
-    text: '  await requireNoLaterTrashed(fleet, copy);\n',
+    text: '  await requireNoLaterTrashed(fleet, copy, true);\n',
     replacement: '',
     killer: 'test/fleet/later-copies.test.ts',
     only: 'a later one in its trash: the pool is lost',
