@@ -540,7 +540,13 @@ describe('kubectl holdfast move', () => {
     for (const said of [dry.stderr, stderr]) assert.ok(said.includes(stays), said);
     plays('node-x', 'cancelled - node-b');
     const following = await type(['--from', 'node-x', '--to', 'node-b', '--when-idle', '--with-snapshots']);
+    assert.equal(following.status, 1);
+    const still =
+      /these snapshots are still on node-x, or on their way: snapshot-1 \(of vol-x\), snapshot-2 \(of vol-left\)\. See /;
+    assert.match(following.stderr, still);
     assert.doesNotMatch(following.stderr, /snapshots stay/);
+    const wouldFollow = await type(['--from', 'node-x', '--to', 'node-b', '--dry-run', '--with-snapshots']);
+    assert.doesNotMatch(wouldFollow.stderr, /snapshots/);
     const behind = await type(['--from', 'node-y', '--to', 'node-b']);
     assert.equal(behind.status, 1);
     assert.doesNotMatch(behind.stderr, /snapshot/);

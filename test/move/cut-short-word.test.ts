@@ -238,6 +238,7 @@ describe('an order that was cut short behind the word of the node whose disk was
     await cancel(world, 'b', true);
     await cancel(world, 'a', true);
     assert.deepEqual(await usable(world), [['a', 'data', 2]]);
+    await world.fleet.told();
     await world.fleet.command({ change: 'move', volume: id, node: 'b', toPool: 'data' });
     await world.rest(10_000);
     assert.deepEqual(await usable(world), [['b', 'data', 2]]);

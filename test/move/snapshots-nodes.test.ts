@@ -197,6 +197,31 @@ describe('snapshots that follow their volume to another node', () => {
     await requireDigests(a, digests);
   });
 
+  test('one that is taken back by that word while the other node commits it is there once, where it was', async () => {
+    using scratch = new Scratch('snapshots-nodes');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    await withSnapshots(nodes.get('a'));
+    const [a, b] = [nodes.get('a'), nodes.get('b')];
+    const target = movesOf(b.pool).snapshots;
+    const receive = target.receive.bind(target);
+    let isTakenBack = false;
+    const receiving = mock.method(target, 'receive', async (...args: Parameters<typeof receive>) => {
+      const incoming = await receive(...args);
+      const commit = incoming.commit.bind(incoming);
+      incoming.commit = async (...own: Parameters<typeof commit>) => {
+        if (!isTakenBack) await a.mover.cancel(id, { lostNode: 'b' });
+        isTakenBack = true;
+        return commit(...own);
+      };
+      return incoming;
+    });
+    await nodes.order('a', 'b');
+    const { state } = await nodes.ended();
+    receiving.mock.restore();
+    assert.equal(state, 'failed');
+    assert.deepEqual([await listed(a), await listed(b)], [all, []]);
+  });
+
   test('whose first node is lost are ended by that word: a part goes, and one that may be the last copy stays until it is deleted', async () => {
     for (const isWhole of [false, true]) {
       using scratch = new Scratch('snapshots-nodes');

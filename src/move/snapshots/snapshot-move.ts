@@ -76,8 +76,16 @@ export async function moveSnapshot(parts: SnapshotMoveParts): Promise<void> {
     if (generation !== undefined) await parts.whole({ ...fence, generation });
     const answer = await held.give(fence);
     await incoming.commit({ moveId, readUnder: fence.fenceId }, answer, held.node);
-    await held.settle(answer.generation);
+    await settle(parts, answer.generation);
   });
+}
+
+/** Its source hears that it has arrived. @throws AlreadyExists if the copy there is a later one: it was taken back */
+async function settle({ held, to }: SnapshotMoveParts, generation: number): Promise<void> {
+  if (await held.settle(generation)) return;
+  throw new AlreadyExists(
+    `snapshot ${held.record.id} cannot move from ${placeOf(held)} to pool ${to.name}: a copy of it is there already.`,
+  );
 }
 
 /** Asked before it is fenced: a copy that its node gives can be committed here. @returns its mark @throws FailedPrecondition */
@@ -89,20 +97,15 @@ async function requireNotPast(held: Held, target: PoolSnapshotMoves): Promise<Co
 }
 
 /** The target has it: an earlier try has died before its source heard of it. */
-async function settleArrived(
-  { held, objects, signal, to }: SnapshotMoveParts,
-  target: PoolSnapshotMoves,
-): Promise<void> {
+async function settleArrived(parts: SnapshotMoveParts, target: PoolSnapshotMoves): Promise<void> {
+  const { held, objects, signal } = parts;
   const { id } = held.record;
   await patiently({ objects, signal }, [id], async () => {
     // Its commit may have been in doubt, and may not have come to the disk.
     if ((await target.settled(id)) === undefined) throw new Unavailable(`snapshot ${id} has not arrived yet.`);
     // A driver that was killed after the commit may not have noted it.
     await target.noteArrival(id);
-    if (await held.settle(await target.verified(id))) return;
-    throw new AlreadyExists(
-      `snapshot ${id} cannot move from ${placeOf(held)} to pool ${to.name}: a copy of it is there already.`,
-    );
+    await settle(parts, await target.verified(id));
   });
 }
 

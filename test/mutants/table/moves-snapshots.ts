@@ -67,6 +67,14 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     only: 'whose earlier snapshot was given up',
   },
   {
+    name: 'a snapshot that was taken back is not taken for arrived',
+    file: 'src/move/snapshots/snapshot-move.ts',
+    text: 'if (await held.settle(generation)) return;\n  throw',
+    replacement: 'if ((await held.settle(generation)) || true) return;\n  throw',
+    killer: 'test/move/snapshots-nodes.test.ts',
+    only: 'while the other node commits it',
+  },
+  {
     name: 'a copy of a snapshot goes only if it was handed over to the node that says that it has it',
     ...answers,
     text: 'return { isSettled: isGiven && (await held.settle(generation)) };',
