@@ -71,7 +71,7 @@ export class Copies {
   /** The volume was deleted. One that was removed from a pool has no note any more. */
   async noteDeleted(id: VolumeId): Promise<void> {
     const { pools } = this.#options;
-    const [moves] = allMoves(pools);
+    const { anyMoves: moves } = pools;
     if (moves !== undefined && (await poolsWith(pools, id)).length === 0) await moves.noteDeleted(id);
   }
 
@@ -265,11 +265,7 @@ async function requireNothing(pools: Pools, id: VolumeId, generation: number): P
 
 /** All pools of the node share its notes. @throws Unavailable */
 function anyMoves(pools: Pools): PoolMoves {
-  const [moves] = allMoves(pools);
+  const { anyMoves: moves } = pools;
   if (moves !== undefined) return moves;
   throw new Unavailable('no pool of this node is open whose volumes can move: try again when one is.');
-}
-
-function allMoves(pools: Pools): PoolMoves[] {
-  return pools.all().flatMap(({ moves }) => moves ?? []);
 }

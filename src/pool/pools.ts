@@ -16,7 +16,7 @@ import type { Noted } from '../volume/move/rule.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import { volumeByName } from './kinds.ts';
-import type { CopyState } from './moves.ts';
+import type { CopyState, PoolMoves } from './moves.ts';
 import type { ListedSnapshot, Pool, Seen, SeenVolume } from './pool.ts';
 import { type PoolOpener, type PoolState, PoolSupervisor, type SupervisorLog } from './supervisor/supervisor.ts';
 
@@ -265,8 +265,13 @@ export class Pools {
 
   /** The note of this node about a volume or snapshot, which its pools share; undefined: no pool is open whose volumes can move. */
   async noteOf(id: SnapshotId | VolumeId): Promise<Noted | undefined> {
-    const moves = this.all().find((pool) => pool.moves !== undefined)?.moves;
+    const moves = this.anyMoves;
     return isVolumeId(id) ? moves?.noted(id) : moves?.snapshots.noted(id);
+  }
+
+  /** The moves of one open pool whose volumes can move: all of them share the notes of this node. */
+  get anyMoves(): PoolMoves | undefined {
+    return this.all().find(({ moves }) => moves !== undefined)?.moves;
   }
 
   /** The same as `find`, for snapshots. @throws Unavailable also while it is being handed over to another pool */

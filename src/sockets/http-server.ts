@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
-import type { ListenOptions } from 'node:net';
+import type { ListenOptions, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 /** The reason why bytes on a connection are no valid request. */
@@ -54,7 +54,7 @@ export function httpServer({ answer, refuse, ...options }: HttpServerOptions): S
 }
 
 /** Resolves once the server listens. */
-export function listen(server: Server, where: ListenOptions): Promise<void> {
+export function listen(server: NetServer, where: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(where, () => {

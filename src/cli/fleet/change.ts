@@ -19,8 +19,7 @@ import { hasCome, isPassedOver, isPast, type LostNode } from '../../volume/move/
 import { parseJsonInput } from '../../volume/parse-input.ts';
 import { findVolume, isMeant, type Known } from '../look/find-volume.ts';
 import { printCancelled, printFinished, printResume } from '../move.ts';
-import type { Output } from '../output/output.ts';
-import { exitCodes } from '../output/output.ts';
+import { exitCodes, type Output } from '../output/output.ts';
 import { printPurged, printRestored } from '../trash.ts';
 import { forget } from './forget-node.ts';
 import { moveVolume } from './move.ts';

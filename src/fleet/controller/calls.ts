@@ -29,7 +29,7 @@ import { forward, forwardInTurn, forwardTwice, type RoutedCall } from './forward
 import { listSnapshots, listVolumes } from './listing.ts';
 import { requireOwn } from './made.ts';
 import { isNotFound } from './passed-on.ts';
-import { routeRecorded } from './recorded-owner.ts';
+import { type MovesTold, routeRecorded } from './recorded-owner.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface FleetParts {
@@ -42,12 +42,7 @@ export interface FleetParts {
   /** Returns the PersistentVolumes of a volume. */
   readonly records: RecordsOfVolumes;
   readonly attach: Attach;
-  /** Returns the other node that a volume of this node has moved to, or may have. */
-  readonly movedTo: (volumeId: string, from: string, withinMs?: number) => string | undefined;
-  /** Returns the other node that a volume has gone to from this one, as that has noted. */
-  readonly wentTo: (volumeId: string, from: string) => Promise<string | undefined>;
-  /** Answers if the last move of the volume to that node has ended before it was handed over. */
-  readonly gaveUp: (volumeId: string, target: string) => boolean;
+  readonly moves: MovesTold;
   /** Sends the claim of a volume to a node; undefined: the scheduler alone decides where claims go. */
   readonly sendClaim: ((claim: WaitingClaim, node: string) => Promise<boolean>) | undefined;
   /** Answers if the volume's class stops waiting for its node. */
@@ -148,8 +143,8 @@ function routeObject(parts: FleetParts, id: string): Promise<Route> {
 }
 
 /** A node that the volume has just left knows nothing of it, and would say that it is deleted. */
-function alsoToTarget({ movedTo }: FleetParts, [id = '']: readonly string[], route: RouteToNode): Route {
-  const target = movedTo(id, route.node);
+function alsoToTarget({ moves }: FleetParts, [id = '']: readonly string[], route: RouteToNode): Route {
+  const target = moves.movedTo(id, route.node);
   return target === undefined ? route : { to: 'all', nodes: [route.node, target] };
 }
 
@@ -160,14 +155,14 @@ function alsoToTarget({ movedTo }: FleetParts, [id = '']: readonly string[], rou
  * @throws Unavailable
  */
 async function alsoWhereItWent(
-  { sessions, state, wentTo }: FleetParts,
+  { moves, sessions, state }: FleetParts,
   first: string,
   id: string,
   call: RoutedCall,
 ): Promise<string> {
   const asked = new Set([first]);
   for (let node = first; ; ) {
-    const next = await wentTo(id, node);
+    const next = await moves.wentTo(id, node);
     const sight = next === undefined ? undefined : state.node(next);
     // An operator has said that it is gone, or Kubernetes has it no more.
     if (next === undefined || sight === undefined || state.isForgotten(next) || asked.has(next)) return node;
@@ -193,8 +188,8 @@ async function alsoWhereListed({ log, sessions, state }: FleetParts, first: stri
 }
 
 /** The same of a snapshot that has followed its volume to another node. @throws Unavailable */
-async function refuseGone({ wentTo }: FleetParts, id: string | undefined, node: string): Promise<void> {
-  const target = id === undefined ? undefined : await wentTo(id, node);
+async function refuseGone({ moves }: FleetParts, id: string | undefined, node: string): Promise<void> {
+  const target = id === undefined ? undefined : await moves.wentTo(id, node);
   if (target !== undefined) throw new Unavailable(`${id} has just moved from ${node} to ${target}; try again.`);
 }
 
@@ -204,9 +199,9 @@ function snapshotIn(request: { readonly snapshot_id?: string }): string | undefi
 }
 
 /** "Not found" is final for Kubernetes. @throws Unavailable if a volume has just moved away from the node that was asked */
-function refuseMoved({ movedTo }: FleetParts, ids: readonly string[], node: string): void {
+function refuseMoved({ moves }: FleetParts, ids: readonly string[], node: string): void {
   for (const id of ids) {
-    const target = movedTo(id, node);
+    const target = moves.movedTo(id, node);
     if (target !== undefined) throw new Unavailable(`${id} has just moved from ${node} to ${target}; try again.`);
   }
 }

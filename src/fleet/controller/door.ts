@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
+import { listen } from '../../sockets/http-server.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 
 /** Time in which a connection must show a token. */
@@ -43,13 +44,7 @@ export class Door {
 
   static async open(options: DoorOptions): Promise<Door> {
     const door = new Door(options);
-    await new Promise<void>((resolve, reject) => {
-      door.#server.once('error', reject);
-      door.#server.listen({ port: options.port, host: options.host }, () => {
-        door.#server.off('error', reject);
-        resolve();
-      });
-    });
+    await listen(door.#server, { port: options.port, host: options.host });
     return door;
   }
 

@@ -18,7 +18,7 @@ import { certifyNode } from '../tls/certificate.ts';
 import type { Material } from '../tls/material.ts';
 import type { FleetState } from './fleet-state.ts';
 import { PassedOn } from './passed-on.ts';
-import { routeRecorded } from './recorded-owner.ts';
+import { recordedNodes, routeRecorded } from './recorded-owner.ts';
 import type { Sessions } from './sessions.ts';
 
 export type MoveShown = z.infer<typeof moving>;
@@ -115,25 +115,30 @@ export class FleetMoves {
   }
 
   /**
-   * The moves that nodes report. Those from another node are listed only if they were brokered.
+   * The moves that nodes report, the oldest first. Those from another node are listed only if they were brokered.
    * @param volumeId of the only volume that is wanted
    */
   list(volumeId?: string): ToldMove[] {
+    const all = this.#all(volumeId);
+    // The source tells it too, and how far it has come only the target knows.
+    const coming = new Set(all.filter(({ move }) => move.fromNode !== undefined).map(({ move }) => move.id));
+    return all.filter(({ move }) => move.toNode === undefined || !coming.has(move.id));
+  }
+
+  /** Also those that both ends report. */
+  #all(volumeId: string | undefined): ToldMove[] {
     const { state } = this.#options;
     // A node that is lost may have committed a copy that was given up since.
     const counted = [...this.#told].filter(([node]) => !state.isKeptOut(node));
-    const all = counted.flatMap(([node, moves]) =>
-      moves
-        .filter((told) => volumeId === undefined || told.volume_id === volumeId)
-        .flatMap((told) => {
-          const move = sightIn(told);
-          return move !== undefined && this.#isTrue(node, told, move) ? [{ node, moveId: told.move_id, move }] : [];
-        }),
-    );
-    // The source tells it too, and how far it has come only the target knows.
-    const coming = new Set(all.filter(({ move }) => move.fromNode !== undefined).map(({ move }) => move.id));
-    return all
-      .filter(({ move }) => move.toNode === undefined || !coming.has(move.id))
+    return counted
+      .flatMap(([node, moves]) =>
+        moves
+          .filter((told) => volumeId === undefined || told.volume_id === volumeId)
+          .flatMap((told) => {
+            const move = sightIn(told);
+            return move !== undefined && this.#isTrue(node, told, move) ? [{ node, moveId: told.move_id, move }] : [];
+          }),
+      )
       .sort((a, b) => (a.move.startedAt < b.move.startedAt ? -1 : 1));
   }
 
@@ -158,9 +163,8 @@ export class FleetMoves {
   /** The nodes that its PersistentVolumes name, and that may have it although they do not say so. @throws Unavailable */
   async recordedSilent(volumeId: string, having: string): Promise<readonly string[]> {
     const { records, state } = this.#options;
-    const recorded = (await records.of(volumeId)).map(({ node }) => node);
-    const counted = recorded.filter((node) => node === undefined || !this.gaveUp(volumeId, node));
-    return silentNamed(state, counted, having).map(({ name }) => name);
+    const recorded = recordedNodes(this, volumeId, await records.of(volumeId));
+    return silentNamed(state, recorded, having).map(({ name }) => name);
   }
 
   /**
@@ -171,26 +175,15 @@ export class FleetMoves {
     const { state } = this.#options;
     const owners = state.owners(volumeId);
     if (owners.some(({ node }) => node === target)) return false;
-    const arriving = this.list(volumeId).findLast(
-      ({ move, node }) => node === target && move.fromNode !== undefined,
-    )?.move;
+    const all = this.#all(volumeId);
+    const arriving = all.findLast(({ move, node }) => node === target && move.fromNode !== undefined)?.move;
     const isThere = state.node(target)?.isLinked === true;
     if (isThere && (arriving?.state === 'failed' || arriving?.state === 'cancelled')) return true;
     const first = owners.find(({ isNative }) => isNative)?.node;
-    const leaving = first === undefined ? undefined : this.#leaving(volumeId, first, target);
+    const leaving = all.findLast(({ move, node }) => node === first && move.toNode === target)?.move;
     if (leaving?.state !== 'cancelled') return false;
     // Another one to that node may have arrived since.
     return arriving?.state !== 'done' || arriving.startedAt < leaving.startedAt;
-  }
-
-  /** The last move to the other node that this one tells. */
-  #leaving(volumeId: string, from: string, target: string): MoveShown | undefined {
-    return (this.#told.get(from) ?? [])
-      .filter((told) => told.volume_id === volumeId && told.source_node === '')
-      .flatMap((told) => sightIn(told) ?? [])
-      .filter(({ id, toNode }) => id === volumeId && toNode === target)
-      .toSorted((a, b) => (a.startedAt < b.startedAt ? -1 : 1))
-      .at(-1);
   }
 
   #isTrue(node: string, told: wire.MoveTold, { fromNode, id }: MoveShown): boolean {
@@ -278,8 +271,8 @@ export class FleetMoves {
    * The other node that a volume or snapshot has gone to from this one, by its note; undefined: none, or it was deleted here.
    * @throws HoldfastError
    */
-  async wentTo(node: string, id: string): Promise<string | undefined> {
-    return (await this.handedOverBy(node, id))?.at;
+  async wentTo(id: string, from: string): Promise<string | undefined> {
+    return (await this.handedOverBy(from, id))?.at;
   }
 
   /** The same, with the generation that it has had there. @throws HoldfastError */
@@ -366,13 +359,7 @@ export class FleetMoves {
     kind: 'order' | 'plan',
   ): Promise<{ readonly moveId: string; readonly source: string }> {
     const { records, state } = this.#options;
-    const recorded = {
-      ...{ records, state },
-      movedTo: (id: string, from: string, withinMs: number) => this.movedTo(id, from, withinMs),
-      wentTo: (id: string, from: string) => this.wentTo(from, id),
-      gaveUp: (id: string, target: string) => this.gaveUp(id, target),
-    };
-    const route = await routeRecorded(recorded, () => routeById(state, volumeId));
+    const route = await routeRecorded({ moves: this, records, state }, () => routeById(state, volumeId));
     if (route.to !== 'node') throw new NotFound(`There is no volume ${volumeId} on any node.`);
     if (state.node(toNode) === undefined) throw new NotFound(`There is no node ${toNode} with the driver.`);
     const isThere = route.node === toNode;

@@ -143,6 +143,13 @@ export class FleetState implements FleetView, StrayView {
     return state === undefined ? undefined : sightOf(state);
   }
 
+  isAnySilent(besides: string): boolean {
+    for (const state of this.#states.values()) {
+      if (state.name !== besides && !isAllTold(sightOf(state))) return true;
+    }
+    return false;
+  }
+
   owners(id: string): readonly Owner[] {
     const found: Owner[] = [];
     for (const [node, state] of this.#states) {

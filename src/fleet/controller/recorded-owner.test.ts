@@ -56,7 +56,7 @@ async function routed(...nodes: readonly (string | undefined)[]): Promise<string
     asked.push(volumeId);
     return nodes;
   });
-  const route = () => routeRecorded({ ...noMoves, records, state }, () => routeById(state, id));
+  const route = () => routeRecorded({ moves: noMoves, records, state }, () => routeById(state, id));
   const found = await route();
   assert.ok(found.to === 'node');
   // It is known from then on.
@@ -73,7 +73,7 @@ test('a volume that has moved is on the node that its PersistentVolumes name, wh
 test('hostile: the PersistentVolume of the volume that a node names draws no calls for a snapshot of another node', async () => {
   for (const state of [fleet(), bothReport()]) {
     const records = recordsFrom(() => assert.fail('Kubernetes was asked'));
-    const route = () => routeRecorded({ ...noMoves, records, state }, () => routeById(state, snapshotId));
+    const route = () => routeRecorded({ moves: noMoves, records, state }, () => routeById(state, snapshotId));
     if (state.owners(snapshotId).length === 1) await assert.rejects(route(), { name: 'OwnerInDoubt' });
     else assert.deepEqual(await route(), { to: 'node', node: 'a' });
   }
@@ -84,7 +84,7 @@ test('a PersistentVolume that is changed counts as it is half a minute later', a
   let node = 'b';
   const state = bothReport(() => nowMs);
   const records = recordsFrom(() => [node]);
-  const route = () => routeRecorded({ ...noMoves, records, state }, () => routeById(state, id));
+  const route = () => routeRecorded({ moves: noMoves, records, state }, () => routeById(state, id));
   assert.deepEqual(await route(), { to: 'node', node: 'b' });
   node = 'a';
   assert.deepEqual(await route(), { to: 'node', node: 'b' });
@@ -113,7 +113,11 @@ test('a volume that two nodes report is moving if a node tells so, and is on two
   report(state, 'c', volume);
   const routedFrom = (from: string, to: string) =>
     routeRecorded(
-      { ...noMoves, movedTo: (_id, node) => (node === from ? to : undefined), records: recordsFrom(() => []), state },
+      {
+        moves: { ...noMoves, movedTo: (_id, node) => (node === from ? to : undefined) },
+        records: recordsFrom(() => []),
+        state,
+      },
       () => routeById(state, id),
     );
   await assert.rejects(routedFrom('b', 'c'), {
@@ -142,7 +146,7 @@ test('a volume that the node which has made it has, too, is where its Persistent
   ] as const) {
     const state = bothReport();
     const records = recordsFrom(() => nodes);
-    const routed = routeRecorded({ ...noMoves, records, state }, () => routeById(state, id));
+    const routed = routeRecorded({ moves: noMoves, records, state }, () => routeById(state, id));
     if (expected === undefined) await assert.rejects(routed, { name: 'SeveralOwners', message: /is on a and b/ });
     else assert.deepEqual(await routed, { to: 'node', node: expected });
   }
@@ -182,7 +186,7 @@ test('a volume that only the node reports which made it is in doubt while a node
   ] as const) {
     const state = onlyNative(b);
     const route = () =>
-      routeRecorded({ ...noMoves, records: recordsFrom(() => nodes), state }, () => routeById(state, id));
+      routeRecorded({ moves: noMoves, records: recordsFrom(() => nodes), state }, () => routeById(state, id));
     if (why === undefined) assert.deepEqual(await route(), { to: 'node', node: 'a' }, nodes.join());
     else await assert.rejects(route(), { name: 'OwnerInDoubt', message: why });
   }
@@ -194,7 +198,7 @@ test('a node of a PersistentVolume that the controller has not met is awaited un
     report(state, 'a', volume);
     if (expected !== undefined) state.expect(expected);
     const records = recordsFrom(() => [node]);
-    return routeRecorded({ ...noMoves, records, state }, () => routeById(state, id));
+    return routeRecorded({ moves: noMoves, records, state }, () => routeById(state, id));
   };
   await assert.rejects(routed('b'), { name: 'OwnerInDoubt', message: /names b, .*: Kubernetes has not said yet/ });
   assert.deepEqual(await routed('a'), { to: 'node', node: 'a' });
@@ -204,7 +208,7 @@ test('a node of a PersistentVolume that the controller has not met is awaited un
 test('what is known of its PersistentVolumes ends when another node reports the volume', async () => {
   const state = onlyNative('away');
   const records = recordsFrom(() => []);
-  const route = () => routeRecorded({ ...noMoves, records, state }, () => routeById(state, id));
+  const route = () => routeRecorded({ moves: noMoves, records, state }, () => routeById(state, id));
   assert.deepEqual(await route(), { to: 'node', node: 'a' });
   assert.deepEqual(state.recorded(id), []);
   report(state, 'b', volume);
@@ -219,7 +223,7 @@ test('a list of PersistentVolumes that is older than the call decides for a node
     return [{ handle: `${id}`, node } as RecordedVolume];
   };
   const records = { lately: () => list('lately', 'b'), of: () => list('of', 'a') };
-  const route = () => routeRecorded({ ...noMoves, records, state }, () => routeById(state, id));
+  const route = () => routeRecorded({ moves: noMoves, records, state }, () => routeById(state, id));
   assert.deepEqual(await route(), { to: 'node', node: 'a' });
   assert.deepEqual(asked, ['lately', 'of']);
 });
@@ -240,7 +244,7 @@ test('a snapshot that has moved is where the node says that made it, and each af
     [{ a: 'b' }, undefined],
   ] as const) {
     const state = fleet();
-    const parts = { ...noMoves, wentTo: gone(steps), records: recordsFrom(() => assert.fail()), state };
+    const parts = { moves: { ...noMoves, wentTo: gone(steps) }, records: recordsFrom(() => assert.fail()), state };
     const routed = routeRecorded(parts, () => routeById(state, snapshotId));
     if (expected === undefined) await assert.rejects(routed, { name: 'OwnerInDoubt', message: /and c is away since/ });
     else assert.deepEqual(await routed, { to: 'node', node: expected });
@@ -248,7 +252,7 @@ test('a snapshot that has moved is where the node says that made it, and each af
   const state = fleet();
   state.away('a');
   const wentTo = async (_id: string, from: string) => (from === 'a' ? 'b' : undefined);
-  const parts = { ...noMoves, wentTo, records: recordsFrom(() => assert.fail()), state };
+  const parts = { moves: { ...noMoves, wentTo }, records: recordsFrom(() => assert.fail()), state };
   await assert.rejects(
     routeRecorded(parts, () => routeById(state, snapshotId)),
     { name: 'OwnerInDoubt' },
@@ -266,7 +270,7 @@ test('of two nodes that a snapshot has come to, and that did not make it, the la
     ['b', 'd'],
   ]);
   const routed = (wentTo: (id: string, from: string) => Promise<string | undefined>) =>
-    routeRecorded({ ...noMoves, wentTo, records: recordsFrom(() => assert.fail()), state }, () =>
+    routeRecorded({ moves: { ...noMoves, wentTo }, records: recordsFrom(() => assert.fail()), state }, () =>
       routeById(state, snapshotId),
     );
   await assert.rejects(
@@ -285,7 +289,7 @@ test('a node that is forgotten, or to which the volume did not move in the end, 
     [cancelled, (_id: string, target: string) => target === 'b'],
   ] as const) {
     const records = recordsFrom(() => ['b']);
-    const route = () => routeRecorded({ ...noMoves, gaveUp, records, state }, () => routeById(state, id));
+    const route = () => routeRecorded({ moves: { ...noMoves, gaveUp }, records, state }, () => routeById(state, id));
     assert.deepEqual(await route(), { to: 'node', node: 'a' });
   }
 });

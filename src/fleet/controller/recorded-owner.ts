@@ -1,18 +1,18 @@
 import { Unavailable } from '../../volume/errors.ts';
+import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import type { RecordsOfVolumes } from '../kubernetes/volume-records.ts';
 import { isNamed, OwnerInDoubt, SeveralOwners } from '../routing/owner.ts';
 import type { RecordedNode } from '../routing/view.ts';
+import type { FleetMoves } from './fleet-moves.ts';
 import type { FleetState } from './fleet-state.ts';
+
+/** The word of nodes about moves. */
+export type MovesTold = Pick<FleetMoves, 'gaveUp' | 'movedTo' | 'wentTo'>;
 
 interface Recorded {
   readonly state: FleetState;
   readonly records: RecordsOfVolumes;
-  /** Returns the other node that a volume of this node has moved to no longer ago, or may have. */
-  readonly movedTo: (volumeId: string, from: string, withinMs: number) => string | undefined;
-  /** Returns the other node that an object has gone to, as this node has noted. @throws HoldfastError */
-  readonly wentTo: (id: string, from: string) => Promise<string | undefined>;
-  /** Answers if the last move of the volume to that node has ended before it was handed over. */
-  readonly gaveUp: (volumeId: string, target: string) => boolean;
+  readonly moves: MovesTold;
 }
 
 /**
@@ -24,7 +24,7 @@ interface Recorded {
  * @throws what `route` throws, Unavailable in the moment in which the volume moves
  */
 export async function routeRecorded<T>(recorded: Recorded, route: () => T): Promise<T> {
-  const { gaveUp, movedTo, records, state } = recorded;
+  const { moves, records, state } = recorded;
   /** By id: whether that list was made for this call. */
   const asked = new Map<string, 'lately' | 'now'>();
   for (;;) {
@@ -46,13 +46,21 @@ export async function routeRecorded<T>(recorded: Recorded, route: () => T): Prom
       const kind = before === undefined ? 'lately' : 'now';
       asked.set(id, kind);
       const found = kind === 'lately' ? await records.lately(id) : await records.of(id);
-      // The PersistentVolume is changed before the volume moves.
-      const nodes = found.map(({ node }) => node).filter((node) => node === undefined || !gaveUp(id, node));
-      const moving = whyMoving(error, movedTo, nodes);
+      const nodes = recordedNodes(moves, id, found);
+      const moving = whyMoving(error, moves, nodes);
       if (moving === undefined) state.noteRecorded(id, nodes);
       else if (kind === 'now') throw moving;
     }
   }
+}
+
+/** The nodes of its PersistentVolumes, but for one that it did not move to in the end: they are changed before the volume moves. */
+export function recordedNodes(
+  moves: Pick<MovesTold, 'gaveUp'>,
+  volumeId: string,
+  found: readonly RecordedVolume[],
+): RecordedNode[] {
+  return found.map(({ node }) => node).filter((node) => node === undefined || !moves.gaveUp(volumeId, node));
 }
 
 /** Nodes report what they have within seconds. After that the PersistentVolumes decide. */
@@ -61,13 +69,13 @@ const momentMs = 5 * 60_000;
 /** The node that a volume leaves reports it a moment longer than the move takes. */
 function whyMoving(
   { id, owners }: OwnerInDoubt | SeveralOwners,
-  movedTo: Recorded['movedTo'],
+  moves: MovesTold,
   recorded: readonly RecordedNode[],
 ): Unavailable | undefined {
   const nodes = owners.map(({ node }) => node);
   const named = nodes.filter((node) => isNamed(node, recorded));
   for (const from of named.length > 0 ? named : nodes) {
-    const to = movedTo(id, from, momentMs);
+    const to = moves.movedTo(id, from, momentMs);
     if (to !== undefined && to !== from && nodes.includes(to)) {
       return new Unavailable(`${id} has just moved from ${from} to ${to}; try again.`);
     }
@@ -80,7 +88,7 @@ function whyMoving(
  * @returns the node where it has arrived; undefined: that is not certain
  */
 async function lastNodeOf(
-  { state, wentTo }: Recorded,
+  { moves, state }: Recorded,
   { id, owners }: OwnerInDoubt | SeveralOwners,
 ): Promise<string | undefined> {
   const [owner] = owners;
@@ -90,7 +98,7 @@ async function lastNodeOf(
     passed.add(node);
     let next: string | undefined;
     try {
-      next = await wentTo(id, node);
+      next = await moves.wentTo(id, node);
     } catch {
       return undefined;
     }

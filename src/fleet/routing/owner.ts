@@ -79,8 +79,7 @@ function doubtOfNative(
 ): string | undefined {
   if (!isVolume) return undefined;
   if (recorded === undefined) {
-    const isAnySilent = !view.areNodesKnown || untold(view).some(({ name }) => name !== node);
-    return isAnySilent ? `the PersistentVolume of ${id} is not known yet` : undefined;
+    return !view.areNodesKnown || view.isAnySilent(node) ? `the PersistentVolume of ${id} is not known yet` : undefined;
   }
   const named = silentNamed(view, recorded, node);
   if (named.length === 0) return undefined;

@@ -40,6 +40,8 @@ export interface FleetView {
   /** True if Kubernetes has listed the nodes with the driver. */
   readonly areNodesKnown: boolean;
   node(name: string): NodeSight | undefined;
+  /** True if another node than this one has not reported all it has. */
+  isAnySilent(besides: string): boolean;
   /** True if an operator has said that the node is gone, and it has no link. */
   isForgotten(name: string): boolean;
   owners(id: string): readonly Owner[];

@@ -229,8 +229,7 @@ export class SnapshotLeavings {
 
   /** The other node that it has gone to, as this one has noted. */
   async wentTo(snapshot: SnapshotId): Promise<string | undefined> {
-    const moves = this.#options.pools.all().find((pool) => pool.moves !== undefined)?.moves;
-    return (await moves?.snapshots.noted(snapshot))?.at;
+    return (await this.#options.pools.noteOf(snapshot))?.at;
   }
 
   reading(snapshot: SnapshotId, { moveId }: PeerMove, work: (ended: AbortSignal) => Promise<void>): Promise<void> {

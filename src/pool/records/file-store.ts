@@ -1,7 +1,6 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
-import type { DirectorySync } from '../../kernel/file/file.ts';
-import { readIfThere } from '../../kernel/file/file.ts';
+import { type DirectorySync, readIfThere } from '../../kernel/file/file.ts';
 import { type GroupId, parseGroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { serializeRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type GroupRecord, serializeGroup } from '../../volume/snapshot-record.ts';

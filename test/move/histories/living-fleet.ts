@@ -79,9 +79,7 @@ class Replica {
       {
         ...{ state, sessions, log, ended: new EndedIds(), attach: 'none', sendClaim: undefined },
         capacity: new FleetCapacity(sessions, state),
-        movedTo: (id, from, withinMs) => this.moves.movedTo(id, from, withinMs),
-        wentTo: (id, from) => this.moves.wentTo(from, id),
-        gaveUp: (id, target) => this.moves.gaveUp(id, target),
+        moves: this.moves,
         records,
         isForgottenByClass: async () => false,
       },

@@ -146,7 +146,7 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'before the PersistentVolumes are known, any silent node may have a volume that another one made',
     file: 'src/fleet/routing/owner.ts',
-    text: 'untold(view).some(({ name }) => name !== node)',
+    text: 'view.isAnySilent(node)',
     replacement: 'false',
     killer: 'src/fleet/controller/recorded-owner.test.ts',
   },
@@ -174,8 +174,8 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'a call for a volume whose move was given up goes where it is',
     file: 'src/fleet/controller/recorded-owner.ts',
-    text: ' || !gaveUp(id, node)',
-    replacement: ' || gaveUp !== undefined',
+    text: ' || !moves.gaveUp(volumeId, node)',
+    replacement: ' || moves !== undefined',
     killer: 'src/fleet/controller/recorded-owner.test.ts',
   },
   {
