@@ -282,15 +282,20 @@ export async function* piecesAhead(work: PieceWork): AsyncGenerator<Piece, void,
   const file = direct ?? from;
   const memory = new PieceMemory(readAhead + 1 + atOnce, Number(pieceBytes));
   const reading: Promise<Piece>[] = [];
-  for await (const range of wholePieces(work)) {
-    const piece = readPiece({ queue, file, slot: await memory.take() }, range);
-    // It is awaited later, or not at all.
-    piece.catch(() => undefined);
-    reading.push(piece);
-    const first = reading.length > readAhead ? reading.shift() : undefined;
-    if (first !== undefined) yield await first;
+  try {
+    for await (const range of wholePieces(work)) {
+      const piece = readPiece({ queue, file, slot: await memory.take() }, range);
+      // It is awaited later.
+      piece.catch(() => undefined);
+      reading.push(piece);
+      const first = reading.length > readAhead ? reading.shift() : undefined;
+      if (first !== undefined) yield await first;
+    }
+    for (const piece of reading) yield await piece;
+  } finally {
+    // A read that goes on keeps the source open after its reader has left, and a volume that is open cannot be removed.
+    await Promise.allSettled(reading);
   }
-  for (const piece of reading) yield await piece;
 }
 
 async function readPiece(into: Into, range: ByteRange): Promise<Piece> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, randomFillSync } from 'node:crypto';
-import { constants, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { constants, readdirSync, readFileSync, readlinkSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openFile } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -187,6 +187,31 @@ describe('the copy of ranges', () => {
     const { content } = await copy(Buffer.alloc(0), undefined, { pieces: one(), toQueue: slow });
     assert.equal(freed, 1);
     assert.ok(content.subarray(0, mib).equals(bytes));
+  });
+
+  test('has nothing of the source open once its reader has left, while more was being read', async () => {
+    using scratch = new Scratch('copy');
+    const path = scratch.join('from');
+    writeFileSync(path, randomBytes(sizeBytes));
+    const opened = () =>
+      readdirSync('/proc/self/fd').filter((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`) === path;
+        } catch {
+          return false;
+        }
+      });
+    await using from = await openFile(queue, path, constants.O_RDONLY);
+    // A direct read is under way in most of these rounds, and in none of them is anything left.
+    for (let round = 0; round < 20; round++) {
+      for await (const piece of piecesAhead({
+        ...{ from, fromQueue: queue, ranges: ranges([0, sizeBytes]), endBytes: BigInt(sizeBytes), fromBytes: 0n },
+      })) {
+        assert.equal(piece.offsetBytes, 0n);
+        break;
+      }
+      assert.equal(opened().length, 1);
+    }
   });
 
   test('is compared with what the disk has, before it is noted', async () => {

@@ -621,6 +621,14 @@ export const moveMutants: readonly Mutant[] = [
     replacement: '',
   },
   {
+    name: 'a reader that leaves has no read of the source under way',
+    file: 'src/move/copy.ts',
+    killer: 'test/move/copy.test.ts',
+    only: 'has nothing of the source open',
+    text: '    await Promise.allSettled(reading);\n',
+    replacement: '',
+  },
+  {
     name: 'the bytes that have arrived are compared before they are noted',
     file: 'src/move/copy.ts',
     killer: 'test/move/copy.test.ts',
