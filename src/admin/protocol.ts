@@ -210,6 +210,12 @@ export const moving = z.object({
     .describe(
       'RFC 3339, UTC: it could be used again where it comes from; nothing that was written there since is in that copy',
     ),
+  isSetAside: z
+    .literal(true)
+    .optional()
+    .describe(
+      'of a cancel: the copy there was one of two that could be used, and is in the trash; the volume is on toNode',
+    ),
   isUncommitted: z
     .literal(true)
     .optional()

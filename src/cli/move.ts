@@ -123,7 +123,8 @@ export function printCancelled(output: Output, move: Moving, json: boolean): voi
   } else output.line(cancelledLine(move));
 }
 
-function cancelledLine({ from, fromNode, id, isUnseen, state, to, toNode }: Moving): string {
+function cancelledLine({ from, fromNode, id, isSetAside, isUnseen, state, to, toNode }: Moving): string {
+  if (isSetAside === true) return `${id} is on node ${toNode} alone: the other copy is in the trash of its node.`;
   // The order came behind its end: what it has left may be lost.
   if (state === 'done') {
     const place = toNode === undefined ? `in pool ${to}` : `on node ${toNode}`;
@@ -155,7 +156,8 @@ export function printResume(
   cancelled?: Moving,
 ): void {
   const isBetween = cancelled?.fromNode !== undefined || cancelled?.toNode !== undefined;
-  if (json || (lostNode === undefined && !isBetween)) return;
+  // Its PersistentVolume says it already.
+  if (json || cancelled?.isSetAside === true || (lostNode === undefined && !isBetween)) return;
   const other = lostNode === undefined ? 'another node' : `node ${lostNode}`;
   output.line(
     `If its PersistentVolume names ${other}: kubectl holdfast move --resume CLAIM makes it name the node of the volume.`,

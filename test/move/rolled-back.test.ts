@@ -8,10 +8,27 @@ import { World } from './histories/world.ts';
 
 /* A node is a virtual machine with one disk, and is put back to its state of last night: the pool and the driver's notes together. */
 
+const parts = ['a', 'a-other', 'data-a'];
+
+function rootOf(world: World): string {
+  return world.disks.pathOf('a', 'data').replace(/\/a$/, '');
+}
+
+/** All disks of node a are as they were last night. */
+async function putBackAgain(world: World): Promise<void> {
+  const root = rootOf(world);
+  await world.whileDown('a', () => {
+    for (const part of parts) {
+      rmSync(`${root}/${part}`, { recursive: true });
+      cpSync(`${root}/night-${part}`, `${root}/${part}`, { recursive: true });
+    }
+  });
+  await world.fleet.told();
+}
+
 /** The volume has moved from node a to node b and was written to there; node a is as it was before. */
 async function putBack(world: World): Promise<void> {
-  const root = world.disks.pathOf('a', 'data').replace(/\/a$/, '');
-  const parts = ['a', 'a-other', 'data-a'];
+  const root = rootOf(world);
   await world.whileDown('a', () => {
     for (const part of parts) cpSync(`${root}/${part}`, `${root}/night-${part}`, { recursive: true });
   });
@@ -21,13 +38,7 @@ async function putBack(world: World): Promise<void> {
   await world.startPod();
   world.writePod();
   await world.stopPod();
-  await world.whileDown('a', () => {
-    for (const part of parts) {
-      rmSync(`${root}/${part}`, { recursive: true });
-      cpSync(`${root}/night-${part}`, `${root}/${part}`, { recursive: true });
-    }
-  });
-  await world.fleet.told();
+  await putBackAgain(world);
   const usable = (await world.usable()).map(({ node }) => node);
   assert.deepEqual(usable.sort(), ['a', 'b']);
 }
@@ -110,6 +121,79 @@ describe('a node that is put back to a state from before a move, all its disks t
       message: /its PersistentVolume names b, where it may be by now: b is not there/,
     });
     assert.deepEqual(await world.fleet.moves.recordedSilent(id, 'a'), ['b']);
+  });
+});
+
+describe('of two copies that can both be used', () => {
+  const cancel = { change: 'cancel', volume: id } as const;
+
+  test('the one goes to the trash by a second word that the PersistentVolume does not name, and stays an earlier one', async () => {
+    using scratch = new Scratch('two-copies');
+    await using world = await World.start(scratch);
+    await putBack(world);
+    await assert.rejects(
+      world.fleet.command({ ...cancel, node: 'a' }),
+      /is on node a, and on node b, which its PersistentVolume names: both can be used, .* --node a --even-so puts the copy on node a into the trash there/,
+    );
+    await assert.rejects(
+      world.fleet.command({ ...cancel, node: 'b', evenSo: true }),
+      /its PersistentVolume names node b, so that copy is not set aside/,
+    );
+    assert.equal((await world.usable()).length, 2);
+    const shown = await world.fleet.command({ ...cancel, node: 'a', evenSo: true, json: false });
+    assert.match(shown, /is on node b alone: the other copy is in the trash of its node\.$/);
+    const kept = [{ node: 'b', version: world.written }];
+    const usable = async () => (await world.usable()).map(({ node, version }) => ({ node, version }));
+    assert.deepEqual(await usable(), kept);
+    const trashed = world.disks.copiesOn('a', 'data', id).filter(({ path }) => path.includes('/trash/'));
+    assert.equal(trashed.length, 1);
+    // The disks of the node are put back once more.
+    await putBackAgain(world);
+    assert.equal((await world.usable()).length, 2);
+    await world.fleet.keep();
+    assert.deepEqual(await usable(), kept);
+    // It moves as any other volume does.
+    await world.fleet.command({ change: 'move', volume: id, node: 'a' });
+    await world.rest(10_000);
+    assert.deepEqual(await usable(), [{ node: 'a', version: world.written }]);
+  });
+
+  test('none goes while no PersistentVolume says which counts, or the one that it names has not moved more often', async () => {
+    using scratch = new Scratch('two-copies');
+    await using world = await World.start(scratch);
+    await putBack(world);
+    world.record('c');
+    await assert.rejects(
+      world.fleet.command({ ...cancel, node: 'a', evenSo: true }),
+      /no PersistentVolume names one of them: first make one/,
+    );
+    world.record('a');
+    await assert.rejects(
+      world.fleet.command({ ...cancel, node: 'b', evenSo: true }),
+      /that copy has not moved more often than the one on node b/,
+    );
+    assert.equal((await world.usable()).length, 2);
+  });
+
+  test('the one that a pod uses goes once the pod has ended', async () => {
+    using scratch = new Scratch('two-copies');
+    await using world = await World.start(scratch);
+    await putBack(world);
+    // A pod starts on the node that was there first, and sees what was there last night.
+    await world.whileDown('b', () => undefined);
+    world.expected = 1;
+    const pod = await world.startPod();
+    assert.equal(pod?.node, 'a');
+    await assert.rejects(
+      world.fleet.command({ ...cancel, node: 'a', evenSo: true }),
+      /counts as an earlier one than that on node b from now on: it goes to the trash once it is not in use/,
+    );
+    await world.stopPod();
+    await world.fleet.keep();
+    assert.deepEqual(
+      (await world.usable()).map(({ node }) => node),
+      ['b'],
+    );
   });
 });
 

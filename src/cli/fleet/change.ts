@@ -34,6 +34,7 @@ import {
   takeBack,
   takeFromLost,
 } from './taking-back.ts';
+import { endTwoCopies } from './two-copies.ts';
 
 const requestType = contract.lookupType('holdfast.fleet.v1.ChangeRequest');
 const answerType = contract.lookupType('holdfast.fleet.v1.ChangeAnswer');
@@ -101,6 +102,8 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
   }
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
+    const setAside = await endTwoCopies(fleet, { id, node }, evenSo);
+    if (setAside !== undefined) return setAside;
     // A mere part that has come there goes, wherever the volume is, and no copy becomes it.
     const hasNone = evenSo && (await fleet.moves.copyAt(node, id).catch(() => undefined))?.isHere === false;
     if (!hasNone) requireOnlyAt(fleet.state, id, fleet.moves.endsOf(id, node));

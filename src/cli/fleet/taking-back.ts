@@ -38,23 +38,29 @@ export interface SecondWord {
  * @throws FailedPrecondition, Unavailable
  */
 export async function requireAlone(fleet: ChangedFleet, copy: BecomingCopy): Promise<string | undefined> {
-  const { api, driverName, moves, state } = fleet;
+  const { moves, state } = fleet;
   const { volumeId, word } = copy;
-  const recordedOn: string[] = [];
-  for await (const { handle, node } of persistentVolumes(api, driverName)) {
-    if (handle === volumeId && node !== undefined) recordedOn.push(node);
-  }
-  const others = recordedOn.filter((node) => node !== copy.node && node !== copy.otherNode);
+  const recorded = await recordedOn(fleet, volumeId);
+  const others = recorded.filter((node) => node !== copy.node && node !== copy.otherNode);
   const before = others.length === 0 ? [] : await thoseBefore(fleet, copy, others);
   const without = await thoseWithout(fleet, volumeId, others);
-  requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn, before, without });
+  requireNoOther(state, copy, { moves: moves.list(volumeId), recordedOn: recorded, before, without });
   await requireNoLaterTrashed(fleet, copy, true);
   const wrong = without.find((node) => !before.includes(node));
   if (!word.isEvenSo) {
-    const recorded = wrong === undefined ? [] : [whyMayBeOn(state, copy, wrong)];
-    requireSecondWord(false, [...recorded, ...((await word.against?.()) ?? [])]);
+    const misnamed = wrong === undefined ? [] : [whyMayBeOn(state, copy, wrong)];
+    requireSecondWord(false, [...misnamed, ...((await word.against?.()) ?? [])]);
   }
   return wrong;
+}
+
+/** The nodes that the PersistentVolumes of a volume name, by a list of this moment. @throws Unavailable */
+export async function recordedOn({ api, driverName }: ChangedFleet, volumeId: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { handle, node } of persistentVolumes(api, driverName)) {
+    if (handle === volumeId && node !== undefined) found.push(node);
+  }
+  return found;
 }
 
 /**

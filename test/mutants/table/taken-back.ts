@@ -13,6 +13,8 @@ const firstDisk = { file: 'src/cli/fleet/change.ts', killer: 'test/move/first-di
 
 const cutShort = { killer: 'test/move/cut-short-word.test.ts' } as const;
 
+const twoCopies = { file: 'src/cli/fleet/two-copies.ts', killer: 'test/move/rolled-back.test.ts' } as const;
+
 /** A copy becomes the volume only if no other one can, and the controller notes that. */
 export const takenBackMutants: readonly Mutant[] = [
   {
@@ -22,6 +24,34 @@ export const takenBackMutants: readonly Mutant[] = [
     replacement: "const isLater = noted?.node !== '';",
     killer: 'test/move/first-disk-lost.test.ts',
     only: 'had been restored on that node',
+  },
+  {
+    name: 'of two copies that can be used the one stays that a PersistentVolume names',
+    ...twoCopies,
+    text: 'if (recorded.includes(node)) {',
+    replacement: 'if (recorded.length === 0) {',
+    only: 'the one goes to the trash',
+  },
+  {
+    name: 'of two copies that can be used none goes while no PersistentVolume names one',
+    ...twoCopies,
+    text: 'if (kept !== undefined) return kept;',
+    replacement: "return kept ?? others[0] ?? '';",
+    only: 'none goes while',
+  },
+  {
+    name: 'the copy that stays of two is the later one by its count of moves',
+    ...twoCopies,
+    text: 'if (later.generation > copy.generation) return;',
+    replacement: 'if (later.generation >= 0) return;',
+    only: 'none goes while',
+  },
+  {
+    name: 'of two copies that can be used none goes without a second word',
+    ...twoCopies,
+    text: 'if (!isEvenSo) throw twoCopies(two);',
+    replacement: '',
+    only: 'the one goes to the trash',
   },
   {
     name: 'a copy that is restored although a PersistentVolume is wrong is noted',
@@ -64,8 +94,8 @@ export const takenBackMutants: readonly Mutant[] = [
   {
     name: 'a second word passes over nothing that was not shown',
     file: 'src/cli/fleet/taking-back.ts',
-    text: 'requireSecondWord(false, [...recorded, ...((await word.against?.()) ?? [])]);',
-    replacement: 'requireSecondWord(false, recorded);',
+    text: 'requireSecondWord(false, [...misnamed, ...((await word.against?.()) ?? [])]);',
+    replacement: 'requireSecondWord(false, misnamed);',
     killer: 'test/move/second-word.test.ts',
     only: 'only behind a refusal that has shown each',
   },

@@ -57,7 +57,7 @@ export class LeftCopiesKeeper {
     this.#double.add(volumeId);
     this.#options.log.error(
       { volume_id: volumeId, nodes },
-      'a volume is on two nodes, and neither has handed it over: one copy is of an earlier time. Look at both; calls are for the node that its PersistentVolume names',
+      'a volume is on two nodes, and neither has handed it over: one copy is of an earlier time. Look at both; calls are for the node that its PersistentVolume names. kubectl holdfast move cancel VOLUME --node OTHER sets the other one aside',
     );
   }
 
