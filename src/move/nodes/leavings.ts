@@ -17,6 +17,7 @@ import type { CancelledLeaving, PeerMove } from '../peers.ts';
 import { hasAllData } from '../snapshots/survivor.ts';
 import { leaveNothing, leftPool, MoveEnded, MoveForgotten, movesOf, PoolSource } from '../source.ts';
 import { Reads } from './reads.ts';
+import { Refusals } from './refusals.ts';
 import { NotAdmitted, type Operation } from './wire.ts';
 
 export interface LeavingsOptions {
@@ -39,13 +40,6 @@ interface Admission {
   /** An operator has just ordered it: it may begin again although it had ended. */
   isOrder?: boolean;
   expiresMs: number;
-}
-
-/** A node that may hear why it is not let in, and nothing else. */
-interface Refused {
-  readonly node: string;
-  readonly expiresMs: number;
-  readonly error: MoveForgotten;
 }
 
 /** `order`: of an operator, just now; `plan`: only to look at the volume; `again`: of a move that was ordered before. */
@@ -73,8 +67,7 @@ export class Leavings {
   readonly #notes = new TurnsByKey<VolumeId>();
   readonly #admitted = new Map<VolumeId, Admission>();
   readonly #planned = new Map<VolumeId, Admission>();
-  /** By the ids of the volume and of the move. */
-  readonly #refused = new Map<string, Refused>();
+  readonly #refusals = new Refusals();
   readonly #jobsById = new Map<VolumeId, MoveJob>();
   /** The notes have been read. */
   #isKnown = false;
@@ -148,7 +141,10 @@ export class Leavings {
     const before = this.#known.get(id);
     const whyEnded = kind === 'again' ? await this.#whyEnded(id, moveId) : undefined;
     if (whyEnded !== undefined) throw new MoveEnded(whyEnded);
-    if (kind === 'again' && !(await this.#hasBegun({ id, moveId, node }))) throw this.#refuse({ id, moveId, node });
+    if (kind === 'again' && !(await this.#hasBegun({ id, moveId, node }))) {
+      const forgotten = new MoveForgotten(`the node of volume ${id} knows nothing of this move: order it again.`);
+      throw this.#refusals.refuse({ id, moveId, node }, forgotten);
+    }
     if (before?.state === 'running' && before.moveId !== moveId) {
       // The controller knows whether the target itself still runs the earlier one.
       if ((before.node !== node && this.#isHeard(id)) || kind === 'again') {
@@ -178,10 +174,8 @@ export class Leavings {
     const job = this.#jobOf(id, moveId);
     const isOver = job !== undefined && job.state !== 'running' && found?.isOrder !== true;
     if (found !== undefined && !isOver) return { node: found.node };
-    const refused = this.#refused.get(`${id} ${moveId}`);
-    if (refused !== undefined && refused.expiresMs >= performance.now()) {
-      return { node: refused.node, ended: refused.error };
-    }
+    const refused = this.#refusals.of(id, moveId);
+    if (refused !== undefined) return refused;
     if (found !== undefined && job?.state === 'done') {
       const isLast = lastOperations.has(operation);
       return { node: found.node, ...(!isLast && { ended: new MoveEnded(`the move of volume ${id} has ended.`) }) };
@@ -226,14 +220,6 @@ export class Leavings {
     const { pool } = (await this.#options.pools.find(id)) ?? {};
     const fence = (await pool?.moves?.stateOf(id))?.mark.fence;
     return fence?.moveId === moveId && fence.to === node;
-  }
-
-  #refuse({ id, moveId, node }: PeerMove): MoveForgotten {
-    const nowMs = performance.now();
-    for (const [key, { expiresMs }] of this.#refused) if (expiresMs < nowMs) this.#refused.delete(key);
-    const error = new MoveForgotten(`the node of volume ${id} knows nothing of this move: order it again.`);
-    this.#refused.set(`${id} ${moveId}`, { node, expiresMs: nowMs + plannedMs, error });
-    return error;
   }
 
   /** The node of a move has asked for something. It keeps no other move in, nor the fence of another one up. */

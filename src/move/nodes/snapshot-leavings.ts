@@ -10,6 +10,7 @@ import type { PeerMove } from '../peers.ts';
 import { type CancelledLeaving, inOrder, PoolHeld } from '../snapshots/held.ts';
 import { MoveEnded, MoveForgotten } from '../source.ts';
 import { Reads } from './reads.ts';
+import { Refusals } from './refusals.ts';
 import { NotAdmitted, type SnapshotOperation } from './wire.ts';
 
 export interface SnapshotLeavingsOptions {
@@ -58,6 +59,7 @@ export class SnapshotLeavings {
   readonly #admitted = new Map<VolumeId, Admission>();
   readonly #planned = new Map<VolumeId, Admission>();
   readonly #jobsById = new Map<VolumeId, MoveJob>();
+  readonly #refusals = new Refusals();
   readonly #reads = new Reads<SnapshotId>();
   /** When the target came last, by performance.now(); one that has not since this process started came then. */
   readonly #cameMs = new Map<VolumeId, number>();
@@ -115,7 +117,8 @@ export class SnapshotLeavings {
   }
 
   /** The controller's word alone is not enough for what it has not just ordered: the ticket that a node shows it has no end. */
-  async #requireBegun({ id, moveId, node }: PeerMove): Promise<void> {
+  async #requireBegun(move: PeerMove): Promise<void> {
+    const { id, moveId, node } = move;
     const job = this.#known.get(id);
     const isOurs = job?.moveId === moveId && job.node === node;
     if (isOurs && job.state === 'running' && (await this.#isAwaited(job))) return;
@@ -123,9 +126,11 @@ export class SnapshotLeavings {
     const isAdmitted = admission?.moveId === moveId && admission.node === node;
     if (isAdmitted && admission.expiresMs >= performance.now()) return;
     if (isOurs && job.state !== 'running') throw over(id);
-    if (job?.state === 'running' || !(await this.#hasFence(id, node))) {
-      throw new MoveForgotten(`the node of the snapshots of volume ${id} knows nothing of this move: order it again.`);
-    }
+    if (job?.state !== 'running' && (await this.#hasFence(id, node))) return;
+    // The other node ends its order by that word: a pool that is not open may have one that was handed over.
+    this.#requireAllOpen(id);
+    const forgotten = `the node of the snapshots of volume ${id} knows nothing of this move: order it again.`;
+    throw this.#refusals.refuse(move, new MoveForgotten(forgotten));
   }
 
   async #isAwaited({ id, moveId, node = '' }: MoveJob): Promise<boolean> {
@@ -141,7 +146,7 @@ export class SnapshotLeavings {
     return false;
   }
 
-  /** The node that may do that. @throws NotAdmitted */
+  /** The node that may do that, or that may hear why they follow no longer. @throws NotAdmitted */
   admitted(
     id: VolumeId,
     moveId: string,
@@ -151,6 +156,8 @@ export class SnapshotLeavings {
     const isOurs = job?.moveId === moveId;
     const admissions = [this.#admitted.get(id), ...(planOperations.has(operation) ? [this.#planned.get(id)] : [])];
     const found = admissions.find((each) => each?.moveId === moveId && each.expiresMs >= performance.now());
+    const refused = found === undefined ? this.#refusals.of(id, moveId) : undefined;
+    if (refused !== undefined) return refused;
     const node = found?.node ?? (isOurs && job.state !== 'running' ? job.node : undefined);
     if (node === undefined) {
       throw new NotAdmitted(
@@ -210,8 +217,19 @@ export class SnapshotLeavings {
   /** The node that one of them is on its way to; undefined: none. An order that has left nothing here keeps no other one back. */
   async nodeFor(id: VolumeId): Promise<string | undefined> {
     const job = this.#known.get(id);
-    if (job?.state !== 'running' || job.node === undefined) return undefined;
+    // Its own disk was lost: one that was handed over may be there.
+    if (job === undefined) return this.#handedOverTo(id);
+    if (job.state !== 'running' || job.node === undefined) return undefined;
     return (await this.#hasFence(id, job.node)) ? job.node : undefined;
+  }
+
+  async #handedOverTo(id: VolumeId): Promise<string | undefined> {
+    for (const held of PoolHeld.all(this.#options.pools.all(), id)) {
+      // One whose mark cannot be read stays.
+      const { mark, why } = (await held.look().catch(() => undefined)) ?? {};
+      if (why === 'given' && mark?.fence?.to !== undefined) return mark.fence.to;
+    }
+    return undefined;
   }
 
   /**
@@ -261,12 +279,16 @@ export class SnapshotLeavings {
 
   /** All of the volume, the newest first. @throws Unavailable while a pool is not open that may have more */
   async all(id: VolumeId): Promise<PoolHeld[]> {
+    this.#requireAllOpen(id);
+    return inOrder(PoolHeld.all(this.#options.pools.all(), id));
+  }
+
+  /** @throws Unavailable while a pool is not open, or not found yet, that may have snapshots of the volume */
+  #requireAllOpen(id: VolumeId): void {
     const { pools } = this.#options;
-    const closed = pools.firstClosed();
-    if (closed !== undefined) {
-      throw new Unavailable(`pool ${closed} of the first node is not open, and may have snapshots of volume ${id}.`);
-    }
-    return inOrder(PoolHeld.all(pools.all(), id));
+    if (pools.areAllOpen()) return;
+    const closed = pools.firstClosed() ?? 'that is still being looked for';
+    throw new Unavailable(`pool ${closed} of the first node is not open, and may have snapshots of volume ${id}.`);
   }
 
   async #note(job: MoveJob): Promise<void> {

@@ -432,6 +432,9 @@ export class SnapshotMover {
         leftOnes.filter((each) => !isHere(each)),
       );
     } catch (error) {
+      if (await this.#hasEndedThere(run, error, AbortSignal.timeout(undoneMs))) {
+        return await this.#end(run.job, 'cancelled', []);
+      }
       if (!this.#runs.has(run.job.id)) this.#begin(run.job);
       throw error;
     }
@@ -699,8 +702,7 @@ export class SnapshotMover {
       } catch (error) {
         if (ending.signal.aborted) return;
         const reason = error instanceof Error ? error.message : String(error);
-        // The operator has ended it there.
-        if (error instanceof MoveEnded && (error instanceof MoveForgotten || (await this.#settleTakenBack(run)))) {
+        if (await this.#hasEndedThere(run, error, ending.signal)) {
           return await this.#endPatiently(run, 'failed', [...passed.values()], reason);
         }
         if (held !== undefined && !(await isForLater(held, error))) {
@@ -728,13 +730,19 @@ export class SnapshotMover {
     }
   }
 
+  /** True if an operator has ended it at the first node, or that knows nothing of it: nothing is handed over any more. */
+  async #hasEndedThere(run: Run, error: unknown, signal: AbortSignal): Promise<boolean> {
+    if (!(error instanceof MoveEnded)) return false;
+    return error instanceof MoveForgotten || (await this.#settleTakenBack(run, signal));
+  }
+
   /** Its source may have taken the last one back, or have none by now. @returns false while that does not answer */
-  async #settleTakenBack(run: Run): Promise<boolean> {
-    const { ending, job } = run;
+  async #settleTakenBack(run: Run, signal: AbortSignal): Promise<boolean> {
+    const { job } = run;
     const { log, pools } = this.#options;
     const { coming } = job.snapshots;
     try {
-      if (coming !== undefined) await this.#resolveComing(run, this.#otherNode(job, ending.signal), pools.get(job.to));
+      if (coming !== undefined) await this.#resolveComing(run, this.#otherNode(job, signal), pools.get(job.to));
       return true;
     } catch (error) {
       if (error instanceof Unavailable) return false;

@@ -9,6 +9,8 @@ const stillThere = { ...calls, only: 'still seems to have' } as const;
 const waiting = { killer: 'test/move/snapshots-waiting.test.ts' } as const;
 const waitingMover = { ...waiting, file: 'src/move/snapshots/snapshot-mover.ts' } as const;
 const survivor = { killer: 'test/move/snapshots-survivor.test.ts' } as const;
+const forgotten = { killer: 'test/move/snapshots-forgotten.test.ts' } as const;
+const forgottenLeavings = { ...forgotten, file: 'src/move/nodes/snapshot-leavings.ts' } as const;
 const twice = { ...calls, only: 'is asked for twice' } as const;
 
 /** Snapshots follow their volume to another node: none is lost, and none that was deleted comes back. */
@@ -151,7 +153,7 @@ export const moveSnapshotMutants: readonly Mutant[] = [
   {
     name: 'a node that was lost removes its copy of a snapshot that was taken back from it',
     file: 'src/move/snapshots/snapshot-mover.ts',
-    text: '(error instanceof MoveForgotten || (await this.#settleTakenBack(run)))',
+    text: 'error instanceof MoveForgotten || (await this.#settleTakenBack(run, signal))',
     replacement: 'true',
     killer: 'test/fleet/moves-snapshots.test.ts',
     only: 'which has not said so',
@@ -373,5 +375,34 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     text: 'survivor !== undefined && (await hasAllData(survivor))',
     replacement: 'survivor !== undefined',
     only: 'all of it',
+  },
+  {
+    name: 'a node hears why the snapshots of a volume follow it no longer, where the first one has forgotten that',
+    ...forgottenLeavings,
+    text: 'if (refused !== undefined) return refused;',
+    replacement: '',
+    only: 'are cancelled there',
+  },
+  {
+    name: 'snapshots that follow their volume are not called forgotten while a pool is not open',
+    ...forgottenLeavings,
+    text: 'this.#requireAllOpen(id);\n    const forgotten',
+    replacement: 'const forgotten',
+    only: 'once the pool is open',
+  },
+  {
+    name: 'a snapshot that was handed over goes to no third node, where the first one has lost its own disk',
+    ...forgottenLeavings,
+    text: 'if (job === undefined) return this.#handedOverTo(id);',
+    replacement: '',
+    only: 'once the pool is open',
+  },
+  {
+    name: 'an order of snapshots that the first node has forgotten can be cancelled',
+    ...forgotten,
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: 'if (await this.#hasEndedThere(run, error, AbortSignal.timeout(undoneMs))) {',
+    replacement: 'if (run.trouble === null) {',
+    only: 'are cancelled there',
   },
 ];
