@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Architecture } from './architecture.ts';
+import { environment } from './environment.ts';
 import { output } from './program.ts';
 
 export interface Layer {
@@ -36,7 +37,8 @@ export class ImageStorage {
       if (isLast) {
         const given = Object.entries(labels).flatMap(([key, value]) => ['--label', `${key}=${value}`]);
         const entry = ['--entrypoint', JSON.stringify(entrypoint), '--cmd', command];
-        this.#buildah('config', '--env', `PATH=${searchPath}`, '--workingdir', '/', ...entry, ...given, container);
+        const variables = Object.entries(environment).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
+        this.#buildah('config', ...variables, '--workingdir', '/', ...entry, ...given, container);
       }
       base = isLast ? name : `localhost/${architecture}-layer-${index}`;
       this.#buildah('commit', '--quiet', '--format', 'oci', '--timestamp', `${timestamp}`, '--rm', container, base);
@@ -58,5 +60,3 @@ export class ImageStorage {
     return output('buildah', [...this.#places, verb, ...parameters], { BUILDAH_ISOLATION: 'chroot' }).trim();
   }
 }
-
-const searchPath = '/usr/sbin:/usr/bin';

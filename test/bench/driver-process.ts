@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { environment } from '../../deploy/image/environment.ts';
 import type { Scratch } from '../support/scratch.ts';
 
 /** The two locations a pool has on most nodes: a directory of the host's filesystem, and the default, a file with XFS. */
@@ -73,6 +74,7 @@ export class DriverProcess implements AsyncDisposable {
       // Ctrl-C is for the bench, which then stops the driver in order.
       detached: true,
       env: {
+        ...environment,
         PATH: process.env['PATH'],
         CSI_ENDPOINT: `unix://${places.socket}`,
         HOLDFAST_CONFIG: places.config,

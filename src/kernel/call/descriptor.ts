@@ -69,8 +69,8 @@ export class Descriptor implements AsyncDisposable, Lent {
   }
 
   /** Waits until it is closed, but not for a call that still uses it: the last such call closes it. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#giveUp()) await this.#close();
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#giveUp() ? this.#close() : Promise.resolve();
   }
 
   /** Closes in the background: for descriptors whose data is synced and whose closing nothing waits for. */
@@ -90,10 +90,11 @@ export class Descriptor implements AsyncDisposable, Lent {
     return isFirst && this.#users === 0;
   }
 
-  async #close(): Promise<void> {
+  #close(): Promise<void> {
     // close(2): the descriptor is gone even if it fails, and all writes through descriptors are synced.
-    if (this.#closingQueue === undefined) closeCall.native(this.#fd);
-    else await this.#closingQueue.settle(() => callOnWorker(closeCall, [this.#fd]));
+    if (this.#closingQueue !== undefined) return this.#closingQueue.settle(() => callOnWorker(closeCall, [this.#fd]));
+    closeCall.native(this.#fd);
+    return Promise.resolve();
   }
 
   #below(rest: string): Lent {

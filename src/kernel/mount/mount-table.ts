@@ -45,8 +45,9 @@ const freadCall = libcCall<readonly [Uint8Array, number, number, bigint]>(
 const ferrorCall = libcCall<readonly [bigint]>('int ferror(void *stream)');
 const fcloseCall = libcCall<readonly [bigint]>('int fclose(void *stream)');
 
-/** The size that the last table needed, so that one call is enough for the next. */
-let expectedBytes = 32 * 1024;
+/** The memory of the last read, so that one call is enough for the next; undefined while a read has it. */
+let spareMemory: Buffer | undefined;
+const firstBytes = 32 * 1024;
 
 /**
  * The mounts that this process sees, later ones over earlier ones. read(2) gives a page of this file at a time;
@@ -66,7 +67,8 @@ async function readOnWorker(): Promise<string> {
   const stream: unknown = fopenCall.native(path, 're');
   if (typeof stream !== 'bigint') throw new KernelError({ syscall: 'open', errno: koffi.errno(), path });
   try {
-    let memory = Buffer.allocUnsafeSlow(expectedBytes);
+    let memory = spareMemory ?? Buffer.allocUnsafeSlow(firstBytes);
+    spareMemory = undefined;
     let bytes = 0;
     for (;;) {
       const rest = memory.subarray(bytes);
@@ -76,8 +78,8 @@ async function readOnWorker(): Promise<string> {
       bytes += result;
       if (bytes < memory.length) break;
       memory = Buffer.concat([memory], memory.length * 2);
-      expectedBytes = memory.length;
     }
+    spareMemory = memory;
     return memory.toString('utf8', 0, bytes);
   } finally {
     fcloseCall.native(stream);

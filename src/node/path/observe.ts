@@ -71,7 +71,8 @@ export async function identify(
   if (!handle.isMountRoot) return { occupant: await unmounted(context, handle), mounted: undefined };
   const isNode = handle.kind === 'block';
   const table = await mounts.read();
-  const mount = table.find(({ id }) => id === handle.mountId);
+  // Later mounts are at the end.
+  const mount = table.findLast(({ id }) => id === handle.mountId);
   if (mount === undefined) throw new Aborted('A mount went away while it was looked at; try again.');
   const device = isNode ? handle.represents : await deviceOf(context, mount);
   const owner = await context.volumes.ownerOf(

@@ -95,10 +95,8 @@ export async function readHeader(queue: DiskQueue, devicePath: string): Promise<
 
 /** True if there is one, or the rest of one. */
 export async function hasHeader(queue: DiskQueue, data: Descriptor): Promise<boolean> {
-  const first = await readAtMost(queue, data, { offsetBytes: 0, lengthBytes: magic.length });
-  if (first.equals(magic)) return true;
-  const second = await readAtMost(queue, data, { offsetBytes: secondCopyBytes, lengthBytes: secondMagic.length });
-  return second.equals(secondMagic);
+  const lengthBytes = secondCopyBytes + secondMagic.length;
+  return copiesIn(await readAtMost(queue, data, { offsetBytes: 0, lengthBytes })).some(hasMagic);
 }
 
 /**
