@@ -59,10 +59,18 @@ export function runProgram(path: string, args: readonly string[]): void {
   if (status[0] !== 0) throw new Error(`${path} ended with status ${status[0]}`);
 }
 
-/** Opens a file that nobody else may have open, a loop device or another driver: asks for a lease (fcntl(2)). */
+const lingerMs = 2_000;
+
+/**
+ * Opens a file that nobody else may have open, a loop device or another driver: asks for a lease (fcntl(2)). A device lingers
+ * after its unmount for as long as another program looks at it.
+ */
 export function openAlone(path: string): number {
   const fd = openSync(path, constants.O_RDWR | O_CLOEXEC);
-  checked('F_SETLEASE', fcntl(fd, F_SETLEASE, F_WRLCK));
+  const lastMs = performance.now() + lingerMs;
+  while (fcntl(fd, F_SETLEASE, F_WRLCK) !== 0) {
+    if (performance.now() > lastMs) throw new Error(`F_SETLEASE: ${path} is open elsewhere`);
+  }
   checked('F_SETLEASE', fcntl(fd, F_SETLEASE, F_UNLCK));
   return fd;
 }
