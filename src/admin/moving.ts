@@ -79,7 +79,7 @@ export async function finishMove(
 }
 
 /** A move of a volume, or of its snapshots, that an order has changed. */
-function showEnded(job: MoveJob): Moving {
+export function showEnded(job: MoveJob): Moving {
   const sight = sightWithout(job);
   const ended = { progress: undefined, trouble: undefined, isUnconnected: false };
   return showMove(isOfSnapshots(job) ? { ...sight, snapshots: { ...ended, job } } : sight);

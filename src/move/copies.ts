@@ -264,7 +264,7 @@ async function requireNothing(pools: Pools, id: VolumeId, generation: number): P
 }
 
 /** All pools of the node share its notes. @throws Unavailable */
-function anyMoves(pools: Pools): PoolMoves {
+export function anyMoves(pools: Pools): PoolMoves {
   const { anyMoves: moves } = pools;
   if (moves !== undefined) return moves;
   throw new Unavailable('no pool of this node is open whose volumes can move: try again when one is.');

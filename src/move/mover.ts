@@ -276,9 +276,17 @@ export class Mover {
     const sights: MoveSight[] = [...running, ...shown.map(sightWithout)];
     const following = this.#snapshots.sights();
     const alone = following.filter((each) => sights.every((sight) => !isAfter(each, sight)) && isWorth(each, sights));
+    const given = this.#snapshots.handedOver();
+    const withTheirs = sights.map((sight) => {
+      const snapshots = following.find((each) => isAfter(each, sight)) ?? given.find((each) => isWith(each, sight));
+      return { ...sight, snapshots };
+    });
+    const unseen = given.filter((each) => withTheirs.every(({ snapshots }) => snapshots !== each));
     return [
-      ...sights.map((sight) => ({ ...sight, snapshots: following.find((each) => isAfter(each, sight)) })),
+      ...withTheirs,
       ...alone.map((snapshots) => ({ ...sightWithout(endedOf(snapshots)), snapshots })),
+      // The volume itself has moved before.
+      ...unseen.map((snapshots) => ({ ...sightWithout({ ...endedOf(snapshots), state: 'done' }), snapshots })),
     ];
   }
 
@@ -490,6 +498,29 @@ export class Mover {
     return isLeft ? undefined : job;
   }
 
+  /**
+   * Gives up the snapshots of a volume that another node has handed over to this one, which may know nothing of that: they are where they were.
+   * @throws NotFound if there is none
+   */
+  cancelSnapshotsFrom(move: PeerMove, isEvenSo: boolean): Promise<MoveJob> {
+    const { id, moveId, node } = move;
+    return this.#options.objects.run(turnOf(id), 'the end of a move', moveId, async () => {
+      this.#requireReady();
+      if (!this.#snapshots.isComingFrom(id, node)) {
+        await snapshotsAt(this.#options.peers, move).begin();
+        const startedAt = new Date().toISOString();
+        const snapshots = { pools: [], moved: 0, left: [] };
+        const unknown = { ...move, from: '', to: '', startedAt, state: 'running', snapshots } as const;
+        const { to = '' } = this.#snapshots.unendedFrom(id) ?? {};
+        const ended = await this.#snapshots.cancelRest({ ...unknown, to }, isEvenSo);
+        if (ended !== undefined) return ended;
+      }
+      const running = await this.#snapshots.cancel(id, undefined, isEvenSo);
+      if (running !== undefined) return running;
+      throw new NotFound(`node ${node} has handed no snapshot of volume ${id} over to this node.`);
+    });
+  }
+
   async #cancel(id: VolumeId, order: Cancelling): Promise<MoveJob> {
     const { lost } = order;
     this.#requireReady();
@@ -503,7 +534,7 @@ export class Mover {
     if (job === undefined) {
       const { waitsFor } = order;
       order.waitsFor = 'not all of its snapshots are where they were';
-      const snapshots = await this.#snapshots.cancel(id, lost);
+      const snapshots = await this.#snapshots.cancel(id, lost, order.isEvenSo);
       if (snapshots !== undefined && !(await this.#hasOld(id))) return snapshots;
       order.waitsFor = waitsFor;
       try {
@@ -512,6 +543,9 @@ export class Mover {
         // Its snapshots are where they were. The same command again says what the volume needs.
         const isRefused = error instanceof FailedPrecondition || error instanceof NotFound;
         if (snapshots !== undefined && isRefused) return snapshots;
+        const ended = lost === undefined && error instanceof NotFound ? this.#snapshots.unendedFrom(id) : undefined;
+        const rest = ended && (await this.#snapshots.cancelRest(ended, order.isEvenSo));
+        if (rest !== undefined) return rest;
         throw error;
       }
     }
@@ -1058,6 +1092,11 @@ function isAfter({ job }: SnapshotsSight, move: MoveSight): boolean {
   if (job.id !== move.job.id) return false;
   if (job.node !== undefined) return job.moveId === move.job.moveId;
   return job.state === 'running' || (job.endedAt ?? job.startedAt) >= move.job.startedAt;
+}
+
+/** True if the volume of these snapshots, which were handed over, has left for the same node. */
+function isWith({ job: { id, node } }: SnapshotsSight, { job }: MoveSight): boolean {
+  return job.id === id && job.to === '' && job.node === node;
 }
 
 /** True if they are shown without a move of their volume: there is none, or they came from another node after it, or one waits. */

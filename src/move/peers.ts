@@ -12,7 +12,7 @@ export interface Peers {
   /** The snapshots of a volume there. @throws NotConnected */
   snapshots(from: PeerMove, signal: AbortSignal): OtherNode;
   /** The snapshots that follow their volume to other nodes. */
-  readonly leavingSnapshots: Pick<SnapshotLeavings, 'cancel' | 'endReads' | 'nodeFor' | 'removed'>;
+  readonly leavingSnapshots: Pick<SnapshotLeavings, 'cancel' | 'endReads' | 'jobOf' | 'nodeFor' | 'removing'>;
   /** The node that the volume is being moved to; undefined: none. */
   leavingFor(id: VolumeId): string | undefined;
   /** The moves to other nodes, running and ended. */

@@ -137,6 +137,8 @@ export interface PoolSnapshotMoves {
   waits(id: SnapshotId): Promise<boolean>;
   /** All of which that is so. */
   waiting(): Promise<ReadonlySet<SnapshotId>>;
+  /** The copies that were handed over to another node, which has not said that the snapshot is there. */
+  handedOver(): { readonly record: SnapshotRecord; readonly to: string }[];
   /** The copy here, if there is one, also if it was handed over. */
   find(id: SnapshotId): SnapshotRecord | undefined;
   /** The same, as it is on the disk, durably. @throws what keeps that from being known */
@@ -171,6 +173,11 @@ export interface PoolSnapshotMoves {
   noteDeleted(id: SnapshotId): Promise<boolean>;
   /** The snapshots that were deleted, and of which a copy has come back with this pool: `removeLeft` removes it. */
   deleted(): Promise<SnapshotId[]>;
+  /**
+   * True if that very snapshot was deleted on this node once it had moved, by the note that all pools share.
+   * @param createdAt the time of the snapshot: another one may have been taken under its name
+   */
+  wasDeleted(id: SnapshotId, createdAt: string): Promise<boolean>;
   /** Another node has taken it back: an earlier copy here is used no more, and goes. */
   outdate(id: SnapshotId, by: Pick<Required<LaterCopy>, 'createdAt' | 'generation' | 'node'>): Promise<void>;
   /**

@@ -88,6 +88,7 @@ describe('a copy of a first node, by the word that the later disk is lost', () =
     });
     const moves = {
       list: () => [],
+      handedOver: () => undefined,
       copyAt: (name: string) => nodeOf(name).mover.copies.look(id),
       disclaim: (name: string, given: { generation: number; source: string; lostPool?: string }) =>
         nodeOf(name).mover.copies.disclaim(id, given.generation, given.source, given.lostPool),

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
@@ -292,6 +293,38 @@ describe('snapshots that follow their volume to another node, brokered by the co
       await followed(fleet, viewer, id);
       assert.deepEqual(snapshotsIn(fleet, 'node-a'), []);
       await requireWhole(fleet, 'node-b', digests);
+    });
+  }
+
+  for (const isCancelled of [true, false]) {
+    const words = isCancelled ? 'is where it was by a cancel' : 'follows by the same order, though it is in no list';
+    test(`one that was handed over to a node which has lost its notes of that ${words}`, async () => {
+      await using fleet = await MovingFleet.start(command, 'none', 'xfs');
+      const viewer = new Viewer(fleet.api, 'operator', everything);
+      const id = await created(fleet);
+      const digests = await withSnapshots(fleet, 'node-a', id, ['only']);
+      await started(fleet, viewer, id, 'node-b');
+      await moved(fleet, viewer, id);
+      await fleet.node('node-b').driver.stop();
+      await fleet.startNode('node-b', 'before move/complete 1');
+      await eventually(async () => {
+        await start(fleet, viewer, id, 'node-b', more);
+        assert.ok(fleet.node('node-b').driver.hasEnded);
+      });
+      const { scratch } = fleet.node('node-b');
+      for (const notes of ['snapshot-moves', 'moves']) rmSync(scratch.join('data', notes), { recursive: true });
+      await fleet.startNode('node-b');
+      await eventually(async () => {
+        const { problems, status } = isCancelled
+          ? await viewer.post(controllerOf(fleet), `/v1/moves/cancel?output=json&volume=${id}`)
+          : await start(fleet, viewer, id, 'node-b', more);
+        assert.equal(status, 200, problems);
+      });
+      if (!isCancelled) await followed(fleet, viewer, id);
+      const there = [...digests.keys()];
+      const expected = isCancelled ? [there, []] : [[], there];
+      assert.deepEqual([snapshotsIn(fleet, 'node-a'), snapshotsIn(fleet, 'node-b')], expected);
+      await requireWhole(fleet, isCancelled ? 'node-a' : 'node-b', digests);
     });
   }
 

@@ -87,6 +87,7 @@ describe('a volume whose record is lost with its node', () => {
       ...{ api, state, driverName: 'holdfast.csi.dev', place: { namespace: 'holdfast', name: 'holdfast-controller' } },
       moves: {
         list: () => [],
+        handedOver: () => undefined,
         copyAt: async () => ({ generation: 0, isVolume: false }),
       } as unknown as FleetMoves,
       sessions: {

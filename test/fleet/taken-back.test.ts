@@ -188,7 +188,7 @@ describe('a note that a volume may have been taken back', () => {
       changeFleet(
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
-          moves: { list: () => [], copyAt: async () => copy } as unknown as FleetMoves,
+          moves: { list: () => [], handedOver: () => undefined, copyAt: async () => copy } as unknown as FleetMoves,
           sessions: { get: () => ({ calls: { call: () => Promise.reject(lost) } }) } as unknown as Sessions,
         },
         wishes,
@@ -388,7 +388,7 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], copyAt: async () => copy, disclaim: async () => 3 },
+            ...{ list: () => [], handedOver: () => undefined, copyAt: async () => copy, disclaim: async () => 3 },
             noteAt: async () => ({ generation: 0 }),
           } as unknown as FleetMoves,
           sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
@@ -502,7 +502,7 @@ describe('a note that a volume may have been taken back', () => {
       changeFleet(
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
-          moves: { list: () => [], copyAt: async () => copy } as unknown as FleetMoves,
+          moves: { list: () => [], handedOver: () => undefined, copyAt: async () => copy } as unknown as FleetMoves,
           sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
         },
         { ...usual, change: 'cancel', node: 'b', volume: volumeId, lostNode: 'a' },
@@ -548,6 +548,7 @@ describe('a note that a volume may have been taken back', () => {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
             list: () => [],
+            handedOver: () => undefined,
             async copyAt(node: string) {
               asked.push(node);
               if (node === 'c') throw new Unavailable('Node c is away; try again when it is back.');
@@ -590,7 +591,7 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], beforeCancel: async () => undefined },
+            ...{ list: () => [], handedOver: () => undefined, beforeCancel: async () => undefined },
             copyAt: async (node: string) =>
               node === 'a' ? copies.shift() : { generation: 0, isVolume: false, isHere: false },
           } as unknown as FleetMoves,
@@ -632,7 +633,7 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], copyAt: async () => copy, disclaim: async () => 4 },
+            ...{ list: () => [], handedOver: () => undefined, copyAt: async () => copy, disclaim: async () => 4 },
             noteAt: async () => ({ generation: 0 }),
             handedOverBy: async () => handed,
           } as unknown as FleetMoves,
@@ -673,7 +674,12 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], disclaim: async () => 5, handedOverBy: async () => undefined },
+            ...{
+              list: () => [],
+              handedOver: () => undefined,
+              disclaim: async () => 5,
+              handedOverBy: async () => undefined,
+            },
             copyAt: async () => ({ generation: 1, isVolume: false, isHere: false, elsewhere: 'c', trashed }),
             noteAt: async () => ({ generation: 0 }),
           } as unknown as FleetMoves,
@@ -724,6 +730,7 @@ describe('a note that a volume may have been taken back', () => {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
             list: () => [],
+            handedOver: () => undefined,
             copyAt: async () => copy,
             noteAt: async () => ({ generation: 0 }),
           } as unknown as FleetMoves,
@@ -788,7 +795,7 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], copyAt: async () => a.mover.copies.look(id) },
+            ...{ list: () => [], handedOver: () => undefined, copyAt: async () => a.mover.copies.look(id) },
             async handedOverBy(node: string) {
               const { at, generation = 0 } = (await nodes[node]?.mover.copies.noteOf(id)) ?? {};
               return at === undefined ? undefined : { at, generation };
@@ -836,7 +843,13 @@ describe('a note that a volume may have been taken back', () => {
       changeFleet(
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
-          moves: { list: () => [], copyAt, noteAt, handedOverBy: async () => undefined } as unknown as FleetMoves,
+          moves: {
+            list: () => [],
+            handedOver: () => undefined,
+            copyAt,
+            noteAt,
+            handedOverBy: async () => undefined,
+          } as unknown as FleetMoves,
           sessions: { get: () => ({ calls: { call: () => Promise.reject(sent) } }) } as unknown as Sessions,
         },
         { ...usual, change: 'restore', node: 'c', volume: id, lostPool: 'other', evenSo },
@@ -873,7 +886,12 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], endsOf: () => ['a', 'b'], beforeCancel: async () => undefined },
+            ...{
+              list: () => [],
+              handedOver: () => undefined,
+              endsOf: () => ['a', 'b'],
+              beforeCancel: async () => undefined,
+            },
             copyAt: async () => copy,
           } as unknown as FleetMoves,
           sessions: { find: () => ({ calls }), get: () => ({ calls }) } as unknown as Sessions,
@@ -899,7 +917,11 @@ describe('a note that a volume may have been taken back', () => {
         {
           ...{ api, place, state: known, driverName: 'holdfast.csi.dev' },
           moves: {
-            ...{ list: () => [], copyAt: async () => ({ generation: 0, isVolume: false, isHere: false }) },
+            ...{
+              list: () => [],
+              handedOver: () => undefined,
+              copyAt: async () => ({ generation: 0, isVolume: false, isHere: false }),
+            },
           } as unknown as FleetMoves,
           sessions: { get: () => ({ calls: { call: () => Promise.reject(sent) } }) } as unknown as Sessions,
         },

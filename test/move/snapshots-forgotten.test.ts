@@ -114,4 +114,22 @@ describe('snapshots that follow their volume to another node, where the first on
     assert.deepEqual([await listed(a), await listed(b)], [[], all]);
     await requireDigests(b, digests);
   });
+
+  test('are not cancelled at the first one while a pool of it is not open, which may have one that was handed over', async () => {
+    using scratch = new Scratch('snapshots-forgotten');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    await withSnapshots(nodes.get('a'));
+    const allow = refuseCommits(nodes.get('b').pool);
+    await nodes.order('a', 'b');
+    await eventually(() => assert.equal(followed(nodes.get('b'))?.trouble, 'pool data is full.'));
+    const a = nodes.get('a');
+    const closed = mock.method(a.pools, 'all', () => []);
+    await assert.rejects(a.mover.cancel(id), { name: 'Unavailable', message: /pool data is not open, and may have/ });
+    closed.mock.restore();
+    assert.equal(a.snapshotLeavings.jobOf(id)?.state, 'running');
+    allow();
+    await nodes.meet();
+    assert.equal((await nodes.ended()).state, 'done');
+    assert.deepEqual(await listed(nodes.get('b')), all);
+  });
 });

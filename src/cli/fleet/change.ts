@@ -100,6 +100,9 @@ async function cancelMove(fleet: ChangedFleet, wishes: ChangeWishes, signal: Abo
     const copy = await meantCopy(fleet.moves, node, id);
     return takeFromLost(fleet, { volumeId: id, node, lostNode, word, ...copy }, order);
   }
+  const snapshots = fleet.moves.handedOver(id, node);
+  // The volume itself is at one of both ends, and stays there.
+  if (snapshots !== undefined) return fleet.moves.cancelSnapshots(snapshots, { volumeId: id, isEvenSo: evenSo });
   const left = await leftCopy(fleet, { id, node }, signal);
   if (left === undefined) {
     const setAside = await endTwoCopies(fleet, { id, node }, evenSo);

@@ -159,6 +159,7 @@ export type MovesHandlers = HandlersOf<MovesMethods>;
 export type { AdmitMoveRequest } from './holdfast/fleet/v1/AdmitMoveRequest.ts';
 export type { ConnectMoveRequest } from './holdfast/fleet/v1/ConnectMoveRequest.ts';
 export type { StartMoveRequest } from './holdfast/fleet/v1/StartMoveRequest.ts';
+export type { CancelSnapshotsRequest } from './holdfast/fleet/v1/CancelSnapshotsRequest.ts';
 export type { ReadCopyRequest } from './holdfast/fleet/v1/ReadCopyRequest.ts';
 export type { CopyTold } from './holdfast/fleet/v1/CopyTold.ts';
 export type { _holdfast_fleet_v1_CopyTold_Place as CopyToldPlace } from './holdfast/fleet/v1/CopyTold.ts';

@@ -88,14 +88,14 @@ test('a ticket of an earlier controller, which had no separate key, counts as lo
   assert.deepEqual(['of moves', 'of the authority', 'of another'].map(listed), [1, 1, 0]);
 });
 
-/** A fleet whose node `a` has the volume, and in which that node is older. @returns the calls, and an order with snapshots */
-function withOlder(older: 'a' | 'b') {
+/** A fleet of two nodes, one of which has the volume. @param older the node whose driver is older */
+function fleetOf({ older, volumeOn }: { readonly volumeOn: 'a' | 'b'; readonly older?: 'a' | 'b' }) {
   const state = new FleetState();
   state.expect(['a', 'b']);
   for (const node of ['a', 'b']) {
     const inventory = state.linked(node);
     const volume = { id, name: 'data', pool: 'data', source_id: '', group_id: '', adopted: false };
-    const put = node === 'a' ? [{ ...volume, kind: 'VOLUME' as const }] : [];
+    const put = node === volumeOn ? [{ ...volume, kind: 'VOLUME' as const }] : [];
     inventory.apply({ revision: 1n, starts: true, complete: true, put, gone: [], pools: [] });
     state.told(node, inventory);
   }
@@ -120,6 +120,12 @@ function withOlder(older: 'a' | 'b') {
     material: () => material,
   });
   moves.certify('a', { address: ':9445', public_key: makeKey().publicKey }, '127.0.0.1');
+  return { asked, moves };
+}
+
+/** The driver of one node is older. @returns the calls, and an order with snapshots */
+function withOlder(older: 'a' | 'b') {
+  const { asked, moves } = fleetOf({ volumeOn: 'a', older });
   const order = { volumeId: id, toNode: 'b', toPool: undefined, limitBytesPerSecond: undefined, withSnapshots: true };
   return { asked, start: () => moves.start(order) };
 }
@@ -138,3 +144,49 @@ for (const older of ['a', 'b'] as const) {
     );
   });
 }
+
+/** Node `b` has the volume, and no node lists a snapshot of it. @param tells the moves that a node reports */
+function withHandedOver(tells: readonly (readonly [node: string, MoveShown])[]) {
+  const { asked, moves } = fleetOf({ volumeOn: 'b' });
+  for (const [node, move] of tells) {
+    const source = move.fromNode ?? '';
+    const text = JSON.stringify(['move', id, 'm', source, node]);
+    const ticket = createHmac('sha256', 'of moves').update(text).digest('base64url');
+    const told = { move_id: 'm', volume_id: id, source_node: source, ticket, unconnected: false };
+    moves.told(node, { moves: [{ ...told, sight: JSON.stringify(move) }] });
+  }
+  return { asked, moves };
+}
+
+const given: MoveShown = {
+  ...{ id, from: 'data', to: '', toNode: 'b', state: 'done', startedAt: '2026-11-01T00:00:00Z' },
+  snapshots: { state: 'running', to: '', moved: 0, left: [] },
+};
+
+test('snapshots that were handed over to a node which knows nothing of them are ordered, and cancelled, as their first node says', async () => {
+  const { asked, moves } = withHandedOver([['a', given]]);
+  const order = { volumeId: id, toNode: 'b', toPool: undefined, limitBytesPerSecond: undefined, withSnapshots: true };
+  await assert.rejects(moves.plan(order), { code: 'INTERNAL' });
+  assert.deepEqual(asked, ['a AdmitMove snapshots-plan', 'b ConnectMove', 'b PlanMoveWithSnapshots']);
+  asked.length = 0;
+  const found = moves.handedOver(id, 'a');
+  assert.deepEqual(
+    [found, moves.handedOver(id, 'b'), moves.handedOver(id, 'c')],
+    [{ source: 'a', target: 'b' }, { source: 'a', target: 'b' }, undefined],
+  );
+  const cancelled = moves.cancelSnapshots(found ?? assert.fail(), { volumeId: id, isEvenSo: false });
+  await assert.rejects(cancelled, { code: 'INTERNAL' });
+  assert.deepEqual(asked, ['a AdmitMove ', 'b ConnectMove', 'b CancelSnapshots']);
+});
+
+test('snapshots that are handed over just now are cancelled by the node that runs their order', () => {
+  const coming: MoveShown = {
+    ...{ id, from: 'data', to: 'data', fromNode: 'a', state: 'done', startedAt: '2026-11-01T00:00:00Z' },
+    snapshots: { state: 'running', to: 'data', moved: 0, left: [] },
+  };
+  const { moves } = withHandedOver([
+    ['a', given],
+    ['b', coming],
+  ]);
+  assert.equal(moves.handedOver(id, 'a'), undefined);
+});

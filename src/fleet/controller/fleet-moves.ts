@@ -59,6 +59,12 @@ export interface HandedOver extends Pick<Noted, 'generation'> {
   readonly at: string;
 }
 
+/** The nodes of snapshots that were handed over. */
+export interface HandedOverSnapshots {
+  readonly source: string;
+  readonly target: string;
+}
+
 export interface FleetMovesOptions {
   readonly state: FleetState;
   readonly sessions: Sessions;
@@ -339,13 +345,43 @@ export class FleetMoves {
   async beforeCancel(node: string, volumeId: string): Promise<void> {
     const all = this.#coming(volumeId).filter((each) => each.node === node);
     // Its snapshots may have been ordered alone, after it had moved.
-    const coming = all.find(({ told }) => isRunning(sightIn(told))) ?? all[0];
+    const isFailed = (move: MoveShown | undefined) => move?.state === 'failed' || move?.snapshots?.state === 'failed';
+    const coming =
+      all.find(({ told }) => isRunning(sightIn(told))) ?? all.find(({ told }) => isFailed(sightIn(told))) ?? all[0];
     if (coming === undefined) return;
     const { move_id: moveId, source_node: source } = coming.told;
     await this.#introduce(node, source, { volumeId, moveId, kinds: [''] }).catch((error: unknown) => {
       // The source has ended it: the target hears that.
       if (!isRefusal(error)) throw error;
     });
+  }
+
+  /**
+   * Snapshots of a volume that this node has handed over, or that were handed over to it, as the one says that they leave. The other one runs no
+   * order of them; undefined: there are none, or the volume itself moves.
+   */
+  handedOver(volumeId: string, node: string): HandedOverSnapshots | undefined {
+    const isMoving = this.#all(volumeId).some(({ move }) => move.fromNode !== undefined && isRunning(move));
+    if (isMoving) return undefined;
+    return this.#handedOver(volumeId).find(({ source, target }) => source === node || target === node);
+  }
+
+  #handedOver(volumeId: string): HandedOverSnapshots[] {
+    return this.#all(volumeId).flatMap(({ move: { snapshots, toNode: target }, node: source }) =>
+      target === undefined || snapshots?.state !== 'running' ? [] : [{ source, target }],
+    );
+  }
+
+  /** They are the snapshots again on the node that they come from. The other one may know nothing of them. @throws HoldfastError */
+  async cancelSnapshots(
+    { source, target }: HandedOverSnapshots,
+    { isEvenSo, volumeId }: { readonly volumeId: string; readonly isEvenSo: boolean },
+  ): Promise<MoveShown> {
+    const moveId = randomUUID();
+    // By its fence the source knows that node.
+    await this.#introduce(target, source, { volumeId, moveId, kinds: [''] });
+    const request = { volume_id: volumeId, move_id: moveId, source_node: source, even_so: isEvenSo };
+    return this.#call(target, 'CancelSnapshots', request, moving);
   }
 
   #coming(volumeId: string): { readonly node: string; readonly told: wire.MoveTold }[] {
@@ -401,7 +437,9 @@ export class FleetMoves {
     }
     const all = [...state.ids('SNAPSHOT', ({ sourceId }) => sourceId === volumeId).keys()];
     const others = all.filter((other) => other !== node).sort();
-    const source = others.find((other) => state.node(other)?.isLinked === true) ?? others[0];
+    const listing = others.find((other) => state.node(other)?.isLinked === true) ?? others[0];
+    // One that was handed over is in no list, and this node may know nothing of it.
+    const source = listing ?? this.#handedOver(volumeId).find(({ target }) => target === node)?.source;
     if (source !== undefined) return source;
     throw new FailedPrecondition(
       `volume ${volumeId} is on node ${node} already, and no other node has a snapshot of it.`,
@@ -539,6 +577,7 @@ const requestTypes = {
   StartMove: 'StartMoveRequest',
   ReadCopy: 'ReadCopyRequest',
   ReadNote: 'ReadCopyRequest',
+  CancelSnapshots: 'CancelSnapshotsRequest',
   OutdateCopy: 'OutdateCopyRequest',
   SettleCopy: 'SettleCopyRequest',
   DisclaimCopy: 'DisclaimCopyRequest',

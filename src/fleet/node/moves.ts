@@ -1,4 +1,4 @@
-import { showMove, showPlan } from '../../admin/moving.ts';
+import { showEnded, showMove, showPlan } from '../../admin/moving.ts';
 import type { Moving } from '../../admin/protocol.ts';
 import { type CallOptions, unaryCalls } from '../../csi/call.ts';
 import type * as wire from '../../csi/generated/types.ts';
@@ -86,6 +86,11 @@ export function moveCalls(moves: NodeMoves, options: CallOptions): ReadonlyMap<s
     },
     async StartMoveWithSnapshots(request) {
       return started(await mover.startFrom({ ...orderIn(request), withSnapshots: true }));
+    },
+    async CancelSnapshots({ even_so, move_id: moveId, source_node: node, volume_id }) {
+      requireText({ moveId, node });
+      const job = await mover.cancelSnapshotsFrom({ id: idIn(volume_id), moveId, node }, even_so);
+      return { result: JSON.stringify(showEnded(job)) };
     },
     async ReadNote({ volume_id }) {
       const { at = '', generation = 0 } = (await copies.noteOf(parseSnapshotId(volume_id) ?? idIn(volume_id))) ?? {};

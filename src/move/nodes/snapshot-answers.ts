@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
 import { serializeMark } from '../../pool/catalog/move-mark.ts';
-import { FailedPrecondition } from '../../volume/errors.ts';
+import { FailedPrecondition, NotFound } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import { serializeSnapshot } from '../../volume/snapshot-record.ts';
@@ -63,6 +63,8 @@ export class SnapshotAnswers {
         return this.#alone(named, async (held) => {
           // The fence of another node, or of a pool of this one, is for that alone.
           if (!(await this.#isForMove(held))) throw notFor(named.snapshot, move.node);
+          // Its removal may have been cut short: it is tried again, and no copy must be the snapshot then.
+          if (leavings.isRemoving(move.id, named.snapshot, named.createdAt)) throw isDeleted(named.snapshot);
           return held.give({ moveId, fenceId });
         });
       }
@@ -115,7 +117,7 @@ export class SnapshotAnswers {
     const held = await leavings.copy(move.id, snapshot, createdAt);
     const state = await (isVerified === true ? held?.verified() : held?.look());
     if (state !== undefined) return { copy: { mark: serializeMark(state.mark), why: state.why } };
-    return { isDeleted: leavings.wasRemoved(move.id, snapshot, createdAt) };
+    return { isDeleted: await leavings.wasRemoved(move.id, snapshot, createdAt) };
   }
 
   /** A copy goes only if the snapshot was handed over to that node, by the mark or by the note of this one. */
@@ -124,7 +126,10 @@ export class SnapshotAnswers {
     return this.#claimed(named.snapshot, async () => {
       const held = await leavings.copy(move.id, named.snapshot, named.createdAt);
       const state = await held?.look();
-      if (held === undefined || state === undefined) return { isSettled: true };
+      // The other node removes its copy once it hears that this one was taken back, and deleted.
+      if (held === undefined || state === undefined) {
+        return { isSettled: !(await leavings.wasRemoved(move.id, named.snapshot, named.createdAt)) };
+      }
       const isTo = state.mark.fence?.to === move.node || (await leavings.wentTo(named.snapshot)) === move.node;
       const isGiven = state.why === 'given' && isTo;
       return { isSettled: isGiven && (await held.settle(generation)) };
@@ -155,6 +160,10 @@ export class SnapshotAnswers {
 }
 
 type Named = z.infer<typeof asked.copy>;
+
+function isDeleted(snapshot: SnapshotId): NotFound {
+  return new NotFound(`snapshot ${snapshot} is being deleted on the node that it leaves: it is not handed over.`);
+}
 
 function notFor(snapshot: SnapshotId, node: string): FailedPrecondition {
   return new FailedPrecondition(`snapshot ${snapshot} is not fenced for its move to node ${node} any more.`);

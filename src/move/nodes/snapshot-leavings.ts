@@ -3,11 +3,13 @@ import type { PoolLog } from '../../pool/log.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { FailedPrecondition, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
+import { TurnsByKey } from '../../volume/flow/turns.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
-import { endedJob, isLongPast, type MoveJob, MoveJobs } from '../job.ts';
+import { endedJob, isLongPast, type MoveJob, MoveJobs, type NamedSnapshot } from '../job.ts';
 import type { PeerMove } from '../peers.ts';
 import { type CancelledLeaving, inOrder, PoolHeld } from '../snapshots/held.ts';
+import { isOfSnapshot } from '../snapshots/waiting.ts';
 import { MoveEnded, MoveForgotten } from '../source.ts';
 import { Reads } from './reads.ts';
 import { Refusals } from './refusals.ts';
@@ -56,6 +58,8 @@ const lastOperations: ReadonlySet<SnapshotOperation> = new Set(['snapshot-look',
 export class SnapshotLeavings {
   readonly #options: SnapshotLeavingsOptions;
   readonly #jobs: MoveJobs;
+  /** The notes of a volume are written one after the other. */
+  readonly #notes = new TurnsByKey<VolumeId>();
   readonly #admitted = new Map<VolumeId, Admission>();
   readonly #planned = new Map<VolumeId, Admission>();
   readonly #jobsById = new Map<VolumeId, MoveJob>();
@@ -86,6 +90,11 @@ export class SnapshotLeavings {
   get #known(): Map<VolumeId, MoveJob> {
     if (this.#isKnown) return this.#jobsById;
     throw new Unavailable('the driver is starting, and its moves are not known yet; try again.');
+  }
+
+  /** The last order that they follow their volume; undefined: there is none, or it is not known yet. */
+  jobOf(id: VolumeId): MoveJob | undefined {
+    return this.#jobsById.get(id);
   }
 
   /** The controller has brokered it. @throws FailedPrecondition: why not */
@@ -126,7 +135,8 @@ export class SnapshotLeavings {
     const isAdmitted = admission?.moveId === moveId && admission.node === node;
     if (isAdmitted && admission.expiresMs >= performance.now()) return;
     if (isOurs && job.state !== 'running') throw over(id);
-    if (job?.state !== 'running' && (await this.#hasFence(id, node))) return;
+    // Its own disk, or that of the other node, was lost since: the fence says that it was ordered.
+    if ((job?.state !== 'running' || job.node === node) && (await this.#hasFence(id, node))) return;
     // The other node ends its order by that word: a pool that is not open may have one that was handed over.
     this.#requireAllOpen(id);
     const forgotten = `the node of the snapshots of volume ${id} knows nothing of this move: order it again.`;
@@ -177,11 +187,20 @@ export class SnapshotLeavings {
   }
 
   /** Before anything of it is left here. An order just now begins it again. */
-  async begin({ id, moveId, node }: PeerMove): Promise<void> {
-    const before = this.#known.get(id);
-    if (before?.moveId === moveId && before.state === 'running') return;
-    const startedAt = new Date().toISOString();
-    await this.#note({ moveId, id, from: '', to: '', node, startedAt, state: 'running' });
+  async begin(move: PeerMove): Promise<void> {
+    await this.#change(move.id, (before) => {
+      if (before?.moveId === move.moveId && before.state === 'running') return undefined;
+      const deleted = this.#stillDeleted(before);
+      const job = leavingJob(move);
+      return deleted.length === 0 ? job : { ...job, snapshots: { ...nothingOf, deleted } };
+    });
+  }
+
+  /** The other node may have missed it. A snapshot whose deletion has failed may move again. */
+  #stillDeleted(before: MoveJob | undefined): NamedSnapshot[] {
+    const held = before === undefined ? [] : PoolHeld.all(this.#options.pools.all(), before.id);
+    const isHere = (named: NamedSnapshot) => held.some(({ record }) => isOfSnapshot(named, record));
+    return (before?.snapshots?.deleted ?? []).filter((named) => !isHere(named));
   }
 
   /** Asked in a claim of the snapshot, before a step that leaves something here: it may have ended while that waited. @throws MoveEnded */
@@ -194,24 +213,36 @@ export class SnapshotLeavings {
   }
 
   async end({ id, moveId }: Pick<PeerMove, 'id' | 'moveId'>, state: 'cancelled' | 'done'): Promise<void> {
-    const job = this.#known.get(id);
     if (this.#admitted.get(id)?.moveId === moveId) this.#admitted.delete(id);
-    if (job?.moveId === moveId && job.state === 'running') await this.#note(endedJob(job, state));
+    await this.#change(id, (job) => {
+      return job?.moveId === moveId && job.state === 'running' ? endedJob(job, state) : undefined;
+    });
     this.#reads.stopAll((read) => read.moveId === moveId);
   }
 
-  /** A snapshot was removed here that another node had begun to copy. */
-  async removed(id: VolumeId, snapshot: SnapshotId, createdAt: string): Promise<void> {
-    const job = this.#known.get(id);
-    if (job?.state !== 'running') return;
-    const deleted = [...(job.snapshots?.deleted ?? []), { id: snapshot, createdAt }];
-    await this.#note({ ...job, snapshots: { ...nothingOf, deleted } });
+  /** Durable before a snapshot is removed here that another node has begun to copy: from then on it is not handed over. */
+  async removing(id: VolumeId, snapshot: SnapshotId, createdAt: string): Promise<void> {
+    await this.#change(id, (before) => {
+      const admission = this.#admitted.get(id);
+      // Its own disk was lost: a fence says that it was ordered.
+      const job = before ?? (admission && leavingJob({ ...admission, id }));
+      if (job === undefined || isNamed(job, snapshot, createdAt)) return undefined;
+      const deleted = [...(job.snapshots?.deleted ?? []), { id: snapshot, createdAt }];
+      return { ...job, snapshots: { ...nothingOf, deleted } };
+    });
   }
 
-  /** True if it was removed here since they follow their volume. */
-  wasRemoved(id: VolumeId, snapshot: SnapshotId, createdAt: string): boolean {
-    const deleted = this.#known.get(id)?.snapshots?.deleted ?? [];
-    return deleted.some((each) => each.id === snapshot && each.createdAt === createdAt);
+  /** True if it was removed here since they follow their volume, or is about to be. */
+  isRemoving(id: VolumeId, snapshot: SnapshotId, createdAt: string): boolean {
+    const job = this.#known.get(id);
+    return job !== undefined && isNamed(job, snapshot, createdAt);
+  }
+
+  /** True if one of which there is no copy here was deleted here: another node that has one removes it. */
+  async wasRemoved(id: VolumeId, snapshot: SnapshotId, createdAt: string): Promise<boolean> {
+    if (this.isRemoving(id, snapshot, createdAt)) return true;
+    // It was taken back before, as that node was taken for lost: the note of its generation says it permanently.
+    return (await this.#options.pools.anyMoves?.snapshots.wasDeleted(snapshot, createdAt)) === true;
   }
 
   /** The node that one of them is on its way to; undefined: none. An order that has left nothing here keeps no other one back. */
@@ -237,12 +268,16 @@ export class SnapshotLeavings {
    * @returns undefined: they follow it to no node
    */
   async cancel(id: VolumeId): Promise<CancelledLeaving | undefined> {
-    const job = this.#known.get(id);
     this.#admitted.delete(id);
-    if (job?.state !== 'running') return undefined;
-    await this.#note(endedJob(job, 'cancelled'));
+    let ended: MoveJob | undefined;
+    await this.#change(id, (before) => {
+      ended = before?.state === 'running' ? before : undefined;
+      return ended && endedJob(ended, 'cancelled');
+    });
+    const job = ended;
+    if (job === undefined) return undefined;
     this.#reads.stopAll((read) => read.moveId === job.moveId);
-    return { job, takeBack: () => this.#note(job) };
+    return { job, takeBack: () => this.#change(id, (now) => ({ ...job, snapshots: now?.snapshots })) };
   }
 
   /** The other node that it has gone to, as this one has noted. */
@@ -291,13 +326,26 @@ export class SnapshotLeavings {
     throw new Unavailable(`pool ${closed} of the first node is not open, and may have snapshots of volume ${id}.`);
   }
 
-  async #note(job: MoveJob): Promise<void> {
-    await step(job.state === 'running' ? 'move/note' : 'move/forget', () => this.#jobs.write(job));
-    this.#jobsById.set(job.id, job);
+  /** @param next the note after that one, which others may have written meanwhile; undefined: that one stands */
+  async #change(id: VolumeId, next: (job: MoveJob | undefined) => MoveJob | undefined): Promise<void> {
+    await this.#notes.run(id, async () => {
+      const job = next(this.#known.get(id));
+      if (job === undefined) return;
+      await step(job.state === 'running' ? 'move/note' : 'move/forget', () => this.#jobs.write(job));
+      this.#jobsById.set(id, job);
+    });
   }
 }
 
 const nothingOf = { pools: [], moved: 0, left: [] };
+
+function leavingJob({ id, moveId, node }: PeerMove): MoveJob {
+  return { moveId, id, from: '', to: '', node, startedAt: new Date().toISOString(), state: 'running' };
+}
+
+function isNamed({ snapshots }: MoveJob, id: SnapshotId, createdAt: string): boolean {
+  return (snapshots?.deleted ?? []).some((each) => isOfSnapshot(each, { id, createdAt }));
+}
 
 function over(id: VolumeId): MoveEnded {
   return new MoveEnded(`the snapshots of volume ${id} no longer follow it, by the word of their first node.`);

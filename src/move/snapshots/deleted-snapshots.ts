@@ -3,14 +3,15 @@ import { z } from 'zod';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { parseSnapshotId, type SnapshotId } from '../../volume/id.ts';
 import { parseStored, unreadable } from '../../volume/stored-json.ts';
+import type { NamedSnapshot } from '../job.ts';
 import { NoteFiles } from '../note-files.ts';
 
-/** A snapshot that was deleted where it had moved, or was about to leave, while pools were not open that may have a copy. */
+/** A snapshot that was deleted where it had moved, or was about to leave, or that another node has taken back, while pools were not open that may have a copy. */
 export interface DeletedSnapshot {
   readonly id: SnapshotId;
   /** Another one may be taken under its name. */
   readonly createdAt: string;
-  /** The generation of the copy that was deleted: each copy of an older one is removed when its pool is open. */
+  /** The generation of the copy that was deleted, or taken back: each copy of an older one is removed when its pool is open. */
   readonly generation: number;
   /** The pools that were not open: nothing was removed there. */
   readonly pools: readonly string[];
@@ -47,6 +48,11 @@ export class DeletedSnapshots {
     return [...this.#known.values()];
   }
 
+  /** True if a copy that may be in that pool goes once that is open. */
+  isNoted({ createdAt, id, to }: NamedSnapshot & { readonly to: string }): boolean {
+    return this.#known.get(nameOf({ id, createdAt }))?.pools.includes(to) === true;
+  }
+
   /** False if another look has removed what there was of it meanwhile. */
   has(deleted: DeletedSnapshot): boolean {
     return this.#known.get(nameOf(deleted)) === deleted;
@@ -72,7 +78,7 @@ export class DeletedSnapshots {
   }
 }
 
-function nameOf({ createdAt, id }: DeletedSnapshot): string {
+function nameOf({ createdAt, id }: NamedSnapshot): string {
   return `${id}.${Date.parse(createdAt)}`;
 }
 

@@ -9,9 +9,10 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { pause } from '../../volume/flow/pause.ts';
 import { withTimeout } from '../../volume/flow/with-timeout.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
-import { mayBeLast } from '../../volume/move/rule.ts';
+import { type CopyMark, mayBeLast } from '../../volume/move/rule.ts';
 import { type SnapshotRecord, serializeSnapshot } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
+import { anyMoves } from '../copies.ts';
 import { type LostOrder, type LostPool, requireInTime } from '../in-time.ts';
 import {
   type ComingSnapshot,
@@ -37,8 +38,8 @@ import { type CancelledLeaving, type Held, inOrder, type OtherNode, PoolHeld } f
 import { LeftCopies } from './left-copies.ts';
 import { mayBeWhole, moveSnapshot, SnapshotArrivedAndGone } from './snapshot-move.ts';
 import { SnapshotSpace } from './snapshot-space.ts';
-import { discardBeside, requireAllData } from './survivor.ts';
-import { outdateTakenBack } from './taken-back.ts';
+import { discardBeside, hasAllData, requireAllData } from './survivor.ts';
+import { outdateTakenBack, removeDeleted } from './taken-back.ts';
 import { isOfSnapshot, shownWaiting, stillWaiting, waitingIn } from './waiting.ts';
 
 export interface SnapshotMoverOptions {
@@ -203,7 +204,10 @@ export class SnapshotMover {
   #waiting(job: SnapshotsJob): Promise<WaitingSnapshot[]> {
     const { id } = job;
     const named = waitingIn(job, this.#runs.get(id)?.job, this.#ended.get(id));
-    return stillWaiting(this.#options.pools, named);
+    return stillWaiting(
+      this.#options.pools,
+      named.filter((each) => !this.#deleted.isNoted(each)),
+    );
   }
 
   async #noteWaiting(job: SnapshotsJob, waiting: readonly WaitingSnapshot[]): Promise<void> {
@@ -221,6 +225,30 @@ export class SnapshotMover {
       ...running,
       ...ended.map((job) => ({ job, progress: undefined, trouble: undefined, isUnconnected: false })),
     ];
+  }
+
+  /** Snapshots that were handed over to other nodes, which may have lost what they knew of that. */
+  handedOver(): SnapshotsSight[] {
+    const { peers, pools } = this.#options;
+    const sights = new Map<string, SnapshotsSight>();
+    for (const { moves, name: pool } of peers === undefined ? [] : pools.all()) {
+      for (const { record, to: node } of moves?.snapshots.handedOver() ?? []) {
+        const { createdAt, id, name, sourceId } = record;
+        const key = `${sourceId} ${node}`;
+        const { moveId = '', startedAt = createdAt } = peers?.leavingSnapshots.jobOf(sourceId) ?? {};
+        const before = sights.get(key)?.job.snapshots.left ?? [];
+        const one = { id, name, pool, reason: whyGiven(sourceId, node), stays: true };
+        const snapshots = { pools: [], moved: 0, left: [...before, one] };
+        const job = { moveId, id: sourceId, from: pool, to: '', node, startedAt, state: 'running', snapshots } as const;
+        sights.set(key, { job, progress: undefined, trouble: undefined, isUnconnected: false });
+      }
+    }
+    return [...sights.values()];
+  }
+
+  /** True if an order runs by which snapshots come from that node. @throws Unavailable while that is not known */
+  isComingFrom(id: VolumeId, node: string): boolean {
+    return this.comingOf(id) === node;
   }
 
   /** The node that snapshots of the volume are coming from; undefined: none. @throws Unavailable while that is not known */
@@ -331,12 +359,15 @@ export class SnapshotMover {
   /**
    * Gives it up: snapshots that have moved stay there, and all others are where they were.
    * @param lost the node that may have them: a copy here becomes the snapshot
+   * @param isEvenSo the second word of an operator: a pool that is not open is lost, or another node has not all data of one that it takes back
    * @returns undefined if none of this volume is moving
    */
-  async cancel(id: VolumeId, lost?: LostOrder): Promise<SnapshotsJob | undefined> {
+  async cancel(id: VolumeId, lost?: LostOrder, isEvenSo = false): Promise<SnapshotsJob | undefined> {
     const run = this.#runs.get(id);
     const job = run?.job ?? this.#ended.get(id);
-    if (run !== undefined && run.job.node !== undefined) return this.#cancelFrom(run, run.job.node, lost);
+    if (run !== undefined && run.job.node !== undefined) {
+      return this.#cancelFrom(run, { node: run.job.node, lost, isEvenSo });
+    }
     await this.#removeDeleted(id);
     const { pools } = this.#options;
     const leaving = await this.#cancelLeaving(pools.all(), id, lost);
@@ -370,14 +401,21 @@ export class SnapshotMover {
   /**
    * They follow their volume to another node no longer: from then on its requests get nothing.
    * @returns undefined: they follow it to none
-   * @throws FailedPrecondition once one was handed over to a node that is not lost: that one may have it
+   * @throws FailedPrecondition once one was handed over to a node that is not lost: that one may have it; Unavailable while that is not known
    */
   async #cancelLeaving(
     open: readonly Pool[],
     id: VolumeId,
     lost: LostOrder | undefined,
   ): Promise<CancelledLeaving | undefined> {
-    const { peers } = this.#options;
+    const { peers, pools } = this.#options;
+    const isRunning = peers?.leavingSnapshots.jobOf(id)?.state === 'running';
+    const closed = pools.firstClosed();
+    if (isRunning && lost === undefined && closed !== undefined) {
+      throw new Unavailable(
+        `pool ${closed} is not open, and may have a snapshot of volume ${id} that was handed over to another node: try again when it is, or without that pool in the configuration, if it is lost.`,
+      );
+    }
     await this.#requireNoneGiven(open, id, lost);
     const leaving = await peers?.leavingSnapshots.cancel(id);
     try {
@@ -406,31 +444,24 @@ export class SnapshotMover {
   }
 
   /** The same where they come from another node. */
-  async #cancelFrom(run: Run, node: string, lost: LostOrder | undefined): Promise<SnapshotsJob> {
+  async #cancelFrom(
+    run: Run,
+    {
+      isEvenSo,
+      lost,
+      node,
+    }: { readonly node: string; readonly lost: LostOrder | undefined; readonly isEvenSo: boolean },
+  ): Promise<SnapshotsJob> {
     run.ending.abort(new Aborted('the move was cancelled.'));
     await run.done;
     try {
       if (node === lost?.lostNode) return await this.#end(run.job, 'cancelled', []);
+      const to = this.#targetOf(run.job, isEvenSo);
       const from = this.#otherNode(run.job, AbortSignal.timeout(undoneMs));
-      const to = this.#options.pools.get(run.job.to);
-      const leftOnes: LeftSnapshot[] = [];
-      for (const each of (await from?.all()) ?? []) {
-        const fence = (await each.look())?.mark.fence;
-        const { node: here } = await movesOf(to).snapshots.noted(each.record.id);
-        if (fence?.to === here) await this.#undoFrom(each, to);
-        leftOnes.push(left(each, each.whyStays ?? 'the move was cancelled.', each.whyStays !== undefined));
-      }
+      const { leftOnes } = await this.#undoAllFrom(from, run.job, isEvenSo);
       await this.#resolveComing(run, from, to);
       await from?.end('cancelled');
-      const isHere = ({ id }: LeftSnapshot) =>
-        movesOf(to)
-          .snapshots.all(run.job.id)
-          .some((each) => each.id === id);
-      return await this.#end(
-        run.job,
-        'cancelled',
-        leftOnes.filter((each) => !isHere(each)),
-      );
+      return await this.#end(run.job, 'cancelled', leftOnes);
     } catch (error) {
       if (await this.#hasEndedThere(run, error, AbortSignal.timeout(undoneMs))) {
         return await this.#end(run.job, 'cancelled', []);
@@ -438,6 +469,69 @@ export class SnapshotMover {
       if (!this.#runs.has(run.job.id)) this.#begin(run.job);
       throw error;
     }
+  }
+
+  /**
+   * The same once their order has ended, as its pool was no pool of this node any more, or where this node knows nothing of it: one that was
+   * handed over to this node is the snapshot where it was.
+   * @returns undefined if that node has none of those
+   * @throws NotConnected
+   */
+  async cancelRest(job: SnapshotsJob, isEvenSo: boolean): Promise<SnapshotsJob | undefined> {
+    const from = this.#otherNode(job, AbortSignal.timeout(undoneMs));
+    try {
+      const { leftOnes, undone } = await this.#undoAllFrom(from, job, isEvenSo);
+      if (undone === 0) return undefined;
+      await from?.end('cancelled');
+      return await this.#end(job, 'cancelled', leftOnes);
+    } catch (error) {
+      // No order ends there before each one that it has handed over is at one of both ends.
+      if (error instanceof MoveEnded) return undefined;
+      // One that was given up as usual has left nothing there.
+      if (error instanceof NotConnected && job.state === 'cancelled' && !hasWaiting(job)) return undefined;
+      throw error;
+    }
+  }
+
+  /** The order that may have ended before each snapshot of another node was at one of both ends; undefined: there is none. */
+  unendedFrom(id: VolumeId): SnapshotsJob | undefined {
+    const job = this.#ended.get(id);
+    return job?.node !== undefined && job.state !== 'done' ? job : undefined;
+  }
+
+  /** All that another node has fenced for this one, or handed over to it. @returns also those that are there then */
+  async #undoAllFrom(
+    from: OtherNode | undefined,
+    job: SnapshotsJob,
+    isEvenSo: boolean,
+  ): Promise<{ readonly leftOnes: readonly LeftSnapshot[]; readonly undone: number }> {
+    const { pools } = this.#options;
+    const leftOnes: LeftSnapshot[] = [];
+    let undone = 0;
+    for (const each of (await from?.all()) ?? []) {
+      const fence = (await each.look())?.mark.fence;
+      if (fence?.to === (await anyMoves(pools).snapshots.noted(each.record.id)).node) {
+        await this.#undoFrom(each, job, isEvenSo);
+        undone += 1;
+      }
+      const isHere = pools.all().some((pool) => pool.moves !== undefined && this.#isHere(pool, each.record.id));
+      if (!isHere) leftOnes.push(left(each, each.whyStays ?? 'the move was cancelled.', each.whyStays !== undefined));
+    }
+    return { leftOnes, undone };
+  }
+
+  /**
+   * The pool that they go to.
+   * @returns undefined: it is no pool of this node any more, or not open, and given up by a second word
+   * @throws Unavailable
+   */
+  #targetOf({ id, to }: SnapshotsJob, isEvenSo: boolean): Pool | undefined {
+    const { pools } = this.#options;
+    if (pools.isOpen(to)) return pools.get(to);
+    if (isEvenSo || !pools.names().includes(to)) return undefined;
+    throw new Unavailable(
+      `pool ${to} of this node, which snapshots of volume ${id} come to, is not open, and may have one that was handed over: try again when it is. If it is lost, take it out of the configuration, or give the same command with --even-so: a copy that has come there is given up, and the one where it was is the snapshot again.`,
+    );
   }
 
   /**
@@ -533,11 +627,10 @@ export class SnapshotMover {
     // A copy there must neither be the snapshot again nor stay.
     if (isMoved && unseen.length > 0) await this.#deleted.write({ id, createdAt, generation, pools: unseen });
     for (const { pool } of copies) if (pool !== valid.pool) await movesOf(pool).snapshots.removeLeft(id);
-    const isLeaving = fence?.to !== undefined;
-    if (isLeaving) await peers?.leavingSnapshots.endReads(id);
-    const tellOther = async () => {
-      if (isLeaving) await peers?.leavingSnapshots.removed(sourceId, id, createdAt);
-    };
+    if (fence?.to !== undefined) {
+      await peers?.leavingSnapshots.removing(sourceId, id, createdAt);
+      await peers?.leavingSnapshots.endReads(id);
+    }
     if (run?.current?.id === id) {
       run.current.ending.abort(new Aborted('the snapshot was deleted.'));
       if ((await withTimeout(removedMs, run.current.done)) === 'late') {
@@ -550,7 +643,6 @@ export class SnapshotMover {
     // Nothing that was copied of it stays readable.
     for (const { moves, name } of others) if (!silent.includes(name)) await moves?.snapshots.discard(id);
     return async () => {
-      await tellOther();
       if (unseen.length > 0) void this.#leftCopies.remove();
     };
   }
@@ -667,6 +759,7 @@ export class SnapshotMover {
         await this.#removeDeleted(job.id);
         if (!isResolved) await this.#resolve(to, job.id);
         if (!isResolved) await this.#resolveComing(run, from, to);
+        if (!isResolved) await this.#resolveWaiting(run, from);
         isResolved = true;
         const found = from === undefined ? this.#held(job.id, job.to) : await from.all();
         const target = movesOf(to).snapshots;
@@ -693,6 +786,9 @@ export class SnapshotMover {
             [...passed.values()].filter(({ id }) => isThere.has(id)),
           );
         }
+        const { coming } = run.job.snapshots;
+        // The last one may have been deleted where it was, while this waited.
+        if (coming !== undefined && !isOfSnapshot(coming, held.record)) await this.#resolveComing(run, from, to);
         const isThere = (id: SnapshotId) => this.#isHere(to, id);
         await this.#requireVolumeIn(to, held);
         using _turn = await this.#turn(run, held);
@@ -710,9 +806,10 @@ export class SnapshotMover {
           if (held.whyStays === undefined) {
             log.error({ volume_id: job.id, snapshot_id: id, err: error }, 'the move of a snapshot failed');
           }
-          passed.set(id, left(held, reason, held.whyStays !== undefined));
-          await this.#giveUp(run, held, job.to);
-          continue;
+          if (await this.#giveUp(run, held, job.to)) {
+            passed.set(id, left(held, reason, held.whyStays !== undefined));
+            continue;
+          }
         }
         if (held === undefined && error instanceof InvalidArgument) {
           await this.#endPatiently(run, 'failed', this.#leftOf(job, reason), reason);
@@ -844,28 +941,33 @@ export class SnapshotMover {
     await this.#jobs.write(run.job).catch(() => undefined);
   }
 
-  /** It can be used where it is, and nothing of the copy is left. */
-  async #giveUp(run: Run, held: Held, to: string): Promise<void> {
+  /**
+   * It can be used where it is, and nothing of the copy is left.
+   * @returns false while another node does not answer, which may have handed it over: the order must not end before that
+   */
+  async #giveUp(run: Run, held: Held, to: string): Promise<boolean> {
     const { id } = held.record;
     const target = this.#options.pools.get(to);
     try {
       if (held.node !== undefined) {
-        await this.#undoFrom(held, target);
+        await this.#undoFrom(held, run.job);
         await this.#resolveComing(run, this.#otherNode(run.job, run.ending.signal), target);
-        return;
-      }
-      if ((await held.look()) !== undefined) return await this.#undo(held);
+      } else if ((await held.look()) !== undefined) await this.#undo(held);
       // It was removed meanwhile.
-      if (movesOf(target).snapshots.find(id) === undefined) await movesOf(target).snapshots.discard(id);
+      else if (movesOf(target).snapshots.find(id) === undefined) await movesOf(target).snapshots.discard(id);
     } catch (error) {
+      if (held.node !== undefined && error instanceof Unavailable) return false;
       this.#options.log.warn({ snapshot_id: id, err: error }, 'the rest of the move of a snapshot is left');
     }
+    return true;
   }
 
   /** The one that was coming when an earlier try ended: it was settled, taken back, or deleted where it comes from. */
-  async #resolveComing(run: Run, from: OtherNode | undefined, to: Pool): Promise<void> {
+  async #resolveComing(run: Run, from: OtherNode | undefined, to: Pool | undefined): Promise<void> {
     const { coming } = run.job.snapshots;
     if (from === undefined || coming === undefined) return;
+    // Nothing of it is seen. It is given up, with all that its node has taken back.
+    if (to === undefined) return;
     const { createdAt, id } = coming;
     const target = movesOf(to).snapshots;
     const { log, objects } = this.#options;
@@ -885,16 +987,28 @@ export class SnapshotMover {
     await this.#note(run, { coming: undefined, waiting: waiting.length > 0 ? waiting : undefined });
   }
 
+  /** Copies that wait go if the snapshot was deleted where it came from. */
+  async #resolveWaiting({ job }: Run, from: OtherNode | undefined): Promise<void> {
+    const { objects, pools } = this.#options;
+    for (const each of job.snapshots.waiting ?? []) {
+      const { createdAt, id, node, to } = each;
+      if (from === undefined || node !== from.node || !pools.isOpen(to)) continue;
+      if (!(await from.wasDeleted(id, createdAt))) continue;
+      const signal = AbortSignal.timeout(removedMs);
+      await patiently({ objects, signal }, [id], () => removeDeleted(pools.get(to), each));
+    }
+  }
+
   /**
    * One of another node, whose move is given up: it is the snapshot there, unless it is here already. Nothing of a copy is left here.
    * That none is committed here any more is durable before its node takes it back.
    */
-  #undoFrom(held: Held, to: Pool): Promise<void> {
+  #undoFrom(held: Held, job: SnapshotsJob, isEvenSo = false): Promise<void> {
     const { objects, pools } = this.#options;
     const { id } = held.record;
     return patiently({ objects, signal: AbortSignal.timeout(undoneMs) }, [id], async () => {
       // Asked together: a pool that opens later was not looked at.
-      const [open, [closed]] = [pools.all(), pools.closed()];
+      const [open, closed] = [pools.all(), pools.closed()];
       const here = (await copiesOf(open, id)).find(({ state }) => isUsable(state));
       const state = await held.look();
       if (here !== undefined) {
@@ -904,16 +1018,44 @@ export class SnapshotMover {
         );
       }
       if (state?.mark.fence === undefined) return;
-      // A pool that is not open may have it.
-      if (state.why === 'given') this.#requireLooked(closed);
       if (state.why !== 'given') await held.open();
-      else if (held.node !== undefined) {
-        await requireAllData(open, id, held);
-        await held.takeBack(await movesOf(to).snapshots.disclaim(id, state.mark, held.node));
-      }
+      else if (await this.#giveBack(held, state.mark, { job, isEvenSo, open, closed })) return;
       // The last thing: until it is the snapshot there again, all that has come here may be all there is.
       await discardBeside(open, id, held);
     });
+  }
+
+  /**
+   * One that another node has handed over is the snapshot there again. The caller has claimed it.
+   * @returns true if it goes there instead, as it was deleted here
+   * @throws Unavailable, FailedPrecondition, DataLoss: why not
+   */
+  async #giveBack(held: Held, given: CopyMark, { closed, isEvenSo, job, open }: GivingBack): Promise<boolean> {
+    const { pools } = this.#options;
+    const { createdAt, id } = held.record;
+    const { node = '' } = held;
+    // A pool that is not open may have it.
+    if (!isEvenSo) this.#requireLooked(closed[0]);
+    const notes = anyMoves(pools).snapshots;
+    if (await notes.wasDeleted(id, createdAt)) {
+      // It had come, and its node has not heard of that.
+      await held.settle((await notes.noted(id)).generation);
+      return true;
+    }
+    const isGone = job.to !== '' && !pools.names().includes(job.to);
+    const unseen = isGone ? [...closed, job.to] : closed;
+    const hasAll = unseen.length === 0 || (await hasAllData(held));
+    if (!hasAll && !isEvenSo) {
+      throw new FailedPrecondition(
+        `node ${node} has not all data of snapshot ${id}, which it has handed over, and pool ${unseen.join(', ')} of this node may have all of it: put that pool back. If it is lost, --even-so makes the copy on node ${node} the snapshot.`,
+      );
+    }
+    await requireAllData(open, id, held);
+    const word = await notes.disclaim(id, given, node);
+    await held.takeBack(word);
+    // The copy there is not committed any more, or is an earlier one: it goes when its pool is there.
+    if (hasAll && unseen.length > 0) await this.#deleted.write({ id, createdAt, generation: word, pools: unseen });
+    return false;
   }
 
   /**
@@ -1035,6 +1177,10 @@ function withWaiting(
   return waiting.length === 0 ? snapshots : { ...snapshots, waiting };
 }
 
+function whyGiven(id: VolumeId, node: string): string {
+  return `it was handed over to node ${node}, which has not said that it is there. If node ${node} knows nothing of it: kubectl holdfast move cancel ${id}, with node ${node} as --node, makes this copy the snapshot again, or the same order goes on. If that node will never come back: --node-is-lost ${node}, with this node as --node.`;
+}
+
 /** The pools of an order. */
 function poolsOf(job: SnapshotsJob | undefined): string[] {
   return job === undefined ? [] : [job.to, ...job.snapshots.pools];
@@ -1057,6 +1203,11 @@ export function isOfSnapshots(job: MoveJob): job is SnapshotsJob {
 
 function left({ node, pool, record: { id, name } }: Held, reason: string, stays: boolean): LeftSnapshot {
   return { id, name, pool, ...(node !== undefined && { node }), reason, stays };
+}
+
+interface GivingBack extends Looked {
+  readonly job: SnapshotsJob;
+  readonly isEvenSo: boolean;
 }
 
 /** True if a pool is not open, or the snapshot was handed over: only its end makes it available again. */

@@ -108,6 +108,14 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     return waiting;
   }
 
+  handedOver(): { readonly record: SnapshotRecord; readonly to: string }[] {
+    return Array.from(this.#left, ([id, { mark }]) => {
+      const record = this.isLeft(id) ? this.find(id) : undefined;
+      const { isGiven = false, to } = mark?.fence ?? {};
+      return record === undefined || !isGiven || to === undefined ? [] : [{ record, to }];
+    }).flat();
+  }
+
   /**
    * Before the snapshot is removed.
    * @returns as `noteDeleted`
@@ -218,6 +226,10 @@ export class SnapshotMoves implements PoolSnapshotMoves {
       if (this.isLeft(id) && createdAt <= deleted) ids.push(id);
     }
     return ids;
+  }
+
+  async wasDeleted(id: SnapshotId, createdAt: string): Promise<boolean> {
+    return (await this.#parts.generations.noted(id)).deleted === createdAt;
   }
 
   async outdate(

@@ -11,6 +11,14 @@ const waitingMover = { ...waiting, file: 'src/move/snapshots/snapshot-mover.ts' 
 const survivor = { killer: 'test/move/snapshots-survivor.test.ts' } as const;
 const forgotten = { killer: 'test/move/snapshots-forgotten.test.ts' } as const;
 const forgottenLeavings = { ...forgotten, file: 'src/move/nodes/snapshot-leavings.ts' } as const;
+const targetLost = { killer: 'test/move/snapshots-target-lost.test.ts' } as const;
+const targetLostMover = { ...targetLost, file: 'src/move/snapshots/snapshot-mover.ts' } as const;
+const deleted = { killer: 'test/move/snapshots-deleted.test.ts' } as const;
+const deletedMover = { ...deleted, file: 'src/move/snapshots/snapshot-mover.ts' } as const;
+const fleetMoves = {
+  file: 'src/fleet/controller/fleet-moves.ts',
+  killer: 'src/fleet/controller/fleet-moves.test.ts',
+} as const;
 const twice = { ...calls, only: 'is asked for twice' } as const;
 
 /** Snapshots follow their volume to another node: none is lost, and none that was deleted comes back. */
@@ -48,8 +56,8 @@ export const moveSnapshotMutants: readonly Mutant[] = [
   {
     name: 'a node gives up the snapshot that it could commit before the other one has it again',
     ...mover,
-    text: 'await held.takeBack(await movesOf(to).snapshots.disclaim(id, state.mark, held.node));',
-    replacement: 'await held.takeBack(2);',
+    text: 'const word = await notes.disclaim(id, given, node);',
+    replacement: 'const word = 2;',
     only: 'cannot arrive',
   },
   {
@@ -340,8 +348,8 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     name: 'a snapshot that has lost data is not taken back from another node which has all of it',
     ...survivor,
     file: 'src/move/snapshots/snapshot-mover.ts',
-    text: '        await requireAllData(open, id, held);\n',
-    replacement: '',
+    text: 'await requireAllData(open, id, held);\n    const word',
+    replacement: 'const word',
     only: 'waits on the other one',
   },
   {
@@ -404,5 +412,172 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     text: 'if (await this.#hasEndedThere(run, error, AbortSignal.timeout(undoneMs))) {',
     replacement: 'if (run.trouble === null) {',
     only: 'are cancelled there',
+  },
+  {
+    name: 'snapshots that leave are not given up while a pool is not open that may have handed one over',
+    ...forgotten,
+    file: 'src/move/snapshots/snapshot-mover.ts',
+    text: 'if (isRunning && lost === undefined && closed !== undefined) {',
+    replacement: 'if (isRunning && closed === null) {',
+    only: 'are not cancelled at the first one',
+  },
+  {
+    name: 'what a node has handed over is given up at the other one, also once the order has ended there',
+    ...targetLost,
+    file: 'src/move/mover.ts',
+    text: 'const rest = ended && (await this.#snapshots.cancelRest(ended, order.isEvenSo));',
+    replacement: 'const rest = undefined;',
+    only: 'without that pool; nothing stays',
+  },
+  {
+    name: 'a copy of a snapshot that was given up goes once its pool is there',
+    ...targetLostMover,
+    text: 'if (hasAll && unseen.length > 0) await this.#deleted.write({ id, createdAt, generation: word, pools: unseen });',
+    replacement: '',
+    only: 'without that pool; nothing stays',
+  },
+  {
+    name: 'a copy that was given up does not go while the snapshot lacks data where it was',
+    ...targetLostMover,
+    text: 'if (hasAll && unseen.length > 0) await this.#deleted.write',
+    replacement: 'if (unseen.length > 0) await this.#deleted.write',
+    only: 'takes a second word',
+  },
+  {
+    name: 'a snapshot that was handed over is not taken back unasked where it lacks data',
+    ...targetLostMover,
+    text: 'if (!hasAll && !isEvenSo) {',
+    replacement: 'if (!hasAll && id.length === 0) {',
+    only: 'takes a second word',
+  },
+  {
+    name: 'a pool that is not open, and may have a snapshot that was handed over, is given up by a second word only',
+    ...targetLostMover,
+    text: 'if (isEvenSo || !pools.names().includes(to)) return undefined;',
+    replacement: 'return undefined;',
+    only: 'by a second word while',
+  },
+  {
+    name: 'an order does not end before a snapshot that was handed over is at one of both ends',
+    ...targetLostMover,
+    text: 'if (held.node !== undefined && error instanceof Unavailable) return false;',
+    replacement: '',
+    only: 'the order waits while',
+  },
+  {
+    name: 'a node lets another one in for a snapshot that it has handed over to it, by any order',
+    ...targetLost,
+    file: 'src/move/nodes/snapshot-leavings.ts',
+    text: "(job?.state !== 'running' || job.node === node) &&",
+    replacement: "job?.state !== 'running' &&",
+    only: 'is where it was once a node cancels',
+  },
+  {
+    name: 'snapshots that were handed over are shown by the node that they leave',
+    ...targetLost,
+    file: 'src/pool/catalog/snapshot-moves.ts',
+    text: 'return record === undefined || !isGiven || to === undefined ? [] : [{ record, to }];',
+    replacement: 'return record === undefined || isGiven || to === undefined ? [] : [{ record, to }];',
+    only: 'is where it was once a node cancels',
+  },
+  {
+    name: 'an order finds snapshots that were handed over, and are in no list',
+    ...fleetMoves,
+    text: 'listing ?? this.#handedOver(volumeId).find(({ target }) => target === node)?.source;',
+    replacement: 'listing;',
+    only: 'which knows nothing of them',
+  },
+  {
+    name: 'snapshots whose order runs are cancelled by its node',
+    ...fleetMoves,
+    text: 'if (isMoving) return undefined;',
+    replacement: '',
+    only: 'handed over just now',
+  },
+  {
+    name: 'a snapshot that was taken back, and deleted, is removed where it had arrived',
+    ...deleted,
+    file: 'src/move/snapshots/taken-back.ts',
+    text: 'if (await from.wasDeleted(id, createdAt)) await removeDeleted(to, { id, createdAt });',
+    replacement: '',
+    only: 'where it had arrived',
+  },
+  {
+    name: 'the deletion of a snapshot that was taken back is known by its note',
+    ...deleted,
+    file: 'src/move/nodes/snapshot-leavings.ts',
+    text: 'return (await this.#options.pools.anyMoves?.snapshots.wasDeleted(snapshot, createdAt)) === true;',
+    replacement: 'return false;',
+    only: 'where it had arrived',
+  },
+  {
+    name: 'a snapshot that was taken under the name of a deleted one is not taken for that',
+    ...deleted,
+    file: 'src/pool/catalog/snapshot-moves.ts',
+    text: 'return (await this.#parts.generations.noted(id)).deleted === createdAt;',
+    replacement: 'return (await this.#parts.generations.noted(id)).deleted !== undefined || createdAt === id;',
+    only: 'where it had arrived',
+  },
+  {
+    name: 'a snapshot that arrives after it was deleted does not count as settled',
+    ...deleted,
+    file: 'src/move/nodes/snapshot-answers.ts',
+    text: 'return { isSettled: !(await leavings.wasRemoved(move.id, named.snapshot, named.createdAt)) };',
+    replacement: 'return { isSettled: true };',
+    only: 'arrives only after that',
+  },
+  {
+    name: 'a snapshot is not handed over whose deletion was cut short',
+    ...deleted,
+    file: 'src/move/nodes/snapshot-answers.ts',
+    text: 'if (leavings.isRemoving(move.id, named.snapshot, named.createdAt)) throw isDeleted(named.snapshot);',
+    replacement: '',
+    only: 'was cut short',
+  },
+  {
+    name: 'a copy that waits goes once its snapshot was deleted where it came from',
+    ...deletedMover,
+    text: 'if (!isResolved) await this.#resolveWaiting(run, from);',
+    replacement: '',
+    only: 'waits as its first node',
+  },
+  {
+    name: 'the deletion of a snapshot is heard also while its order waits',
+    ...deletedMover,
+    text: 'if (coming !== undefined && !isOfSnapshot(coming, held.record)) await this.#resolveComing(run, from, to);',
+    replacement: '',
+    only: 'had lost its own disk',
+  },
+  {
+    name: 'the deletion of a snapshot is noted where the note of its order is lost',
+    ...deleted,
+    file: 'src/move/nodes/snapshot-leavings.ts',
+    text: 'const job = before ?? (admission && leavingJob({ ...admission, id }));',
+    replacement: 'const job = before;',
+    only: 'had lost its own disk',
+  },
+  {
+    name: 'the note of a deletion outlives the order in which it came',
+    ...deleted,
+    file: 'src/move/nodes/snapshot-leavings.ts',
+    text: 'return deleted.length === 0 ? job : { ...job, snapshots: { ...nothingOf, deleted } };',
+    replacement: 'return job;',
+    only: 'waits as its first node',
+  },
+  {
+    name: 'a snapshot that was deleted on its new node is not taken back on the one that it has left',
+    ...deletedMover,
+    text: 'if (await notes.wasDeleted(id, createdAt)) {',
+    replacement: 'if (createdAt.length === 0) {',
+    only: 'before that has heard of it',
+  },
+  {
+    name: 'deletions of two snapshots at a time are both noted',
+    ...deleted,
+    file: 'src/move/nodes/snapshot-leavings.ts',
+    text: 'await this.#notes.run(id, async () => {\n      const job = next(this.#known.get(id));',
+    replacement:
+      'await (async (work: () => Promise<void>) => work())(async () => {\n      const job = next(this.#known.get(id));',
+    only: 'two of them are deleted',
   },
 ];

@@ -235,8 +235,8 @@ export const moveMutants: readonly Mutant[] = [
   {
     name: 'a snapshot whose copy fails is fenced no more',
     ...snapshots,
-    text: 'await this.#giveUp(run, held, job.to);',
-    replacement: '',
+    text: 'if (await this.#giveUp(run, held, job.to)) {',
+    replacement: 'if (id.length > 0) {',
   },
   {
     name: 'a snapshot that was handed over is taken back when its move is given up',

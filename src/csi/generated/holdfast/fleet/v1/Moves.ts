@@ -4,6 +4,7 @@
 import type * as grpc from '@grpc/grpc-js'
 import type { MethodDefinition } from '@grpc/proto-loader'
 import type { AdmitMoveRequestInput as _holdfast_fleet_v1_AdmitMoveRequestInput, AdmitMoveRequest as _holdfast_fleet_v1_AdmitMoveRequest } from '../../../holdfast/fleet/v1/AdmitMoveRequest.ts';
+import type { CancelSnapshotsRequestInput as _holdfast_fleet_v1_CancelSnapshotsRequestInput, CancelSnapshotsRequest as _holdfast_fleet_v1_CancelSnapshotsRequest } from '../../../holdfast/fleet/v1/CancelSnapshotsRequest.ts';
 import type { ConnectMoveRequestInput as _holdfast_fleet_v1_ConnectMoveRequestInput, ConnectMoveRequest as _holdfast_fleet_v1_ConnectMoveRequest } from '../../../holdfast/fleet/v1/ConnectMoveRequest.ts';
 import type { CopyToldInput as _holdfast_fleet_v1_CopyToldInput, CopyTold as _holdfast_fleet_v1_CopyTold } from '../../../holdfast/fleet/v1/CopyTold.ts';
 import type { DisclaimCopyAnswerInput as _holdfast_fleet_v1_DisclaimCopyAnswerInput, DisclaimCopyAnswer as _holdfast_fleet_v1_DisclaimCopyAnswer } from '../../../holdfast/fleet/v1/DisclaimCopyAnswer.ts';
@@ -35,6 +36,23 @@ export interface MovesClient extends grpc.Client {
   admitMove(argument: _holdfast_fleet_v1_AdmitMoveRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   admitMove(argument: _holdfast_fleet_v1_AdmitMoveRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   admitMove(argument: _holdfast_fleet_v1_AdmitMoveRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  
+  /**
+   * To a node that snapshots of a volume were handed over to, and that may know nothing of that: once it is connected, it gives up what it
+   * could commit, and they are the snapshots again on the node that they come from.
+   */
+  CancelSnapshots(argument: _holdfast_fleet_v1_CancelSnapshotsRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  CancelSnapshots(argument: _holdfast_fleet_v1_CancelSnapshotsRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  CancelSnapshots(argument: _holdfast_fleet_v1_CancelSnapshotsRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  CancelSnapshots(argument: _holdfast_fleet_v1_CancelSnapshotsRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  /**
+   * To a node that snapshots of a volume were handed over to, and that may know nothing of that: once it is connected, it gives up what it
+   * could commit, and they are the snapshots again on the node that they come from.
+   */
+  cancelSnapshots(argument: _holdfast_fleet_v1_CancelSnapshotsRequestInput, metadata: grpc.Metadata, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  cancelSnapshots(argument: _holdfast_fleet_v1_CancelSnapshotsRequestInput, metadata: grpc.Metadata, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  cancelSnapshots(argument: _holdfast_fleet_v1_CancelSnapshotsRequestInput, options: grpc.CallOptions, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
+  cancelSnapshots(argument: _holdfast_fleet_v1_CancelSnapshotsRequestInput, callback: grpc.requestCallback<_holdfast_fleet_v1_MoveAnswer>): grpc.ClientUnaryCall;
   
   /**
    * To the target: where the source is.
@@ -199,6 +217,12 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
   AdmitMove: grpc.handleUnaryCall<_holdfast_fleet_v1_AdmitMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
   
   /**
+   * To a node that snapshots of a volume were handed over to, and that may know nothing of that: once it is connected, it gives up what it
+   * could commit, and they are the snapshots again on the node that they come from.
+   */
+  CancelSnapshots: grpc.handleUnaryCall<_holdfast_fleet_v1_CancelSnapshotsRequest, _holdfast_fleet_v1_MoveAnswerInput>;
+  
+  /**
    * To the target: where the source is.
    */
   ConnectMove: grpc.handleUnaryCall<_holdfast_fleet_v1_ConnectMoveRequest, _holdfast_fleet_v1_MoveAnswerInput>;
@@ -252,6 +276,7 @@ export interface MovesHandlers extends grpc.UntypedServiceImplementation {
 
 export interface MovesDefinition extends grpc.ServiceDefinition {
   AdmitMove: MethodDefinition<_holdfast_fleet_v1_AdmitMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_AdmitMoveRequest, _holdfast_fleet_v1_MoveAnswer>
+  CancelSnapshots: MethodDefinition<_holdfast_fleet_v1_CancelSnapshotsRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_CancelSnapshotsRequest, _holdfast_fleet_v1_MoveAnswer>
   ConnectMove: MethodDefinition<_holdfast_fleet_v1_ConnectMoveRequestInput, _holdfast_fleet_v1_MoveAnswerInput, _holdfast_fleet_v1_ConnectMoveRequest, _holdfast_fleet_v1_MoveAnswer>
   DisclaimCopy: MethodDefinition<_holdfast_fleet_v1_DisclaimCopyRequestInput, _holdfast_fleet_v1_DisclaimCopyAnswerInput, _holdfast_fleet_v1_DisclaimCopyRequest, _holdfast_fleet_v1_DisclaimCopyAnswer>
   OutdateCopy: MethodDefinition<_holdfast_fleet_v1_OutdateCopyRequestInput, _holdfast_fleet_v1_OutdateCopyAnswerInput, _holdfast_fleet_v1_OutdateCopyRequest, _holdfast_fleet_v1_OutdateCopyAnswer>
