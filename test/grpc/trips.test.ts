@@ -101,6 +101,6 @@ test('a start takes at most two trips for each volume: to its record, and to an 
   const more = (await startWithMore(50, 'more')) - few;
   t.diagnostic(`${few} trips with one volume, ${more} for 50 more`);
   assert.ok(more >= 50, 'they are counted');
-  // A few are not for a volume, and fall into one of the starts by chance.
-  assert.ok(more <= 110, `${more} for 50 volumes`);
+  // Some are not for a volume, and fall into one of the starts by chance. One more for each volume would be 150.
+  assert.ok(more <= 125, `${more} for 50 volumes`);
 });
