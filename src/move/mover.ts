@@ -51,7 +51,7 @@ export interface MoverOptions {
   readonly fenceTimeoutMs?: number;
   /** The smallest distance between two rounds of a volume that stays in use. */
   readonly keepUpMs?: number;
-  /** Snapshots may follow a volume. Not finished: it is turned on for trials only. */
+  /** Snapshots may follow a volume. Experimental, and off by default. */
   readonly movesSnapshots?: boolean | undefined;
   /** The distance between two looks for moves whose end is reported no more. */
   readonly forgetEveryMs?: number | undefined;

@@ -159,7 +159,7 @@ export class Planner {
     }
     if (!withSnapshots || this.#options.movesSnapshots === true) return;
     throw new FailedPrecondition(
-      'Snapshots follow a volume only where the driver has HOLDFAST_MOVE_SNAPSHOTS=true: this is not finished, and can lose them.',
+      'Snapshots follow a volume only where the driver has HOLDFAST_MOVE_SNAPSHOTS=true: this is experimental, and off by default.',
     );
   }
 }

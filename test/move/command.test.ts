@@ -168,7 +168,7 @@ describe('holdfast move', () => {
       [
         ['move', 'data', '--to-pool', 'two', '--with-snapshots'],
         1,
-        /has HOLDFAST_MOVE_SNAPSHOTS=true: this is not finished/,
+        /has HOLDFAST_MOVE_SNAPSHOTS=true: this is experimental/,
       ],
       [['move', 'data', '--to-pool', 'plain'], 1, /cannot move to pool plain: it has no volumes with ext4/],
       [['move', 'status', id], 1, /has not moved of late/],

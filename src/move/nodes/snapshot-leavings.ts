@@ -22,7 +22,7 @@ export interface SnapshotLeavingsOptions {
   readonly dataDirectory: string;
   readonly queue: DiskQueue;
   readonly log: PoolLog;
-  /** Snapshots may follow a volume to another node. Not finished: it is turned on for trials only. */
+  /** Snapshots may follow a volume to another node. Experimental, and off by default. */
   readonly movesSnapshots?: boolean | undefined;
   /** Snapshots of the volume are still coming here from another node. */
   readonly areComing: (id: VolumeId) => boolean;
@@ -110,7 +110,7 @@ export class SnapshotLeavings {
     const { areComing, movesSnapshots } = this.#options;
     if (movesSnapshots !== true) {
       throw new FailedPrecondition(
-        'Snapshots follow a volume from this node only where its driver has HOLDFAST_MOVE_SNAPSHOTS=true: this is not finished, and can lose them.',
+        'Snapshots follow a volume from this node only where its driver has HOLDFAST_MOVE_SNAPSHOTS=true: this is experimental, and off by default.',
       );
     }
     if (areComing(id)) {
