@@ -187,3 +187,15 @@ describe('a snapshot that was deleted while it followed its volume to another no
     assert.deepEqual(noted, [true, true]);
   });
 });
+
+test('a snapshot that has arrived on a node which was taken for lost meanwhile goes there, as its order ends', async () => {
+  using scratch = new Scratch('snapshots-lost');
+  await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+  const { digests, hear } = await unheard(nodes);
+  const [a, b] = [nodes.get('a'), nodes.get('b')];
+  await a.mover.cancel(id, { lostNode: 'b' });
+  hear();
+  assert.equal((await nodes.ended()).state, 'failed');
+  assert.deepEqual([await listed(a), await listed(b)], [['middle', 'old', 'young'], []]);
+  await requireDigests(a, digests);
+});

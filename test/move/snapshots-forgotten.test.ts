@@ -115,6 +115,31 @@ describe('snapshots that follow their volume to another node, where the first on
     await requireDigests(b, digests);
   });
 
+  test('are not called forgotten by a look at the pools that came before one of them opened', async () => {
+    using scratch = new Scratch('snapshots-forgotten');
+    await using nodes = await FollowingNodes.open(scratch, 'a', 'b');
+    await withSnapshots(nodes.get('a'));
+    refuseCommits(nodes.get('b').pool);
+    await nodes.order('a', 'b');
+    const b = nodes.get('b');
+    await eventually(() => assert.equal(followed(b)?.trouble, 'pool data is full.'));
+    const { pools, snapshotLeavings } = await loseOwnDisk(scratch, nodes);
+    const move = { id, moveId: followed(b)?.job.moveId ?? assert.fail(), node: 'b' };
+    // It opens behind the first look, which comes before anything is awaited.
+    let isOpen = false;
+    const all = pools.all();
+    mock.method(pools, 'areAllOpen', () => isOpen);
+    mock.method(pools, 'firstClosed', () => (isOpen ? undefined : 'data'));
+    mock.method(pools, 'all', () => {
+      const found = isOpen ? all : [];
+      isOpen = true;
+      return found;
+    });
+    const asked = snapshotLeavings.admit(move, 'again');
+    await assert.rejects(asked, { name: 'Unavailable', message: /is not open/ });
+    await snapshotLeavings.admit(move, 'again');
+  });
+
   test('are not cancelled at the first one while a pool of it is not open, which may have one that was handed over', async () => {
     using scratch = new Scratch('snapshots-forgotten');
     await using nodes = await FollowingNodes.open(scratch, 'a', 'b');

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { rmSync, truncateSync } from 'node:fs';
+import { existsSync, rmSync, truncateSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { idOf, refuseCommits } from './following-node.ts';
-import { FollowingNodes, followed, id, listed, requireDigests, withSnapshots } from './following-nodes.ts';
+import { FollowingNodes, followed, id, listed, remove, requireDigests, withSnapshots } from './following-nodes.ts';
 import type { MovingNode } from './two-nodes.ts';
 import { movesOf } from './two-pools.ts';
 
@@ -48,6 +48,24 @@ async function requireEnded(nodes: FollowingNodes): Promise<void> {
 }
 
 describe('a snapshot that was handed over to a node which has lost the pool that it goes to', () => {
+  test('goes where it was, too, if it was deleted on that node before the cancel, and does not come back with that pool', async () => {
+    using scratch = new Scratch('snapshots-target');
+    await using nodes = new FollowingNodes(scratch);
+    await handedOver(nodes, true);
+    const b = await restart(nodes, ['second']);
+    await requireEnded(nodes);
+    const a = nodes.get('a');
+    // Kubernetes asks again and again.
+    await assert.rejects(remove(a, 'young'), { name: 'Unavailable', message: /is being handed over/ });
+    await remove(b, 'young');
+    const { snapshots, state } = await b.mover.cancel(id);
+    assert.deepEqual([state, snapshots?.left.map(({ name }) => name).sort()], ['cancelled', ['middle', 'old']]);
+    assert.equal(movesOf(a.pool).snapshots.find(young), undefined);
+    await remove(a, 'young');
+    assert.deepEqual(await listed(a), ['middle', 'old']);
+    assert.deepEqual(await listed(await restart(nodes, both.poolNames)), []);
+  });
+
   for (const isCommitted of [false, true]) {
     const words = isCommitted ? ', where it had arrived' : '';
     test(`is where it was once that node cancels it, without that pool${words}; nothing stays in it`, async () => {
@@ -106,6 +124,8 @@ describe('a snapshot that was handed over to a node which has lost the pool that
     assert.deepEqual(await listed(nodes.get('a')), ['middle', 'old']);
     assert.equal((await b.mover.cancel(id, undefined, undefined, true)).state, 'cancelled');
     assert.deepEqual(await listed(nodes.get('a')), all);
+    // Nothing is noted by which it would go once its pool is there.
+    assert.ok(!existsSync(scratch.join('data-b', 'deleted-snapshots')));
     const again = await restart(nodes, both.poolNames);
     assert.deepEqual(await arriving(again), [young]);
   });

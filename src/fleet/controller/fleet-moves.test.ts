@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { pino } from 'pino';
 import { contract, decode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
-import { volumeIdFor } from '../../volume/id.ts';
+import { snapshotIdFor, volumeIdFor } from '../../volume/id.ts';
 import { makeAuthority, makeKey } from '../tls/certificate.ts';
 import { FleetMoves, type MoveShown } from './fleet-moves.ts';
 import { FleetState } from './fleet-state.ts';
@@ -15,6 +15,7 @@ import type { Sessions } from './sessions.ts';
 const noRecords = { of: async () => [], lately: async () => [] };
 
 const id = volumeIdFor('a', 'data', 'data');
+const snapshot = snapshotIdFor('a', 's1');
 
 test('the ends of a move are the node that is asked, and the other one, whichever of them tells it', () => {
   const moves = new FleetMoves({
@@ -88,14 +89,26 @@ test('a ticket of an earlier controller, which had no separate key, counts as lo
   assert.deepEqual(['of moves', 'of the authority', 'of another'].map(listed), [1, 1, 0]);
 });
 
-/** A fleet of two nodes, one of which has the volume. @param older the node whose driver is older */
-function fleetOf({ older, volumeOn }: { readonly volumeOn: 'a' | 'b'; readonly older?: 'a' | 'b' }) {
+interface Placed {
+  readonly volumeOn: 'a' | 'b';
+  /** A third node. */
+  readonly snapshotOn?: 'c' | undefined;
+  /** The node whose driver is older. */
+  readonly older?: 'a' | 'b';
+}
+
+/** A fleet of two nodes, one of which has the volume, and of a third one if that has a snapshot of it. */
+function fleetOf({ older, snapshotOn, volumeOn }: Placed) {
   const state = new FleetState();
-  state.expect(['a', 'b']);
-  for (const node of ['a', 'b']) {
+  const nodes = ['a', 'b', ...(snapshotOn === undefined ? [] : [snapshotOn])];
+  state.expect(nodes);
+  for (const node of nodes) {
     const inventory = state.linked(node);
-    const volume = { id, name: 'data', pool: 'data', source_id: '', group_id: '', adopted: false };
-    const put = node === volumeOn ? [{ ...volume, kind: 'VOLUME' as const }] : [];
+    const each = { name: 'data', pool: 'data', group_id: '', adopted: false };
+    const put = [
+      ...(node === volumeOn ? [{ ...each, id, source_id: '', kind: 'VOLUME' as const }] : []),
+      ...(node === snapshotOn ? [{ ...each, id: snapshot, source_id: id, kind: 'SNAPSHOT' as const }] : []),
+    ];
     inventory.apply({ revision: 1n, starts: true, complete: true, put, gone: [], pools: [] });
     state.told(node, inventory);
   }
@@ -145,9 +158,13 @@ for (const older of ['a', 'b'] as const) {
   });
 }
 
-/** Node `b` has the volume, and no node lists a snapshot of it. @param tells the moves that a node reports */
-function withHandedOver(tells: readonly (readonly [node: string, MoveShown])[]) {
-  const { asked, moves } = fleetOf({ volumeOn: 'b' });
+/**
+ * Node `b` has the volume, and neither it nor node `a` lists a snapshot of it.
+ * @param tells the moves that a node reports
+ * @param snapshotOn a third node, which lists one
+ */
+function withHandedOver(tells: readonly (readonly [node: string, MoveShown])[], snapshotOn?: 'c') {
+  const { asked, moves } = fleetOf({ volumeOn: 'b', snapshotOn });
   for (const [node, move] of tells) {
     const source = move.fromNode ?? '';
     const text = JSON.stringify(['move', id, 'm', source, node]);
@@ -160,7 +177,10 @@ function withHandedOver(tells: readonly (readonly [node: string, MoveShown])[]) 
 
 const given: MoveShown = {
   ...{ id, from: 'data', to: '', toNode: 'b', state: 'done', startedAt: '2026-11-01T00:00:00Z' },
-  snapshots: { state: 'running', to: '', moved: 0, left: [] },
+  snapshots: {
+    ...{ state: 'running', to: '', moved: 0 },
+    left: [{ id: snapshot, name: 's1', pool: 'data', reason: 'it was handed over', stays: true }],
+  },
 };
 
 test('snapshots that were handed over to a node which knows nothing of them are ordered, and cancelled, as their first node says', async () => {
@@ -172,11 +192,30 @@ test('snapshots that were handed over to a node which knows nothing of them are 
   const found = moves.handedOver(id, 'a');
   assert.deepEqual(
     [found, moves.handedOver(id, 'b'), moves.handedOver(id, 'c')],
-    [{ source: 'a', target: 'b' }, { source: 'a', target: 'b' }, undefined],
+    [{ source: 'a', target: 'b', ids: [snapshot] }, { source: 'a', target: 'b', ids: [snapshot] }, undefined],
   );
   const cancelled = moves.cancelSnapshots(found ?? assert.fail(), { volumeId: id, isEvenSo: false });
   await assert.rejects(cancelled, { code: 'INTERNAL' });
   assert.deepEqual(asked, ['a AdmitMove ', 'b ConnectMove', 'b CancelSnapshots']);
+});
+
+test('snapshots that were handed over are not the snapshots again where they were while a third node has one, by its disk', async () => {
+  const { asked, moves } = withHandedOver([['a', given]], 'c');
+  const found = moves.handedOver(id, 'a') ?? assert.fail();
+  await assert.rejects(
+    moves.cancelSnapshots(found, { volumeId: id, isEvenSo: true }),
+    /snapshot snap-\w+ is on node c by now, so a copy on node a or node b must not be used/,
+  );
+  assert.deepEqual(asked, []);
+});
+
+test('the cancel of a volume that moves within a node is not taken for one of its snapshots', () => {
+  const within: MoveShown = { id, from: 'data', to: 'fast', state: 'running', startedAt: '2026-11-02T00:00:00Z' };
+  const { moves } = withHandedOver([
+    ['a', given],
+    ['b', within],
+  ]);
+  assert.equal(moves.handedOver(id, 'b'), undefined);
 });
 
 test('snapshots that are handed over just now are cancelled by the node that runs their order', () => {

@@ -17,6 +17,7 @@ import { silentNamed } from '../routing/owner.ts';
 import { certifyNode } from '../tls/certificate.ts';
 import type { Material } from '../tls/material.ts';
 import type { FleetState } from './fleet-state.ts';
+import { requireOnlyAt } from './other-copies.ts';
 import { PassedOn } from './passed-on.ts';
 import { recordedNodes, routeRecorded } from './recorded-owner.ts';
 import type { Sessions } from './sessions.ts';
@@ -63,6 +64,8 @@ export interface HandedOver extends Pick<Noted, 'generation'> {
 export interface HandedOverSnapshots {
   readonly source: string;
   readonly target: string;
+  /** Their ids. */
+  readonly ids: readonly string[];
 }
 
 export interface FleetMovesOptions {
@@ -361,22 +364,30 @@ export class FleetMoves {
    * order of them; undefined: there are none, or the volume itself moves.
    */
   handedOver(volumeId: string, node: string): HandedOverSnapshots | undefined {
-    const isMoving = this.#all(volumeId).some(({ move }) => move.fromNode !== undefined && isRunning(move));
+    const isMoving = this.#all(volumeId).some(
+      ({ move }) => move.state === 'running' || (move.fromNode !== undefined && isRunning(move)),
+    );
     if (isMoving) return undefined;
     return this.#handedOver(volumeId).find(({ source, target }) => source === node || target === node);
   }
 
   #handedOver(volumeId: string): HandedOverSnapshots[] {
     return this.#all(volumeId).flatMap(({ move: { snapshots, toNode: target }, node: source }) =>
-      target === undefined || snapshots?.state !== 'running' ? [] : [{ source, target }],
+      target === undefined || snapshots?.state !== 'running'
+        ? []
+        : [{ source, target, ids: snapshots.left.map(({ id }) => id) }],
     );
   }
 
-  /** They are the snapshots again on the node that they come from. The other one may know nothing of them. @throws HoldfastError */
+  /**
+   * They are the snapshots again on the node that they come from. The other one may know nothing of them.
+   * @throws HoldfastError, also if a third node has one, by the disk of the other one
+   */
   async cancelSnapshots(
-    { source, target }: HandedOverSnapshots,
+    { ids, source, target }: HandedOverSnapshots,
     { isEvenSo, volumeId }: { readonly volumeId: string; readonly isEvenSo: boolean },
   ): Promise<MoveShown> {
+    for (const id of ids) requireOnlyAt(this.#options.state, id, [source, target]);
     const moveId = randomUUID();
     // By its fence the source knows that node.
     await this.#introduce(target, source, { volumeId, moveId, kinds: [''] });

@@ -1,4 +1,5 @@
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import { parseSnapshotId } from '../../volume/id.ts';
 import { describe, untold } from '../routing/missing.ts';
 import type { ToldMove } from './fleet-moves.ts';
 import type { FleetState } from './fleet-state.ts';
@@ -107,25 +108,24 @@ export function requireLost(state: FleetState, lostNode: string): void {
 }
 
 /**
- * Checks that no node is known to have the volume but these: their copies are earlier ones then. That is enough for an order that makes
+ * Checks that no node is known to have the volume, or snapshot, but these: their copies are earlier ones then. That is enough for an order that makes
  * no copy the volume which was not the volume before.
  * @throws FailedPrecondition, Unavailable while a node has not said yet whether its copy is an earlier one
  */
 export function requireOnlyAt(
   state: Pick<FleetState, 'doubted' | 'owners'>,
-  volumeId: string,
+  id: string,
   nodes: readonly string[],
 ): void {
-  const other = state.owners(volumeId).find(({ node }) => !nodes.includes(node));
+  const what = `${parseSnapshotId(id) === undefined ? 'volume' : 'snapshot'} ${id}`;
+  const other = state.owners(id).find(({ node }) => !nodes.includes(node));
   if (other !== undefined) {
     const copies = nodes.map((node) => `node ${node}`).join(' or ');
-    throw new FailedPrecondition(
-      `volume ${volumeId} is on node ${other.node} by now, so a copy on ${copies} must not be used.`,
-    );
+    throw new FailedPrecondition(`${what} is on node ${other.node} by now, so a copy on ${copies} must not be used.`);
   }
-  const doubted = state.doubted(volumeId).find((node) => !nodes.includes(node));
+  const doubted = state.doubted(id).find((node) => !nodes.includes(node));
   if (doubted === undefined) return;
   throw new Unavailable(
-    `Node ${doubted} has a copy of volume ${volumeId}, and has not said yet whether that is an earlier one: try again, once it is there and all its pools are open.`,
+    `Node ${doubted} has a copy of ${what}, and has not said yet whether that is an earlier one: try again, once it is there and all its pools are open.`,
   );
 }

@@ -135,10 +135,12 @@ export class SnapshotLeavings {
     const isAdmitted = admission?.moveId === moveId && admission.node === node;
     if (isAdmitted && admission.expiresMs >= performance.now()) return;
     if (isOurs && job.state !== 'running') throw over(id);
+    // Asked before the look: a pool that opens later was not looked at.
+    const notOpen = this.#whyNotAllOpen(id);
     // Its own disk, or that of the other node, was lost since: the fence says that it was ordered.
     if ((job?.state !== 'running' || job.node === node) && (await this.#hasFence(id, node))) return;
     // The other node ends its order by that word: a pool that is not open may have one that was handed over.
-    this.#requireAllOpen(id);
+    if (notOpen !== undefined) throw notOpen;
     const forgotten = `the node of the snapshots of volume ${id} knows nothing of this move: order it again.`;
     throw this.#refusals.refuse(move, new MoveForgotten(forgotten));
   }
@@ -314,16 +316,17 @@ export class SnapshotLeavings {
 
   /** All of the volume, the newest first. @throws Unavailable while a pool is not open that may have more */
   async all(id: VolumeId): Promise<PoolHeld[]> {
-    this.#requireAllOpen(id);
+    const notOpen = this.#whyNotAllOpen(id);
+    if (notOpen !== undefined) throw notOpen;
     return inOrder(PoolHeld.all(this.#options.pools.all(), id));
   }
 
-  /** @throws Unavailable while a pool is not open, or not found yet, that may have snapshots of the volume */
-  #requireAllOpen(id: VolumeId): void {
+  /** While a pool is not open, or not found yet, that may have snapshots of the volume. */
+  #whyNotAllOpen(id: VolumeId): Unavailable | undefined {
     const { pools } = this.#options;
-    if (pools.areAllOpen()) return;
+    if (pools.areAllOpen()) return undefined;
     const closed = pools.firstClosed() ?? 'that is still being looked for';
-    throw new Unavailable(`pool ${closed} of the first node is not open, and may have snapshots of volume ${id}.`);
+    return new Unavailable(`pool ${closed} of the first node is not open, and may have snapshots of volume ${id}.`);
   }
 
   /** @param next the note after that one, which others may have written meanwhile; undefined: that one stands */

@@ -511,8 +511,8 @@ export class SnapshotMover {
     for (const each of (await from?.all()) ?? []) {
       const fence = (await each.look())?.mark.fence;
       if (fence?.to === (await anyMoves(pools).snapshots.noted(each.record.id)).node) {
-        await this.#undoFrom(each, job, isEvenSo);
         undone += 1;
+        if (!(await this.#undoFrom(each, job, isEvenSo))) continue;
       }
       const isHere = pools.all().some((pool) => pool.moves !== undefined && this.#isHere(pool, each.record.id));
       if (!isHere) leftOnes.push(left(each, each.whyStays ?? 'the move was cancelled.', each.whyStays !== undefined));
@@ -1002,8 +1002,9 @@ export class SnapshotMover {
   /**
    * One of another node, whose move is given up: it is the snapshot there, unless it is here already. Nothing of a copy is left here.
    * That none is committed here any more is durable before its node takes it back.
+   * @returns false if it was deleted here before, and goes there, too
    */
-  #undoFrom(held: Held, job: SnapshotsJob, isEvenSo = false): Promise<void> {
+  #undoFrom(held: Held, job: SnapshotsJob, isEvenSo = false): Promise<boolean> {
     const { objects, pools } = this.#options;
     const { id } = held.record;
     return patiently({ objects, signal: AbortSignal.timeout(undoneMs) }, [id], async () => {
@@ -1012,16 +1013,17 @@ export class SnapshotMover {
       const here = (await copiesOf(open, id)).find(({ state }) => isUsable(state));
       const state = await held.look();
       if (here !== undefined) {
-        if (state === undefined || (await held.settle(await movesOf(here.pool).snapshots.verified(id)))) return;
+        if (state === undefined || (await held.settle(await movesOf(here.pool).snapshots.verified(id)))) return true;
         throw new FailedPrecondition(
           `snapshot ${id} is in pool ${here.pool.name} and on node ${held.node}: look at both.`,
         );
       }
-      if (state?.mark.fence === undefined) return;
+      if (state?.mark.fence === undefined) return true;
       if (state.why !== 'given') await held.open();
-      else if (await this.#giveBack(held, state.mark, { job, isEvenSo, open, closed })) return;
+      else if (await this.#giveBack(held, state.mark, { job, isEvenSo, open, closed })) return false;
       // The last thing: until it is the snapshot there again, all that has come here may be all there is.
       await discardBeside(open, id, held);
+      return true;
     });
   }
 

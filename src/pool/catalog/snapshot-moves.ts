@@ -221,15 +221,16 @@ export class SnapshotMoves implements PoolSnapshotMoves {
     const ids: SnapshotId[] = [];
     for (const [id, { createdAt }] of this.#left) {
       // One whose note cannot be read stays.
-      const { deleted = '' } = (await this.#parts.generations.noted(id).catch(() => undefined)) ?? {};
-      // The time of the deletion is all that is known of one that no pool had.
-      if (this.isLeft(id) && createdAt <= deleted) ids.push(id);
+      const wasDeleted = await this.wasDeleted(id, createdAt).catch(() => false);
+      if (this.isLeft(id) && wasDeleted) ids.push(id);
     }
     return ids;
   }
 
   async wasDeleted(id: SnapshotId, createdAt: string): Promise<boolean> {
-    return (await this.#parts.generations.noted(id)).deleted === createdAt;
+    const { deleted = '' } = await this.#parts.generations.noted(id);
+    // The time of the deletion is all that is known of one that no pool had.
+    return createdAt <= deleted;
   }
 
   async outdate(
