@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -18,8 +18,10 @@ export class ProgramDirectory implements Disposable {
   /** Puts a program of test/exec/programs there. */
   example(name: string): string {
     const path = join(this.path, name);
-    copyFileSync(join(examples, name), path);
-    chmodSync(path, 0o755);
+    // The one of the test before may run still, and cannot be written to.
+    copyFileSync(join(examples, name), `${path}.new`);
+    chmodSync(`${path}.new`, 0o755);
+    renameSync(`${path}.new`, path);
     return path;
   }
 
