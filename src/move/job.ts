@@ -68,6 +68,9 @@ export interface WholeCopy extends Pick<WholeDraft, 'fenceId' | 'generation'> {
   readonly fenceEndedAt?: string | undefined;
 }
 
+/** No snapshot of a volume, or none yet. */
+export const noSnapshots: SnapshotsOfJob = { pools: [], moved: 0, left: [] };
+
 /** The snapshots of a volume that follow it. */
 export interface SnapshotsOfJob {
   /** The pools that had some. */

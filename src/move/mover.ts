@@ -22,6 +22,7 @@ import {
   isLongPast,
   type MoveJob,
   MoveJobs,
+  noSnapshots,
   turnOf,
   type WholeCopy,
 } from './job.ts';
@@ -509,10 +510,9 @@ export class Mover {
       if (!this.#snapshots.isComingFrom(id, node)) {
         await snapshotsAt(this.#options.peers, move).begin();
         const startedAt = new Date().toISOString();
-        const snapshots = { pools: [], moved: 0, left: [] };
-        const unknown = { ...move, from: '', to: '', startedAt, state: 'running', snapshots } as const;
         const { to = '' } = this.#snapshots.unendedFrom(id) ?? {};
-        const ended = await this.#snapshots.cancelRest({ ...unknown, to }, isEvenSo);
+        const rest = { ...move, from: '', to, startedAt, state: 'running', snapshots: noSnapshots } as const;
+        const ended = await this.#snapshots.cancelRest(rest, isEvenSo);
         if (ended !== undefined) return ended;
       }
       const running = await this.#snapshots.cancel(id, undefined, isEvenSo);

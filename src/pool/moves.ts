@@ -174,8 +174,8 @@ export interface PoolSnapshotMoves {
   /** The snapshots that were deleted, and of which a copy has come back with this pool: `removeLeft` removes it. */
   deleted(): Promise<SnapshotId[]>;
   /**
-   * True if that very snapshot was deleted on this node once it had moved, by the note that all pools share.
-   * @param createdAt the time of the snapshot: another one may have been taken under its name
+   * True if the snapshot was deleted on this node once it had moved, by the note that all pools share.
+   * @param createdAt the time of the snapshot: one that was taken under its name after the deletion is another one
    */
   wasDeleted(id: SnapshotId, createdAt: string): Promise<boolean>;
   /** Another node has taken it back: an earlier copy here is used no more, and goes. */

@@ -18,6 +18,7 @@ const SYS_fsconfig = 431;
 const SYS_fsmount = 432;
 
 const EBUSY = 16;
+const EAGAIN = 11;
 
 const F_UNLCK = 2;
 const F_WRLCK = 1;
@@ -68,9 +69,11 @@ const lingerMs = 2_000;
 export function openAlone(path: string): number {
   const fd = openSync(path, constants.O_RDWR | O_CLOEXEC);
   const lastMs = performance.now() + lingerMs;
-  while (fcntl(fd, F_SETLEASE, F_WRLCK) !== 0) {
-    if (performance.now() > lastMs) throw new Error(`F_SETLEASE: ${path} is open elsewhere`);
+  let leased: unknown = fcntl(fd, F_SETLEASE, F_WRLCK);
+  while (leased !== 0 && koffi.errno() === EAGAIN && performance.now() < lastMs) {
+    leased = fcntl(fd, F_SETLEASE, F_WRLCK);
   }
+  checked(`F_SETLEASE of ${path}`, leased);
   checked('F_SETLEASE', fcntl(fd, F_SETLEASE, F_UNLCK));
   return fd;
 }

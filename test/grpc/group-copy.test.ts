@@ -1,18 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { groupIdFor, memberIdFor, parseVolumeId } from '../../src/volume/id.ts';
+import { openPaths } from '../support/open-paths.ts';
 import { block, create, fails, gibibyte, makeVolume, nodeId, TestDriver } from './controller-driver.ts';
 
 const large = { capacity_range: { required_bytes: gibibyte }, volume_capabilities: [block()] };
@@ -20,14 +11,7 @@ const large = { capacity_range: { required_bytes: gibibyte }, volume_capabilitie
 /** What this process, the driver in it too, has open in the pool's drafts. */
 function openDrafts(driver: TestDriver): string[] {
   const drafts = driver.scratch.join('main/tmp');
-  return readdirSync('/proc/self/fd').flatMap((number) => {
-    try {
-      const path = readlinkSync(`/proc/self/fd/${number}`);
-      return path.startsWith(drafts) ? [path] : [];
-    } catch {
-      return [];
-    }
-  });
+  return openPaths().filter((path) => path.startsWith(drafts));
 }
 
 describe('a group of copies', () => {

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
@@ -14,6 +14,7 @@ import { type SnapshotId, snapshotIdFor, type VolumeId } from '../../src/volume/
 import type { SnapshotRecord } from '../../src/volume/snapshot-record.ts';
 import type { DriverClient } from '../support/client.ts';
 import { type ImageTestOptions, openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { openPaths } from '../support/open-paths.ts';
 import { Scratch } from '../support/scratch.ts';
 import { WireServer } from './wire-server.ts';
 
@@ -213,15 +214,7 @@ export const everyOther = (count: number) => Array.from({ length: count }, (_, i
 
 /** How many images of snapshots this process has open. */
 export function openImages(): number {
-  let count = 0;
-  for (const fd of readdirSync('/proc/self/fd')) {
-    try {
-      if (/\/(snapshots|trash)\/snap-[^/]+\/data/.test(readlinkSync(`/proc/self/fd/${fd}`))) count++;
-    } catch {
-      // The descriptor that read the directory.
-    }
-  }
-  return count;
+  return openPaths().filter((path) => /\/(snapshots|trash)\/snap-[^/]+\/data/.test(path)).length;
 }
 
 function setSmallSectors(poolFile: string): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, randomFillSync } from 'node:crypto';
-import { constants, readdirSync, readFileSync, readlinkSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { constants, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openFile } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -18,6 +18,7 @@ import {
 } from '../../src/move/copy.ts';
 import { BytesPerSecond } from '../../src/move/pace.ts';
 import type { IncomingBytes } from '../../src/pool/moves.ts';
+import { openPaths } from '../support/open-paths.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const mib = 1 << 20;
@@ -193,14 +194,6 @@ describe('the copy of ranges', () => {
     using scratch = new Scratch('copy');
     const path = scratch.join('from');
     writeFileSync(path, randomBytes(sizeBytes));
-    const opened = () =>
-      readdirSync('/proc/self/fd').filter((fd) => {
-        try {
-          return readlinkSync(`/proc/self/fd/${fd}`) === path;
-        } catch {
-          return false;
-        }
-      });
     await using from = await openFile(queue, path, constants.O_RDONLY);
     // A direct read is under way in most of these rounds, and in none of them is anything left.
     for (let round = 0; round < 20; round++) {
@@ -210,7 +203,10 @@ describe('the copy of ranges', () => {
         assert.equal(piece.offsetBytes, 0n);
         break;
       }
-      assert.equal(opened().length, 1);
+      assert.deepEqual(
+        openPaths().filter((each) => each === path),
+        [path],
+      );
     }
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, fsyncSync, openSync, readdirSync, readlinkSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { type ConnectionOptions, connect } from 'node:tls';
@@ -11,6 +11,7 @@ import { upgradeTo } from '../../src/move/nodes/wire.ts';
 import type { MoveSource, Reading } from '../../src/move/source.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
+import { openPaths } from '../support/open-paths.ts';
 import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 import { Broker, MovingNode, type MovingNodeOptions } from './two-nodes.ts';
@@ -66,15 +67,8 @@ class Giving implements AsyncDisposable {
   /** What this process has open of the volume, where it is. */
   opened(): string[] {
     const path = this.#scratch.join('a');
-    return readdirSync('/proc/self/fd').flatMap((fd) => {
-      try {
-        const target = readlinkSync(`/proc/self/fd/${fd}`);
-        // The directory itself is synced for its mark, and closed behind that.
-        return target.startsWith(path) && target.includes(`${id}/`) ? [target] : [];
-      } catch {
-        return [];
-      }
-    });
+    // The directory itself is synced for its mark, and closed behind that.
+    return openPaths().filter((target) => target.startsWith(path) && target.includes(`${id}/`));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -75,10 +75,11 @@ function keptOf(volumeId: string, node: string, others: readonly string[], recor
 /** @throws FailedPrecondition unless the copy that stays is one of the same volume, and has moved more often: the other one would count as the later one. */
 function requireLater({ kept, node, volumeId }: TwoCopies, copy: CopySight, later: CopySight): void {
   const both = `volume ${volumeId} is on node ${node}, and on node ${kept}, which its PersistentVolume names`;
-  if (!later.isVolume)
+  if (!later.isVolume) {
     throw new FailedPrecondition(
       `${both}: but the copy there cannot be used just now. Nothing was changed. If it is moving, end that first. If that is refused, as node ${node} has the volume: take the pool with the copy on node ${node} out of the configuration there, and restart that driver.`,
     );
+  }
   if (copy.createdAt !== undefined && later.createdAt !== undefined && copy.createdAt !== later.createdAt) {
     throw new FailedPrecondition(
       `${both}: these are two volumes of one name, made at ${copy.createdAt} and at ${later.createdAt}. Nothing was changed.`,

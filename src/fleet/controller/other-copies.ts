@@ -108,8 +108,8 @@ export function requireLost(state: FleetState, lostNode: string): void {
 }
 
 /**
- * Checks that no node is known to have the volume, or snapshot, but these: their copies are earlier ones then. That is enough for an order that makes
- * no copy the volume which was not the volume before.
+ * Checks that no node is known to have the volume, or snapshot, but these: their copies are earlier ones then. That is enough for an order
+ * that makes no copy the volume which was not the volume before, and for a snapshot, all copies of which have the same bytes.
  * @throws FailedPrecondition, Unavailable while a node has not said yet whether its copy is an earlier one
  */
 export function requireOnlyAt(

@@ -6,7 +6,7 @@ import type { ObjectQueue } from '../../volume/flow/object-queue.ts';
 import { TurnsByKey } from '../../volume/flow/turns.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
-import { endedJob, isLongPast, type MoveJob, MoveJobs, type NamedSnapshot } from '../job.ts';
+import { endedJob, isLongPast, type MoveJob, MoveJobs, type NamedSnapshot, noSnapshots } from '../job.ts';
 import type { PeerMove } from '../peers.ts';
 import { type CancelledLeaving, inOrder, PoolHeld } from '../snapshots/held.ts';
 import { isOfSnapshot } from '../snapshots/waiting.ts';
@@ -194,7 +194,7 @@ export class SnapshotLeavings {
       if (before?.moveId === move.moveId && before.state === 'running') return undefined;
       const deleted = this.#stillDeleted(before);
       const job = leavingJob(move);
-      return deleted.length === 0 ? job : { ...job, snapshots: { ...nothingOf, deleted } };
+      return deleted.length === 0 ? job : { ...job, snapshots: { ...noSnapshots, deleted } };
     });
   }
 
@@ -230,7 +230,7 @@ export class SnapshotLeavings {
       const job = before ?? (admission && leavingJob({ ...admission, id }));
       if (job === undefined || isNamed(job, snapshot, createdAt)) return undefined;
       const deleted = [...(job.snapshots?.deleted ?? []), { id: snapshot, createdAt }];
-      return { ...job, snapshots: { ...nothingOf, deleted } };
+      return { ...job, snapshots: { ...noSnapshots, deleted } };
     });
   }
 
@@ -339,8 +339,6 @@ export class SnapshotLeavings {
     });
   }
 }
-
-const nothingOf = { pools: [], moved: 0, left: [] };
 
 function leavingJob({ id, moveId, node }: PeerMove): MoveJob {
   return { moveId, id, from: '', to: '', node, startedAt: new Date().toISOString(), state: 'running' };

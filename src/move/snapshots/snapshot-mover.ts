@@ -24,6 +24,7 @@ import {
   type MoveJob,
   MoveJobs,
   type NamedSnapshot,
+  noSnapshots,
   type SnapshotsOfJob,
   turnOf,
   type WaitingSnapshot,
@@ -382,13 +383,12 @@ export class SnapshotMover {
       for (const each of await unsettledIn(open, id, lost)) await this.#undo(each, { lost });
       const startedAt = new Date().toISOString();
       // The run may have noted more of them that have moved.
-      const nothing = { pools: [], moved: 0, left: [] };
-      const left = leaving && { ...leaving.job, snapshots: nothing };
+      const left = leaving && { ...leaving.job, snapshots: noSnapshots };
       const last: SnapshotsJob = run?.job ??
         left ??
         job ?? {
           ...{ moveId: '', id, from: '', to: '', startedAt, state: 'running' },
-          snapshots: nothing,
+          snapshots: noSnapshots,
         };
       return await this.#end(last, 'cancelled', this.#leftOf(last, 'the move was cancelled.'));
     } catch (error) {
@@ -965,9 +965,8 @@ export class SnapshotMover {
   /** The one that was coming when an earlier try ended: it was settled, taken back, or deleted where it comes from. */
   async #resolveComing(run: Run, from: OtherNode | undefined, to: Pool | undefined): Promise<void> {
     const { coming } = run.job.snapshots;
-    if (from === undefined || coming === undefined) return;
-    // Nothing of it is seen. It is given up, with all that its node has taken back.
-    if (to === undefined) return;
+    // Without its pool nothing of it is seen: it is given up, with all that its node has taken back.
+    if (from === undefined || coming === undefined || to === undefined) return;
     const { createdAt, id } = coming;
     const target = movesOf(to).snapshots;
     const { log, objects } = this.#options;

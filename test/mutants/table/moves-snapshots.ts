@@ -591,7 +591,7 @@ export const moveSnapshotMutants: readonly Mutant[] = [
     name: 'the note of a deletion outlives the order in which it came',
     ...deleted,
     file: 'src/move/nodes/snapshot-leavings.ts',
-    text: 'return deleted.length === 0 ? job : { ...job, snapshots: { ...nothingOf, deleted } };',
+    text: 'return deleted.length === 0 ? job : { ...job, snapshots: { ...noSnapshots, deleted } };',
     replacement: 'return job;',
     only: 'waits as its first node',
   },
